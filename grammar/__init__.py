@@ -1,0 +1,1 @@
+"""Text → checked definition: grammar, AST, checks, range inference, printer, errors."""

@@ -1,0 +1,267 @@
+"""The checks of a def that need no sizes: AST → checked definitions.
+
+All problems of a text are reported together, each with its place and a remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tcl.grammar import ast
+from tcl.grammar import checked as c
+from tcl.grammar.builtins import BUILTINS
+from tcl.grammar.calls import Expansion, expand
+from tcl.grammar.check_statement import check_assign
+from tcl.grammar.dependencies import check_dependencies, uninitialised
+from tcl.grammar.errors import Diagnostic, TclSemanticError
+from tcl.grammar.parser import parse
+from tcl.grammar.scope import Scope
+from tcl.grammar.source import Source, Span
+from tcl.grammar.types import scalar_type
+
+MAX_CALL_DEPTH = 32
+"""Deepest nesting of calls between defs."""
+
+MAX_STATEMENTS = 10_000
+"""Most statements of a def, calls expanded."""
+
+
+def check(text: str, name: str = "<string>") -> dict[str, c.CheckedDef]:
+    """Parse and check a text of one or more defs; def name → checked def, in order.
+
+    ``name`` is shown in messages. Raises ``TclSyntaxError`` or ``TclSemanticError``.
+    """
+    module = parse(text, name)
+    checker = _ModuleChecker(Source(text, name), {})
+    for definition in module.defs:
+        if definition.name in checker.defs:
+            first = checker.defs[definition.name]
+            checker.problems.append(
+                Diagnostic(
+                    f"def '{definition.name}' is defined twice; rename one of them",
+                    definition.span,
+                    ((first.span, "the first one"),),
+                )
+            )
+            continue
+        checker.defs[definition.name] = definition
+    for definition in checker.defs.values():
+        checker.checked(definition)
+    if checker.problems:
+        raise TclSemanticError(checker.source, checker.problems)
+    done = {n: checker.done[n] for n in checker.defs}
+    return {n: d for n, d in done.items() if d is not None}
+
+
+@dataclass(slots=True)
+class _ModuleChecker:
+    source: Source
+    defs: dict[str, ast.Def]
+    done: dict[str, c.CheckedDef | None] = field(default_factory=dict)
+    """None for a def with problems."""
+    open: list[str] = field(default_factory=list)
+    """Defs being checked: each but the first is called by the one before it."""
+    problems: list[Diagnostic] = field(default_factory=list)
+
+    def checked(self, definition: ast.Def) -> c.CheckedDef | None:
+        """The checked def; None if it has problems, which are then in ``problems``."""
+        if definition.name not in self.done:
+            self.open.append(definition.name)
+            self.done[definition.name] = _DefChecker(self, definition).run()
+            self.open.pop()
+        return self.done[definition.name]
+
+
+class _DefChecker:
+    """Checks one def, statement by statement."""
+
+    def __init__(self, module: _ModuleChecker, definition: ast.Def) -> None:
+        self.module = module
+        self.definition = definition
+        self.scope = Scope(defs=frozenset(module.defs))
+        self.bindings: list[c.SizeBinding] = []
+        self.statements: list[c.Statement] = []
+        self.declared: dict[str, ast.TensorType] = {}
+        self.boundaries: list[c.CallBoundary] = []
+        self.calls = 0
+
+    def run(self) -> c.CheckedDef | None:
+        definition, scope = self.definition, self.scope
+        if definition.name in BUILTINS:
+            scope.problem(
+                definition.span, f"'{definition.name}' is a built-in function; rename the def"
+            )
+        for param in definition.params:
+            self._input(param)
+        for output in definition.outputs:
+            self._output(output)
+        if not definition.outputs:
+            scope.problem(definition.span, "a def needs an output: -> (O)")
+        for statement in definition.statements:
+            self._statement(statement)
+        for name, span in scope.outputs.items():
+            if name not in scope.written:
+                scope.problem(
+                    span, f"the output '{name}' is never assigned; assign it or remove it"
+                )
+        check_dependencies(self.statements, scope)
+        self.module.problems += scope.problems
+        return None if scope.problems else self._result()
+
+    def _result(self) -> c.CheckedDef:
+        scope = self.scope
+        return c.CheckedDef(
+            name=self.definition.name,
+            inputs=tuple(scope.inputs.values()),
+            outputs=tuple(t for n in scope.outputs if (t := scope.written[n]) is not None),
+            statements=tuple(self.statements),
+            bindings=tuple(self.bindings),
+            boundaries=tuple(self.boundaries),
+            uninitialised=uninitialised(self.statements, scope),
+            source=self.module.source,
+            warnings=tuple(scope.warnings),
+        )
+
+    # --- inputs and outputs ---
+
+    def _input(self, param: ast.Param) -> None:
+        scope = self.scope
+        if not self._free(param, "input"):
+            return
+        if param.type is None:
+            scope.problem(
+                param.span,
+                f"the input '{param.name}' needs a type, such as float(N) {param.name}",
+            )
+            param = ast.Param(param.name, ast.TensorType("float32", (), param.span), param.span)
+        assert param.type is not None
+        self._sizes(param, param.type)
+        scope.known_sizes.update(scope.sizes)
+        scope.inputs[param.name] = _tensor(param, is_input=True)
+
+    def _output(self, param: ast.Param) -> None:
+        if not self._free(param, "output"):
+            return
+        self.scope.outputs[param.name] = param.span
+        if param.type is not None:
+            self._sizes(param, param.type)
+            self.declared[param.name] = param.type
+
+    def _free(self, param: ast.Param, role: str) -> bool:
+        """Whether a name can be given to an input or output."""
+        name, span, scope = param.name, param.span, self.scope
+        if name in BUILTINS:
+            scope.problem(span, f"'{name}' is a built-in function; rename the {role}")
+        elif role == "output" and name in scope.inputs:
+            scope.problem(
+                span, f"'{name}' is an input, and inputs are immutable; name the output differently"
+            )
+        elif (taken := scope.what_is(name)) is not None:
+            scope.problem(span, f"'{name}' is already defined as {taken}; rename one of them")
+        else:
+            return True
+        return False
+
+    def _sizes(self, param: ast.Param, type_: ast.TensorType) -> None:
+        scope = self.scope
+        for axis, dim in enumerate(type_.dims):
+            if isinstance(dim, ast.Number):
+                self.bindings.append(c.SizeBinding(int(dim.value), param.name, axis, dim.span))
+                continue
+            if dim.name in BUILTINS or scope.is_tensor(dim.name) or dim.name == param.name:
+                scope.problem(
+                    dim.span,
+                    f"'{dim.name}' cannot be a size: it is "
+                    f"{scope.what_is(dim.name) or 'the tensor itself'}; rename one of them",
+                )
+                continue
+            scope.sizes.setdefault(dim.name, dim.span)
+            self.bindings.append(c.SizeBinding(dim.name, param.name, axis, dim.span))
+
+    # --- statements ---
+
+    def _statement(self, statement: ast.Statement) -> None:
+        expansion = self._expansion(statement)
+        if expansion is not None:
+            self._call(expansion)
+            return
+        if isinstance(statement, ast.Call):
+            message = "several targets need a call of another def: A, B = f(X, Y)"
+            self.scope.problem(statement.span, message)
+            self._mark_written(t.name for t in statement.targets)
+            return
+        checked = check_assign(statement, self.scope, self.declared.get(statement.target))
+        if checked is None:
+            self._mark_written([statement.target])
+            return
+        self.statements.append(checked.statement)
+        if self.scope.written.get(statement.target) is None:
+            self.scope.written[statement.target] = checked.tensor
+        self._sizes_known(statement.target)
+
+    def _mark_written(self, names: Iterator[str] | list[str]) -> None:
+        """After a faulty statement: its targets count as written, so nothing else complains."""
+        for name in names:
+            if name not in self.scope.inputs:
+                self.scope.written.setdefault(name, None)
+                self._sizes_known(name)
+
+    def _sizes_known(self, tensor: str) -> None:
+        sizes = (b.size for b in self.bindings if b.tensor == tensor)
+        self.scope.known_sizes.update(s for s in sizes if isinstance(s, str))
+
+    def _expansion(self, statement: ast.Statement) -> Expansion | None:
+        """The call of another def that a statement is; None if it is none."""
+        match statement:
+            case ast.Call(targets=targets, value=ast.Apply() as value):
+                pass
+            case ast.Assign(indices=(), op="=", rhs=ast.Apply() as value, where=()):
+                targets = (ast.Name(statement.target, statement.target_span),)
+            case _:
+                return None
+        if value.name not in self.module.defs or self.scope.is_tensor(value.name):
+            return None
+        return Expansion(value, targets, f"{value.name}#{self.calls}")
+
+    def _call(self, expansion: Expansion) -> None:
+        self.calls += 1
+        call = expansion.call
+        names = [t.name for t in expansion.targets]
+        done = None
+        if call.name in self.module.open:
+            self.scope.problem(call.span, f"'{call.name}' calls itself; defs cannot recurse")
+        elif len(self.module.open) > MAX_CALL_DEPTH:
+            self.scope.problem(call.span, f"calls are nested deeper than {MAX_CALL_DEPTH}")
+        else:
+            callee = self.module.checked(self.module.defs[call.name])
+            if callee is not None:
+                done = expand(expansion, callee, self.scope, self.declared)
+        if done is not None and len(self.statements) + len(done.statements) > MAX_STATEMENTS:
+            self.scope.problem(
+                call.span, f"with its calls expanded the def has over {MAX_STATEMENTS} statements"
+            )
+            done = None
+        if done is None:
+            self._mark_written(names)
+            return
+        arguments = tuple(a.name for a in call.arguments if isinstance(a, ast.Name))
+        self._boundary(arguments, call.span)
+        self.statements += done.statements
+        self.bindings += done.bindings
+        self._boundary(tuple(names), call.span)
+        for tensor in done.tensors:
+            if self.scope.written.get(tensor.name) is None:
+                self.scope.written[tensor.name] = tensor
+            self._sizes_known(tensor.name)
+
+    def _boundary(self, tensors: tuple[str, ...], span: Span) -> None:
+        self.boundaries.append(c.CallBoundary(len(self.statements), tensors, span))
+
+
+def _tensor(param: ast.Param, *, is_input: bool) -> c.Tensor:
+    assert param.type is not None
+    dims = tuple(int(d.value) if isinstance(d, ast.Number) else d.name for d in param.type.dims)
+    return c.Tensor(
+        param.name, scalar_type(param.type.scalar), len(dims), dims, is_input, param.span
+    )

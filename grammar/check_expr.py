@@ -1,0 +1,238 @@
+"""Names and types of expressions: AST → checked expressions.
+
+Every method returns None after noting a problem, and passes a None it receives on in silence,
+so that one mistake gives one message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from tcl.grammar import ast, literals
+from tcl.grammar import checked as c
+from tcl.grammar import types as t
+from tcl.grammar.builtins import BUILTINS
+from tcl.grammar.scope import Scope
+from tcl.grammar.source import Span
+from tcl.grammar.types import ScalarType
+
+_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+
+
+@dataclass(slots=True)
+class ExprChecker:
+    """Checks the expressions of one statement."""
+
+    scope: Scope
+    bound: frozenset[str] = frozenset()
+    """Names that are index variables whatever else: those on the left and those of ranges."""
+    usable: frozenset[str] = frozenset()
+    """Further names that some subscript or range uses, and that may therefore be indices."""
+    sizes_only: bool = False
+    """Checking a size expression: no indices, no tensor reads."""
+    lets: dict[str, ScalarType | None] = field(default_factory=dict)
+    indices: dict[str, Span] = field(default_factory=dict)
+    """Index variables seen so far, in order of appearance."""
+
+    def check(self, expr: ast.Expr) -> c.Expr | None:
+        """The checked expression; literals may still be weak."""
+        match expr:
+            case ast.Number(value=value, span=span):
+                return c.Const(value, t.WEAK_INT if isinstance(value, int) else t.WEAK_FLOAT, span)
+            case ast.Name():
+                return self._name(expr)
+            case ast.Apply():
+                return self._builtin(expr) if self._is_builtin(expr) else self._read(expr)
+            case ast.Dimension():
+                return self._dimension(expr)
+            case ast.Unary():
+                return self._unary(expr)
+            case ast.Binary():
+                return self._binary(expr)
+            case ast.Select():
+                return self._select(expr)
+            case ast.Cast():
+                return self._cast(expr)
+            case _:
+                assert_never(expr)
+
+    def integral(self, expr: ast.Expr, what: str) -> c.Expr | None:
+        """A checked integer expression, for a subscript or a range."""
+        value = self.check(expr)
+        if value is None:
+            return None
+        if not value.type.is_integral:
+            self._problem(
+                expr.span, f"{what} has to be an integer, found {value.type}; cast it with int32()"
+            )
+            return None
+        return literals.settle(value)
+
+    def _problem(self, span: Span, message: str) -> None:
+        self.scope.problem(span, message)
+
+    def _name(self, expr: ast.Name) -> c.Expr | None:
+        name, span, scope = expr.name, expr.span, self.scope
+        if name in self.lets:
+            type_ = self.lets[name]
+            return None if type_ is None else c.LetRef(name, type_, span)
+        if name in self.bound and not self.sizes_only:
+            self.indices.setdefault(name, span)
+            return c.Index(name, span)
+        if scope.is_tensor(name):
+            return self._read(ast.Apply(name, (), span, span))
+        if name in scope.sizes:
+            if name not in scope.known_sizes:
+                self._problem(span, f"the size '{name}' is not known before its output is written")
+                return None
+            return c.Size(name, span)
+        if name in BUILTINS:
+            self._problem(span, f"'{name}' is a built-in function; call it: {name}(x)")
+            return None
+        if self.sizes_only:
+            self._problem(span, f"'{name}' is no size; ranges are made of sizes and constants")
+            return None
+        if name not in self.usable:
+            self._problem(span, f"undefined name '{name}'{scope.suggest(name)}")
+            return None
+        self.indices.setdefault(name, span)
+        return c.Index(name, span)
+
+    def _is_builtin(self, expr: ast.Apply) -> bool:
+        return expr.name in BUILTINS and not self.scope.is_tensor(expr.name)
+
+    def _read(self, expr: ast.Apply) -> c.Expr | None:
+        name, scope = expr.name, self.scope
+        if self.sizes_only:
+            self._problem(
+                expr.span,
+                f"'{name}' is a tensor read, which a range cannot contain; "
+                "pass the value as a size, or guard the access with ? :",
+            )
+            return None
+        if name in self.lets or name in self.bound or (name in scope.sizes):
+            self._problem(expr.name_span, f"'{name}' is no tensor and takes no subscripts")
+            return None
+        tensor = scope.readable(name, expr.name_span)
+        subscripts = [self.integral(a, "a subscript") for a in expr.arguments]
+        if tensor is None:
+            return None
+        if len(subscripts) != tensor.rank:
+            self._problem(
+                expr.span,
+                f"'{name}' has {_count(tensor.rank, 'dimension')} but is read with "
+                f"{_count(len(subscripts), 'subscript')}",
+            )
+            return None
+        done = _all(subscripts)
+        return None if done is None else c.Read(name, done, tensor.type, expr.span)
+
+    def _builtin(self, expr: ast.Apply) -> c.Expr | None:
+        arity = BUILTINS[expr.name]
+        arguments = _all([self.check(a) for a in expr.arguments])
+        if len(expr.arguments) != arity:
+            self._problem(
+                expr.span,
+                f"{expr.name} takes {_count(arity, 'argument')}, found {len(expr.arguments)}",
+            )
+            return None
+        if arguments is None:
+            return None
+        type_ = arguments[0].type
+        for argument in arguments[1:]:
+            type_ = t.promote(type_, argument.type)
+        if not type_.is_float or type_.weak:
+            type_ = t.FLOAT32
+        converted = tuple(literals.convert(a, type_) for a in arguments)
+        return c.Call(expr.name, converted, type_, expr.span)
+
+    def _dimension(self, expr: ast.Dimension) -> c.Expr | None:
+        name, scope = expr.tensor, self.scope
+        if not scope.is_tensor(name):
+            self._problem(expr.span, f"undefined tensor '{name}'{scope.suggest(name)}")
+            return None
+        if name not in scope.inputs and name not in scope.written:
+            self._problem(expr.span, f"the sizes of '{name}' are not known before it is written")
+            return None
+        tensor = scope.inputs.get(name) or scope.written.get(name)
+        if tensor is None:
+            return None
+        if expr.axis >= tensor.rank:
+            rank = _count(tensor.rank, "dimension")
+            self._problem(expr.span, f"'{name}' has {rank}; the first is {name}.0")
+            return None
+        return c.Dimension(name, expr.axis, expr.span)
+
+    def _unary(self, expr: ast.Unary) -> c.Expr | None:
+        operand = self.check(expr.operand)
+        if operand is None:
+            return None
+        if expr.op == "!":
+            if not self._is_bool(operand):
+                return None
+            return c.Unary("!", operand, t.BOOL, expr.span)
+        type_ = t.arithmetic(operand.type)
+        operand = literals.convert(operand, type_)
+        if operand.type.weak and isinstance(operand, c.Select):  # keep literals at the leaves
+            operand = literals.settle(operand)
+        return self._folded(c.Unary("-", operand, operand.type, expr.span))
+
+    def _binary(self, expr: ast.Binary) -> c.Expr | None:
+        left, right = self.check(expr.left), self.check(expr.right)
+        if left is None or right is None:
+            return None
+        op, span = expr.op, expr.span
+        if op in ("&&", "||"):
+            if not (self._is_bool(left) & self._is_bool(right)):
+                return None
+            return c.Binary(op, left, right, t.BOOL, span)
+        type_ = literals.meet(left, right)
+        if op not in _COMPARISONS and op not in ("min", "max"):
+            type_ = t.arithmetic(type_)
+        if type_.weak and not (isinstance(left, c.Const) and isinstance(right, c.Const)):
+            left, right = literals.settle(left), literals.settle(right)
+            type_ = literals.meet(left, right)
+        left, right = literals.convert(left, type_), literals.convert(right, type_)
+        return self._folded(
+            c.Binary(op, left, right, t.BOOL if op in _COMPARISONS else type_, span)
+        )
+
+    def _folded(self, expr: c.Unary | c.Binary) -> c.Expr | None:
+        result = literals.fold(expr)
+        if isinstance(result, str):
+            self._problem(expr.span, result)
+            return None
+        return result
+
+    def _select(self, expr: ast.Select) -> c.Expr | None:
+        condition = self.check(expr.condition)
+        then, otherwise = self.check(expr.then), self.check(expr.otherwise)
+        good = condition is not None and self._is_bool(condition)
+        if condition is None or not good or then is None or otherwise is None:
+            return None
+        type_ = literals.meet(then, otherwise)
+        then, otherwise = literals.convert(then, type_), literals.convert(otherwise, type_)
+        return c.Select(condition, then, otherwise, type_, expr.span)
+
+    def _cast(self, expr: ast.Cast) -> c.Expr | None:
+        operand, type_ = self.check(expr.operand), t.scalar_type(expr.type)
+        if operand is None or operand.type == type_:
+            return operand
+        return c.Cast(literals.settle(operand), type_, expr.span)
+
+    def _is_bool(self, value: c.Expr) -> bool:
+        if value.type.is_bool:
+            return True
+        self._problem(value.span, f"expected a boolean, found {value.type}; compare it: x != 0")
+        return False
+
+
+def _all(values: Sequence[c.Expr | None]) -> tuple[c.Expr, ...] | None:
+    done = tuple(v for v in values if v is not None)
+    return done if len(done) == len(values) else None
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -1,0 +1,251 @@
+"""The checks of one assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tcl.grammar import ast, literals, walk
+from tcl.grammar import checked as c
+from tcl.grammar import types as t
+from tcl.grammar.builtins import BUILTINS
+from tcl.grammar.check_expr import ExprChecker
+from tcl.grammar.scope import Scope
+from tcl.grammar.traverse import reads
+from tcl.grammar.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAssign:
+    statement: c.Statement
+    tensor: c.Tensor
+    """The target, as this statement defines it."""
+
+
+def check_assign(
+    statement: ast.Assign, scope: Scope, declared: ast.TensorType | None
+) -> CheckedAssign | None:
+    """The checked statement, or None after noting what is wrong with it.
+
+    ``declared`` is the target's type, if the def declares one.
+    """
+    before = len(scope.problems)
+    _check_target(statement, scope, declared)
+    indices = _output_indices(statement, scope)
+    ranged = _ranged(statement, scope)
+    checker = ExprChecker(scope, frozenset(indices) | ranged, frozenset(_usable(statement)))
+
+    lets: list[c.Let] = []
+    exists: list[c.Expr] = []
+    ranges: list[c.Range] = []
+    for clause in statement.where:
+        if isinstance(clause, ast.Let):
+            _let(clause, checker, lets)
+        elif isinstance(clause, ast.Range):
+            _range(clause, scope, ranges)
+    rhs = checker.check(statement.rhs)
+    for clause in statement.where:
+        if isinstance(clause, ast.Exists) and (value := checker.check(clause.value)) is not None:
+            exists.append(literals.settle(value))
+    if statement.equivalent is not None:
+        for argument in statement.equivalent.arguments:
+            if not _names_tensor(argument, scope):
+                checker.check(argument)
+
+    seen = [*checker.indices, *(r.index for r in ranges)]
+    reduction = tuple(n for n in dict.fromkeys(seen) if n not in indices)
+    _check_operator(statement, reduction, scope)
+    if rhs is None or len(scope.problems) > before:
+        return None
+    type_ = _target_type(statement, rhs, scope, declared)
+    if type_ is None:
+        return None
+    op, initialise = statement.op.removesuffix("!").removesuffix("="), statement.op.endswith("!")
+    result = c.Statement(
+        target=statement.target,
+        indices=tuple(indices),
+        op=op or "=",
+        initialise=initialise,
+        rhs=literals.convert(rhs, type_),
+        reduction=reduction,
+        ranges=tuple(ranges),
+        lets=tuple(lets),
+        exists=tuple(exists),
+        span=statement.span,
+    )
+    _check_in_place(result, scope)
+    dims = None
+    if declared is not None:
+        dims = tuple(int(d.value) if isinstance(d, ast.Number) else d.name for d in declared.dims)
+    tensor = c.Tensor(
+        statement.target, type_, len(indices), dims, False, scope.outputs[statement.target]
+    )
+    return None if len(scope.problems) > before else CheckedAssign(result, tensor)
+
+
+def _names_tensor(expr: ast.Expr, scope: Scope) -> bool:
+    """A whole tensor by its name, which only the ``<=>`` note may use."""
+    return isinstance(expr, ast.Name) and scope.is_tensor(expr.name)
+
+
+def _check_target(statement: ast.Assign, scope: Scope, declared: ast.TensorType | None) -> None:
+    name, span = statement.target, statement.target_span
+    if name in scope.inputs:
+        scope.problem(
+            span, f"'{name}' is an input, and inputs are immutable; assign to an output instead"
+        )
+        return
+    if name not in scope.outputs:
+        if name in BUILTINS:
+            message = f"'{name}' is a built-in function and cannot be assigned"
+        else:
+            message = (
+                f"'{name}' is neither an input nor an output; "
+                f"add it to the outputs: -> ({', '.join([*scope.outputs, name])})"
+            )
+        scope.problem(span, message)
+        return
+    known = scope.written.get(name)
+    rank = len(declared.dims) if declared is not None else known.rank if known else None
+    if rank is not None and rank != len(statement.indices):
+        origin = "is declared with" if declared is not None else "has"
+        scope.problem(
+            span,
+            f"'{name}' {origin} {rank} dimension{'' if rank == 1 else 's'} "
+            f"but is assigned with {len(statement.indices)}",
+        )
+
+
+def _output_indices(statement: ast.Assign, scope: Scope) -> list[str]:
+    names: list[str] = []
+    for index in statement.indices:
+        if not isinstance(index, ast.Name):
+            scope.problem(
+                index.span,
+                "an index on the left has to be a plain name; "
+                "put arithmetic on the right, and fix values with where i in 0:1",
+            )
+            continue
+        taken = scope.what_is(index.name)
+        if taken is not None:
+            scope.problem(
+                index.span, f"'{index.name}' is {taken} and cannot be an index; rename the index"
+            )
+        elif index.name in names:
+            scope.problem(
+                index.span, f"the index '{index.name}' stands twice on the left; use two names"
+            )
+        else:
+            names.append(index.name)
+    return names
+
+
+def _ranged(statement: ast.Assign, scope: Scope) -> frozenset[str]:
+    """The indices that where clauses give a range."""
+    names: set[str] = set()
+    for clause in statement.where:
+        if not isinstance(clause, ast.Range):
+            continue
+        taken = scope.what_is(clause.index)
+        if taken is not None:
+            scope.problem(
+                clause.span, f"'{clause.index}' is {taken}; a range is given to an index variable"
+            )
+        elif clause.index in names:
+            scope.problem(clause.span, f"'{clause.index}' has two ranges; keep one")
+        else:
+            names.add(clause.index)
+    return frozenset(names)
+
+
+def _usable(statement: ast.Assign) -> Iterator[str]:
+    """Names inside subscripts: an unknown one there is an index, elsewhere it is a mistake."""
+    for expr in walk.expressions(statement):
+        for node in walk.walk(expr):
+            if isinstance(node, ast.Apply) and node.name not in BUILTINS:
+                for argument in node.arguments:
+                    for inner in walk.walk(argument):
+                        if isinstance(inner, ast.Name):
+                            yield inner.name
+
+
+def _let(clause: ast.Let, checker: ExprChecker, lets: list[c.Let]) -> None:
+    scope = checker.scope
+    taken = scope.what_is(clause.name)
+    if clause.name in checker.bound or clause.name in checker.indices:
+        taken = "an index"
+    elif clause.name in checker.lets:
+        taken = "bound already"
+    if taken is not None:
+        scope.problem(clause.span, f"'{clause.name}' is {taken}; choose another name to bind")
+    value = checker.check(clause.value)
+    value = None if value is None else literals.settle(value)
+    checker.lets[clause.name] = None if value is None else value.type
+    if value is not None:
+        lets.append(c.Let(clause.name, value))
+
+
+def _range(clause: ast.Range, scope: Scope, ranges: list[c.Range]) -> None:
+    checker = ExprChecker(scope, sizes_only=True)
+    start = checker.integral(clause.start, "the start of a range")
+    stop = checker.integral(clause.stop, "the end of a range")
+    if start is not None and stop is not None:
+        ranges.append(c.Range(clause.index, start, stop, clause.span))
+
+
+def _check_operator(statement: ast.Assign, reduction: tuple[str, ...], scope: Scope) -> None:
+    if reduction and statement.op == "=":
+        names = ", ".join(f"'{n}'" for n in reduction)
+        scope.problem(
+            statement.op_span,
+            f"{names} {'is' if len(reduction) == 1 else 'are'} found on the right alone and so "
+            f"reduced over; use a reduction such as +=! instead of =, or put the index on the left",
+        )
+
+
+def _target_type(
+    statement: ast.Assign, rhs: c.Expr, scope: Scope, declared: ast.TensorType | None
+) -> ScalarType | None:
+    """The target's element type: declared, or decided by its first assignment."""
+    known = scope.written.get(statement.target)
+    value = t.arithmetic(rhs.type) if statement.op[0] in "+*" else rhs.type
+    if declared is not None:
+        type_, origin = t.scalar_type(declared.scalar), "declared"
+    elif known is not None:
+        type_, origin = known.type, "of type"
+    elif value.weak:
+        return literals.settle(rhs).type
+    else:
+        return value
+    bad = not t.assignable(value, type_)
+    if not bad and rhs.type.weak and type_.is_integral:
+        bad = not literals.fits(rhs, type_)
+    if bad:
+        shown = literals.settle(rhs).type if value.weak else value
+        scope.problem(
+            statement.rhs.span,
+            f"'{statement.target}' is {origin} {type_}, narrower than the {shown} assigned to it; "
+            f"cast the value: {type_}(...)",
+        )
+        return None
+    return type_
+
+
+def _check_in_place(statement: c.Statement, scope: Scope) -> None:
+    """Reading the target is fine at the very element being written, and only there."""
+    for read in reads(statement):
+        if read.tensor != statement.target:
+            continue
+        here = tuple(s.name if isinstance(s, c.Index) else None for s in read.subscripts)
+        if statement.initialise:
+            why = f"but {statement.op}=! clears it first; use = or a second output"
+        elif statement.reduction:
+            why = "while it is being reduced into; use a second output"
+        elif here != statement.indices:
+            own = f"{statement.target}({', '.join(statement.indices)})"
+            why = f"at another element than {own}, so the order of evaluation would matter; " + (
+                "use a second output"
+            )
+        else:
+            continue
+        scope.problem(read.span, f"'{statement.target}' is read {why}")

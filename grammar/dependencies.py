@@ -1,0 +1,84 @@
+"""Rules over all statements of a def: what depends on what, what starts from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from tcl.grammar.checked import Statement
+from tcl.grammar.errors import Diagnostic
+from tcl.grammar.scope import Scope
+from tcl.grammar.traverse import reads
+
+
+def check_dependencies(statements: Sequence[Statement], scope: Scope) -> None:
+    """Tensors may depend on each other only in a directed acyclic graph.
+
+    A tensor may depend on itself: that is an update in place.
+    """
+    edges: dict[str, dict[str, Statement]] = {}
+    for statement in statements:
+        for read in reads(statement):
+            if read.tensor != statement.target and read.tensor not in scope.inputs:
+                edges.setdefault(statement.target, {}).setdefault(read.tensor, statement)
+    cycle = _cycle(edges)
+    if cycle is None:
+        return
+    steps = [edges[a][b] for a, b in pairwise(cycle)]
+    first = min(steps, key=lambda s: s.span)
+    names = " -> ".join(reversed(cycle))
+    scope.problems.append(
+        Diagnostic(
+            f"the tensors {names} depend on each other in a cycle; "
+            "write the later value to an output of its own",
+            first.span,
+            tuple(
+                (s.span, f"here {s.target} depends on {b}")
+                for s, b in sorted(zip(steps, cycle[1:], strict=True), key=lambda p: p[0].span)
+            ),
+        )
+    )
+
+
+def _cycle(edges: dict[str, dict[str, Statement]]) -> list[str] | None:
+    """Some cycle ``[a, b, ..., a]``, or None. Depth-first search without recursion."""
+    done: set[str] = set()
+    for root in edges:
+        path: list[str] = []
+        position: dict[str, int] = {}
+        stack = [(root, iter(edges[root]))] if root not in done else []
+        while stack:
+            node, following = stack[-1]
+            if node not in position:
+                position[node] = len(path)
+                path.append(node)
+            for other in following:
+                if other in position:
+                    return [*path[position[other] :], other]
+                if other not in done and other in edges:
+                    stack.append((other, iter(edges[other])))
+                    break
+            else:
+                stack.pop()
+                done.add(path.pop())
+                del position[node]
+    return None
+
+
+def uninitialised(statements: Sequence[Statement], scope: Scope) -> frozenset[str]:
+    """Outputs whose first statement reduces into whatever they hold; warns about each."""
+    seen: set[str] = set()
+    found: set[str] = set()
+    for statement in statements:
+        name = statement.target
+        if name not in seen and statement.op != "=" and not statement.initialise:
+            found.add(name)
+            scope.warnings.append(
+                Diagnostic(
+                    f"'{name}' is reduced into without being initialised; write {statement.op}=! "
+                    f"to start from nothing, or pass outputs= to add to what they hold",
+                    statement.span,
+                )
+            )
+        seen.add(name)
+    return frozenset(found)

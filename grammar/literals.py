@@ -1,0 +1,129 @@
+"""Literals: weak constants, how they fold, and how they take the type of what they meet."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tcl.grammar import types as t
+from tcl.grammar.checked import Binary, Cast, Const, Expr, Select, Unary
+from tcl.grammar.types import ScalarType
+
+
+def convert(expr: Expr, type_: ScalarType) -> Expr:
+    """``expr`` as a value of ``type_``, by re-typing literals and casting the rest."""
+    if expr.type == type_:
+        return expr
+    match expr:
+        case Const(type=ScalarType(weak=True), value=value):
+            return Const(_value_as(value, type_), type_, expr.span)
+        case Select(type=ScalarType(weak=True)):
+            then, otherwise = convert(expr.then, type_), convert(expr.otherwise, type_)
+            return replace(expr, then=then, otherwise=otherwise, type=type_)
+        case _:
+            return Cast(expr, type_, expr.span)
+
+
+def _value_as(value: int | float | bool, type_: ScalarType) -> int | float | bool:
+    if type_.is_float:
+        return float(value)
+    if type_.is_bool:
+        return bool(value)
+    return int(value)
+
+
+def settle(expr: Expr) -> Expr:
+    """``expr`` with a concrete type: literals that met nothing become int32 or float32."""
+    if not expr.type.weak:
+        return expr
+    if expr.type.is_float:
+        return convert(expr, t.FLOAT32)
+    return convert(expr, _int_type_for(expr))
+
+
+def meet(a: Expr, b: Expr) -> ScalarType:
+    """The type in which two operands meet. A literal too large for the other's type widens it."""
+    type_ = t.promote(a.type, b.type)
+    if type_.is_integral and not type_.weak:
+        for literal in (a, b):
+            if literal.type.weak and not fits(literal, type_):
+                type_ = t.promote(type_, _int_type_for(literal))
+    return type_
+
+
+def fits(literal: Expr, type_: ScalarType) -> bool:
+    """Whether every value a weak integer can take is a value of integer type ``type_``."""
+    low, high = type_.limits
+    return all(low <= v <= high for v in _values(literal))
+
+
+def _values(literal: Expr) -> Iterator[int]:
+    stack = [literal]
+    while stack:
+        match stack.pop():
+            case Const(value=value):
+                yield int(value)
+            case Select(then=then, otherwise=otherwise):
+                stack += (then, otherwise)
+            case _:
+                pass
+
+
+def _int_type_for(literal: Expr) -> ScalarType:
+    for type_ in (t.INT32, t.INT64):
+        if fits(literal, type_):
+            return type_
+    return t.UINT64
+
+
+def fold(expr: Unary | Binary) -> Expr | str:
+    """The value of an operation on literals, or a sentence that says why it has none.
+
+    Any other operation comes back unchanged.
+    """
+    operands = [expr.operand] if isinstance(expr, Unary) else [expr.left, expr.right]
+    values = [o.value for o in operands if isinstance(o, Const) and o.type.weak]
+    if len(values) < len(operands):
+        return expr
+    if isinstance(expr, Unary):
+        result: int | float | bool = -values[0]
+    elif expr.op in "/%" and values[1] == 0:
+        return "division of a number by zero"
+    else:
+        result = _OPERATIONS[expr.op](values[0], values[1])
+    if isinstance(result, float) and not math.isfinite(result):
+        return "the value of this expression is too large for a float64"
+    if isinstance(result, int) and not -(2**63) <= result < 2**64:
+        return "the value of this expression does not fit in 64 bits"
+    return Const(result, expr.type, expr.span)
+
+
+def _divide(a: float, b: float) -> float:
+    if isinstance(a, int) and isinstance(b, int):
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    return a / b
+
+
+def _remainder(a: float, b: float) -> float:
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b * _divide(a, b)
+    return math.fmod(a, b)
+
+
+_OPERATIONS: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _divide,
+    "%": _remainder,
+    "min": min,
+    "max": max,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}

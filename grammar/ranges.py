@@ -1,0 +1,357 @@
+"""Range inference: a checked definition and input shapes → ranges, output shapes, run-time checks.
+
+Inference proceeds in rounds, as in Tensor Comprehensions: in each round every subscript with one
+unresolved index bounds that index, given the ranges of those already resolved; several bounds on
+one index intersect. Ranges are rectangular. A subscript that a surrounding condition bounds
+(padding written as a guard) does not take part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tcl.grammar import checked as c
+from tcl.grammar.errors import ArgumentError, Diagnostic, RangeInferenceError
+from tcl.grammar.linear import Analysis, Facts, Linear
+from tcl.grammar.sized import SizedDef, SizedStatement
+from tcl.grammar.source import Source, Span
+from tcl.grammar.traverse import children, evaluated
+
+
+def infer(checked: c.CheckedDef, input_shapes: Mapping[str, tuple[int, ...]]) -> SizedDef:
+    """Fix a definition's sizes.
+
+    ``input_shapes`` gives the extents of every input (``()`` for rank 0). Raises
+    ``ArgumentError`` for shapes that contradict the signature, ``RangeInferenceError`` for
+    an index without a range and for an access that can leave its tensor for these sizes.
+    """
+    sizes = _Sizes(checked, {}, {}, {})
+    for tensor in checked.inputs:
+        if tensor.name not in input_shapes:
+            raise ArgumentError(f"the shape of input '{tensor.name}' is missing")
+        shape = tuple(int(n) for n in input_shapes[tensor.name])
+        if len(shape) != tensor.rank:
+            raise ArgumentError(
+                f"input '{tensor.name}' has {tensor.rank} dimensions, "
+                f"but an array of shape {shape} was given"
+            )
+        sizes.define(tensor.name, shape, (0,) * tensor.rank)
+    statements: list[SizedStatement] = []
+    boundaries = list(checked.boundaries)
+    for statement in (*checked.statements, None):
+        while boundaries and boundaries[0].position == len(statements):
+            sizes.cross(boundaries.pop(0))
+        if statement is not None:
+            statements.append(_Inference(statement, sizes).run())
+    return SizedDef(checked, sizes.values, sizes.shapes, sizes.origins, tuple(statements))
+
+
+@dataclass(slots=True)
+class _Sizes:
+    """What is known about sizes, tensor by tensor."""
+
+    checked: c.CheckedDef
+    values: dict[str, int]
+    shapes: dict[str, tuple[int, ...]]
+    origins: dict[str, tuple[int, ...]]
+    where: dict[str, c.SizeBinding] = field(default_factory=dict)
+    """Size symbol → the dimension that defined it."""
+
+    def define(self, tensor: str, shape: tuple[int, ...], origin: tuple[int, ...]) -> None:
+        """Give a tensor its shape, and with it the size symbols of its dimensions."""
+        self.shapes[tensor], self.origins[tensor] = shape, origin
+        for binding in self.checked.bindings:
+            if binding.tensor == tensor:
+                self._bind(binding, shape[binding.axis])
+
+    def _bind(self, binding: c.SizeBinding, extent: int) -> None:
+        if isinstance(binding.size, int):
+            if extent != binding.size:
+                self._contradiction(binding, f"is declared {binding.size} but is {extent}")
+            return
+        known = self.values.setdefault(binding.size, extent)
+        first = self.where.setdefault(binding.size, binding)
+        if known != extent:
+            self._contradiction(
+                binding,
+                f"is {extent}, but {binding.size.rsplit('.', 1)[-1]} is {known} "
+                f"from dimension {first.axis} of '{first.tensor}'",
+            )
+
+    def _contradiction(self, binding: c.SizeBinding, how: str) -> None:
+        message = f"dimension {binding.axis} of '{binding.tensor}' {how}"
+        if self.checked.tensors[binding.tensor].is_input and "#" not in str(binding.size):
+            raise ArgumentError(message)
+        raise RangeInferenceError(self.checked.source, [Diagnostic(message, binding.span)])
+
+    def cross(self, boundary: c.CallBoundary) -> None:
+        """Check what goes into or comes out of a called def."""
+        for tensor in boundary.tensors:
+            for axis, origin in enumerate(self.origins[tensor]):
+                if origin != 0:
+                    message = (
+                        f"'{tensor}' starts at index {origin} of dimension {axis}, but a def takes "
+                        "and returns tensors that start at 0; shift its indices"
+                    )
+                    raise RangeInferenceError(
+                        self.checked.source, [Diagnostic(message, boundary.span)]
+                    )
+
+    def declared(self, tensor: str) -> tuple[int | None, ...]:
+        """The extents that a declaration gives a tensor, None where they are not known yet."""
+        rank = self.checked.tensors[tensor].rank
+        found: list[int | None] = [None] * rank
+        for binding in self.checked.bindings:
+            if binding.tensor == tensor:
+                size = binding.size
+                value = size if isinstance(size, int) else self.values.get(size)
+                found[binding.axis] = value if value is not None else found[binding.axis]
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """One subscript, with its linear form and what is known where it stands."""
+
+    read: c.Read
+    axis: int
+    form: Linear
+    facts: Facts
+    evaluated: bool
+    """False inside ``exists``."""
+
+
+class _Inference:
+    """Range inference of one statement."""
+
+    def __init__(self, statement: c.Statement, sizes: _Sizes) -> None:
+        self.statement = statement
+        self.sizes = sizes
+        self.source: Source = sizes.checked.source
+        lets = {let.name: let.value for let in statement.lets}
+        self.analysis = Analysis(sizes.values, sizes.shapes, lets)
+        self.ranges: dict[str, tuple[int, int]] = {}
+        """Index → (first, stop)."""
+        self.accesses: list[_Access] = []
+
+    def run(self) -> SizedStatement:
+        for clause in self.statement.ranges:
+            self._explicit(clause)
+        for expr in evaluated(self.statement):
+            self.accesses += self._accesses(expr, Facts(), evaluated=True)
+        for expr in self.statement.exists:
+            self.accesses += self._accesses(expr, Facts(), evaluated=False)
+        self._rounds()
+        self._define_target()
+        checks, problems = set(), []
+        empty = any(stop <= first for first, stop in self.ranges.values())
+        for access in self.accesses if not empty else ():
+            verdict = self._verdict(access)
+            if isinstance(verdict, Diagnostic):
+                problems.append(verdict)
+            elif verdict:
+                checks.add((access.read.span, access.axis))
+        if problems:
+            raise RangeInferenceError(self.source, problems)
+        ranges = {name: self.ranges[name] for name in self.statement.all_indices}
+        return SizedStatement(self.statement, ranges, frozenset(checks))
+
+    def _fail(self, span: Span, message: str) -> RangeInferenceError:
+        return RangeInferenceError(self.source, [Diagnostic(message, span)])
+
+    def _resolve(self, index: str, first: int, stop: int) -> None:
+        self.ranges[index] = (first, stop)
+        # An empty range counts as its first index: it then restricts the others the least.
+        self.analysis.ranges[index] = (first, max(first, stop - 1))
+
+    def _explicit(self, clause: c.Range) -> None:
+        bounds = []
+        for expr in (clause.start, clause.stop):
+            low, high = self.analysis.bounds(self.analysis.linear(expr))
+            if low != high:
+                raise self._fail(expr.span, "a range has to follow from sizes and constants alone")
+            bounds.append(int(low))
+        first, stop = bounds
+        if stop < first:
+            message = f"the range {first}:{stop} of '{clause.index}' ends before it starts"
+            raise self._fail(clause.span, message)
+        self._resolve(clause.index, first, stop)
+
+    def _accesses(self, expr: c.Expr, facts: Facts, *, evaluated: bool) -> Iterator[_Access]:
+        """Every subscript below ``expr``, with the conditions it stands under."""
+        match expr:
+            case c.Read(subscripts=subscripts):
+                for axis, subscript in enumerate(subscripts):
+                    form = self.analysis.linear(subscript)
+                    yield _Access(expr, axis, form, facts, evaluated)
+                    yield from self._accesses(subscript, facts, evaluated=evaluated)
+            case c.Select(condition=condition, then=then, otherwise=otherwise):
+                yield from self._accesses(condition, facts, evaluated=evaluated)
+                for side, holds in ((then, True), (otherwise, False)):
+                    inner = facts.also(self.analysis.facts(condition, holds))
+                    yield from self._accesses(side, inner, evaluated=evaluated)
+            case c.Binary(op="&&" | "||" as op, left=left, right=right):
+                yield from self._accesses(left, facts, evaluated=evaluated)
+                inner = facts.also(self.analysis.facts(left, op == "&&"))
+                yield from self._accesses(right, inner, evaluated=evaluated)
+            case _:
+                for child in children(expr):
+                    yield from self._accesses(child, facts, evaluated=evaluated)
+
+    # --- rounds ---
+
+    def _rounds(self) -> None:
+        unresolved = [i for i in self.statement.all_indices if i not in self.ranges]
+        bounds = [*self._access_bounds(), *self._target_bounds()]
+        while unresolved:
+            found: dict[str, list[_Bound]] = {}
+            for bound in bounds:
+                free = [i for i in bound.form.indices if i not in self.ranges]
+                if len(free) == 1:
+                    found.setdefault(free[0], []).append(bound)
+            if not found:
+                found = self._declared_bounds(unresolved)
+            if not found:
+                raise self._ambiguous(unresolved)
+            solved = {index: self._solve(index, its) for index, its in found.items()}
+            for index, (first, stop) in solved.items():
+                self._resolve(index, first, stop)
+            unresolved = [i for i in unresolved if i not in self.ranges]
+
+    def _access_bounds(self) -> Iterator[_Bound]:
+        for access in self.accesses:
+            if access.form.is_affine and not access.facts.speaks_of(access.form):
+                tensor, axis = access.read.tensor, access.axis
+                first, extent = self.sizes.origins[tensor][axis], self.sizes.shapes[tensor][axis]
+                symbol = (self.sizes.checked.tensors[tensor].dims or (None,) * (axis + 1))[axis]
+                span = access.read.span
+                yield _Bound(access.form, first, first + extent, tensor, span, symbol)
+
+    def _target_bounds(self) -> Iterator[_Bound]:
+        """A tensor that has its shape bounds the indices it is written at."""
+        target = self.statement.target
+        if target in self.sizes.shapes:
+            for axis, index in enumerate(self.statement.indices):
+                first = self.sizes.origins[target][axis]
+                stop = first + self.sizes.shapes[target][axis]
+                yield _Bound(Linear({index: 1}), first, stop, target, self.statement.span, None)
+
+    def _declared_bounds(self, unresolved: list[str]) -> dict[str, list[_Bound]]:
+        """Indices that only the target's declared type bounds."""
+        found: dict[str, list[_Bound]] = {}
+        target, span = self.statement.target, self.statement.span
+        if target in self.sizes.shapes:
+            return found
+        for index, extent in zip(self.statement.indices, self.sizes.declared(target), strict=True):
+            if index in unresolved and extent is not None:
+                found[index] = [_Bound(Linear({index: 1}), 0, extent, target, span, None)]
+        return found
+
+    def _solve(self, index: str, bounds: list[_Bound]) -> tuple[int, int]:
+        """The largest range of ``index`` for which every bound holds."""
+        low, high = -math.inf, math.inf
+        lowest = highest = bounds[0]
+        for bound in bounds:
+            k = bound.form.terms[index]
+            rest = bound.form.plus(Linear({index: k}), -1)
+            a, b = self.analysis.bounds(rest)
+            # first <= k * index + rest <= stop - 1 for all values of the rest
+            above, below = bound.first - int(a), bound.stop - 1 - int(b)
+            if k > 0:
+                first, last = -(-above // k), below // k
+            else:
+                first, last = -(below // -k), -above // -k
+            if first > low:
+                low, lowest = first, bound
+            if last < high:
+                high, highest = last, bound
+        self._check_agreement(index, bounds)
+        if high < low and not any(b.stop <= b.first for b in bounds):
+            raise self._fail(
+                highest.span,
+                f"the index '{index}' has no value for these sizes: '{lowest.tensor}' needs it to "
+                f"be at least {int(low)} and '{highest.tensor}' at most {int(high)}",
+            )
+        return int(low), max(int(low), int(high) + 1)
+
+    def _check_agreement(self, index: str, bounds: list[_Bound]) -> None:
+        """An index that runs over whole dimensions of two sizes needs them equal."""
+        plain = [b for b in bounds if b.symbol is not None and b.form == Linear({index: 1})]
+        for bound in plain[1:]:
+            first = plain[0]
+            if bound.stop != first.stop:
+                raise self._fail(
+                    bound.span,
+                    f"the index '{index}' runs over {first.symbol} = {first.stop} of "
+                    f"'{first.tensor}' and over {bound.symbol} = {bound.stop} of "
+                    f"'{bound.tensor}'; make them equal or give it a range: where {index} in 0:"
+                    f"{min(first.stop, bound.stop)}",
+                )
+
+    def _ambiguous(self, unresolved: list[str]) -> RangeInferenceError:
+        names = ", ".join(f"'{n}'" for n in unresolved)
+        what = "the ranges of" if len(unresolved) > 1 else "the range of"
+        clause = ", ".join(f"{n} in 0:..." for n in unresolved)
+        return self._fail(
+            self.statement.span,
+            f"{what} {names} cannot be inferred from the accesses; say it: where {clause}",
+        )
+
+    # --- the target ---
+
+    def _define_target(self) -> None:
+        statement, sizes = self.statement, self.sizes
+        box = [self.ranges[i] for i in statement.indices]
+        if statement.target not in sizes.shapes:
+            shape = tuple(stop - first for first, stop in box)
+            if math.prod(shape) >= 2**62:
+                raise self._fail(statement.span, f"'{statement.target}' would be of shape {shape}")
+            sizes.define(statement.target, shape, tuple(first for first, _ in box))
+            return
+        for axis, (index, (first, stop)) in enumerate(zip(statement.indices, box, strict=True)):
+            origin = sizes.origins[statement.target][axis]
+            end = origin + sizes.shapes[statement.target][axis]
+            if first < stop and not origin <= first <= stop <= end:
+                raise self._fail(
+                    statement.span,
+                    f"'{statement.target}' is written at '{index}' from {first} to {stop - 1}, "
+                    f"but its first assignment gave it {_indices(origin, end)}",
+                )
+
+    # --- bounds of accesses ---
+
+    def _verdict(self, access: _Access) -> bool | Diagnostic:
+        """Whether a subscript needs a check at run time, or what is wrong with it."""
+        low, high = self.analysis.bounds(access.form, access.facts)
+        tensor, axis = access.read.tensor, access.axis
+        origin = self.sizes.origins[tensor][axis]
+        end = origin + self.sizes.shapes[tensor][axis]
+        if low > high or (origin <= low and high < end):
+            return False
+        if not access.form.is_affine or access.form.indices & access.facts.mentioned:
+            return access.evaluated
+        at = f"index {int(low)}" if low == high else f"indices {int(low)} to {int(high)}"
+        return Diagnostic(
+            f"'{tensor}' is read at {at} of dimension {axis}, but has {_indices(origin, end)}; "
+            "guard the read with ? : or narrow an index with where",
+            access.read.subscripts[axis].span,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """``first <= form < stop``, because ``tensor`` is accessed there."""
+
+    form: Linear
+    first: int
+    stop: int
+    tensor: str
+    span: Span
+    symbol: str | int | None
+    """The declared size of the dimension, if it has one."""
+
+
+def _indices(first: int, stop: int) -> str:
+    return f"indices {first} to {stop - 1}" if first < stop else "no elements"

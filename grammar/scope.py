@@ -1,0 +1,72 @@
+"""The names of a def and what is known about them while its statements are checked."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+
+from tcl.grammar.builtins import BUILTINS
+from tcl.grammar.checked import Tensor
+from tcl.grammar.errors import Diagnostic
+from tcl.grammar.source import Span
+
+
+@dataclass(slots=True)
+class Scope:
+    """Names of one def. Problems are collected, never raised."""
+
+    defs: frozenset[str] = frozenset()
+    """Names of the defs of the text."""
+    inputs: dict[str, Tensor] = field(default_factory=dict)
+    outputs: dict[str, Span] = field(default_factory=dict)
+    """Listed outputs, where they are listed."""
+    written: dict[str, Tensor | None] = field(default_factory=dict)
+    """Outputs that something wrote; None where the statement that did so has errors."""
+    sizes: dict[str, Span] = field(default_factory=dict)
+    """Size symbols, where they were first seen."""
+    known_sizes: set[str] = field(default_factory=set)
+    """Those whose value is known: from an input, or from an output already written."""
+    problems: list[Diagnostic] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
+
+    def problem(self, span: Span, message: str, *notes: tuple[Span, str]) -> None:
+        """Note an error."""
+        self.problems.append(Diagnostic(message, span, notes))
+
+    def is_tensor(self, name: str) -> bool:
+        return name in self.inputs or name in self.outputs or name in self.written
+
+    def what_is(self, name: str) -> str | None:
+        """What a name stands for in the def, in words; None if it is free for an index."""
+        if name in self.inputs:
+            return "an input"
+        if name in self.outputs or name in self.written:
+            return "an output"
+        if name in self.sizes:
+            return "a size symbol"
+        if name in BUILTINS:
+            return "a built-in function"
+        return None
+
+    def readable(self, name: str, span: Span) -> Tensor | None:
+        """The tensor of that name, if it may be read here; else the problem is noted."""
+        if name in self.inputs:
+            return self.inputs[name]
+        if name in self.written:
+            return self.written[name]
+        if name in self.outputs:
+            self.problem(span, f"'{name}' is read before anything wrote it; assign it first")
+        elif name in self.defs:
+            message = f"'{name}' is a def; call it in a statement of its own: A = {name}(X)"
+            self.problem(span, message)
+        else:
+            self.problem(span, f"undefined tensor '{name}'{self.suggest(name)}")
+        return None
+
+    def suggest(self, name: str) -> str:
+        """A remedy for an undefined name: the names that look like it."""
+        known = [*self.inputs, *self.outputs, *self.sizes, *BUILTINS]
+        close = difflib.get_close_matches(name[:64], [k for k in known if len(k) <= 64], n=2)
+        if close:
+            return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
+        return "; list it among the inputs with its type, or correct the name"

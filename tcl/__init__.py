@@ -1,0 +1,1 @@
+"""Tensor Comprehensions for today: index notation in, tuned kernels out."""
