@@ -1,1 +1,76 @@
-"""Tensor Comprehensions for today: index notation in, tuned kernels out."""
+"""Tensor Comprehensions for today: index notation in, tuned kernels out.
+
+    import numpy as np, tcl
+
+    T = tcl.define("def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }")
+    C = T.mm(A, B)
+
+Everything is loaded when it is first used, so that ``import tcl`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tcl.api import Definitions as Definitions
+    from tcl.api import assert_almost_equal as assert_almost_equal
+    from tcl.api import compile as compile
+    from tcl.api import define as define
+    from tcl.codegen.errors import CompileError as CompileError
+    from tcl.codegen.errors import OptionsError as OptionsError
+    from tcl.codegen.options import MappingOptions as MappingOptions
+    from tcl.executor import Executor as Executor
+    from tcl.grammar.errors import ArgumentError as ArgumentError
+    from tcl.grammar.errors import RangeInferenceError as RangeInferenceError
+    from tcl.grammar.errors import TclError as TclError
+    from tcl.grammar.errors import TclSemanticError as TclSemanticError
+    from tcl.grammar.errors import TclSyntaxError as TclSyntaxError
+    from tcl.grammar.errors import TclWarning as TclWarning
+    from tcl.tuner.config import TunerConfig as TunerConfig
+    from tcl.tuner.errors import CacheError as CacheError
+    from tcl.tuning import MappingOptionsCache as MappingOptionsCache
+    from tcl.tuning import Tuner as Tuner
+    from tcl.tuning import autotune as autotune
+    from tcl.tuning import autotune_and_compile as autotune_and_compile
+    from tcl.tuning import make_autotuned_options_factory as make_autotuned_options_factory
+    from tcl.tuning import (
+        make_load_from_cache_options_factory as make_load_from_cache_options_factory,
+    )
+    from tcl.tuning import make_naive_options_factory as make_naive_options_factory
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "tcl.api": ("Definitions", "assert_almost_equal", "compile", "define"),
+    "tcl.executor": ("Executor",),
+    "tcl.codegen.errors": ("CompileError", "OptionsError"),
+    "tcl.codegen.options": ("MappingOptions",),
+    "tcl.grammar.errors": (
+        *("ArgumentError", "RangeInferenceError", "TclError"),
+        *("TclSemanticError", "TclSyntaxError", "TclWarning"),
+    ),
+    "tcl.tuner.config": ("TunerConfig",),
+    "tcl.tuner.errors": ("CacheError",),
+    "tcl.tuning": (
+        *("MappingOptionsCache", "Tuner", "autotune", "autotune_and_compile"),
+        *("make_autotuned_options_factory", "make_load_from_cache_options_factory"),
+        "make_naive_options_factory",
+    ),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'tcl' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

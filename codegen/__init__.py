@@ -1,0 +1,1 @@
+"""Checked definition → compiled kernel: loop IR, schedule passes and backends."""

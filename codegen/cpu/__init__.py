@@ -1,0 +1,1 @@
+"""The CPU backend: loop IR → LLVM IR → object code → a callable."""

@@ -1,0 +1,70 @@
+"""LLVM IR text → object code: a pure function, fit for a worker process."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.errors import CompileError
+
+LEVEL = 1
+"""LLVM's optimisation level. Kernels are vectorised by us; level 1 runs as fast as 3."""
+
+
+def compile_object(text: str, device: CpuProfile) -> bytes:
+    """The object file of a module. Raises ``CompileError`` if LLVM refuses the text."""
+    module, machine = _optimised(text, device)
+    return bytes(machine.emit_object(module))
+
+
+def assembly(text: str, device: CpuProfile) -> str:
+    """The module as assembly, for people."""
+    module, machine = _optimised(text, device)
+    return str(machine.emit_assembly(module))
+
+
+def _optimised(text: str, device: CpuProfile) -> tuple[Any, Any]:
+    import llvmlite.binding as llvm
+
+    machine = target_machine(device)
+    try:
+        module = llvm.parse_assembly(text)
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refused the kernel: {error}") from None
+    options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    passes = llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    return module, machine
+
+
+@functools.lru_cache(maxsize=8)
+def target_machine(device: CpuProfile) -> Any:
+    """LLVM's code generator for a device."""
+    import llvmlite.binding as llvm
+
+    initialise()
+    features = device.features
+    if device.vector_bits >= 512:
+        features += ",-prefer-256-bit"
+    try:
+        target = llvm.Target.from_triple(device.triple)
+    except RuntimeError as error:
+        raise CompileError(f"no code generator for {device.triple}: {error}") from None
+    return target.create_target_machine(
+        cpu=device.name, features=features, opt=2, jit=True, reloc="pic", codemodel="jitdefault"
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def initialise() -> None:
+    """Makes LLVM able to compile for this machine; once per process."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()

@@ -1,0 +1,53 @@
+"""Loop IR → LLVM IR text.
+
+One function ``i32 kernel(ptr tensors, ptr error)``: an array with the addresses of the tensors'
+first elements, in the program's order, and three int64 for the first failed check (1 if one
+failed, its site, the value). It returns 1 if a check failed. Nothing in the text comes from
+names of the def.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcl.codegen import ir
+from tcl.codegen.cpu.builder import Builder, Val
+from tcl.codegen.cpu.loops import NestEmitter
+from tcl.codegen.cpu.memory import FAIL, Site
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.ir_verify import built
+
+ENTRY = "tcl_kernel"
+"""The symbol of every kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A kernel as LLVM IR."""
+
+    text: str
+    sites: tuple[Site, ...]
+    """By number, as the error record names them."""
+
+
+def emit(program: ir.Program, device: CpuProfile, *, unchecked: bool = False) -> Source:
+    """The LLVM IR of a built program. ``unchecked`` leaves out the checks of data-dependent
+    subscripts. Raises ``CompileError`` for a built-in that this machine's C library lacks."""
+    built(program)
+    b = Builder()
+    pointers: dict[str, Val] = {}
+    for k, tensor in enumerate(program.tensors):
+        at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
+        pointers[tensor.name] = b.op(f"load ptr, {at}, align 8", "ptr")
+    sites: list[Site] = []
+    for nest in program.nests:
+        NestEmitter(b, program, nest, pointers, device, unchecked, sites).emit()
+    failed = b.op("load i64, ptr %error, align 8", "i64")
+    result = b.op(f"trunc {failed} to i32", "i32")
+    b.do(f"ret {result}")
+    header = f"define i32 @{ENTRY}(ptr noalias %tensors, ptr noalias %error) nounwind {{"
+    body = [header, "entry:", *b.entry, *b.lines, "}", ""]
+    parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
+    return Source("\n".join(parts), tuple(sites))
+
+

@@ -1,0 +1,135 @@
+"""A def for one set of sizes, compiled for this CPU."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tcl.codegen import ir
+from tcl.codegen.cpu.compile import assembly, compile_object
+from tcl.codegen.cpu.emit import Source, emit
+from tcl.codegen.cpu.load import Loaded
+from tcl.codegen.device import CpuProfile, host_cpu
+from tcl.codegen.dtypes import storage_dtype
+from tcl.codegen.errors import ArgumentError
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.schedule import schedule
+from tcl.grammar.sized import SizedDef
+
+_Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CpuKernel:
+    """Ready to run. Safe to call from several threads at once; calls release the GIL."""
+
+    program: ir.Program
+    source: Source
+    object_code: bytes = field(repr=False)
+    device: CpuProfile
+    _loaded: Loaded = field(repr=False)
+
+    @property
+    def llvm(self) -> str:
+        """The kernel as LLVM IR."""
+        return self.source.text
+
+    @property
+    def asm(self) -> str:
+        """The kernel as assembly."""
+        return assembly(self.source.text, self.device)
+
+    def __call__(self, inputs: Sequence[_Array], outputs: Sequence[_Array]) -> None:
+        """Run on arrays in the def's order, writing ``outputs`` in place.
+
+        Arrays have the shapes of the sized def, the strides the kernel was compiled for, and
+        the tensors' types (16-bit floats also as uint16 bits); no output may overlap another
+        array. Raises ``ArgumentError`` if an array does not fit, and ``IndexError`` after the
+        call if a data-dependent subscript left its tensor.
+        """
+        arrays = (*inputs, *outputs)
+        arguments = [t for t in self.program.tensors if t.role is not ir.Role.SCRATCH]
+        if len(arrays) != len(arguments):
+            raise ArgumentError(f"{len(arguments)} arrays are needed, {len(arrays)} were given")
+        for tensor, array in zip(arguments, arrays, strict=True):
+            _fits(tensor, array)
+        scratch = [_scratch(t) for t in self.program.tensors if t.role is ir.Role.SCRATCH]
+        self.launch([a.ctypes.data for a in (*arrays, *scratch)])
+
+    def launch(self, addresses: Sequence[int]) -> None:
+        """Run on memory: the address of every tensor's first element, scratch included, in the
+        program's order. Nothing is checked but data-dependent subscripts (``IndexError``)."""
+        pointers = (ctypes.c_void_p * len(addresses))(*addresses)
+        error = (ctypes.c_int64 * 3)()
+        if self._loaded.call(pointers, error):
+            raise IndexError(self.source.sites[error[1]].message(error[2]))
+
+
+def compile_cpu(
+    sized: SizedDef,
+    options: MappingOptions,
+    *,
+    strides: Mapping[str, tuple[int, ...]] | None = None,
+    device: CpuProfile | None = None,
+    unchecked: bool = False,
+    aligned: bool = False,
+) -> CpuKernel:
+    """Compile ``sized`` for this CPU.
+
+    ``strides`` holds bytes per dimension for tensors that are not row-major; they are compiled
+    in. ``unchecked`` leaves out the checks of data-dependent subscripts: an index out of range
+    is then undefined behaviour. ``aligned`` promises that every element's address is a multiple
+    of its size. Raises ``OptionsError`` if the options cannot be applied and ``CompileError`` if
+    the kernel cannot be built.
+    """
+    device = device or host_cpu()
+    program = schedule(sized, options, device, layouts(sized, strides or {}, aligned))
+    source = emit(program, device, unchecked=unchecked)
+    code = compile_object(source.text, device)
+    return CpuKernel(program, source, code, device, Loaded(code))
+
+
+def layouts(
+    sized: SizedDef, strides: Mapping[str, tuple[int, ...]], aligned: bool = False
+) -> dict[str, ir.Layout]:
+    """The layouts of all tensors; those without ``strides`` are row-major."""
+    found = {}
+    for tensor in sized.checked.inputs + sized.checked.outputs:
+        shape, origin = sized.shapes[tensor.name], sized.origins[tensor.name]
+        layout = ir.contiguous(tensor.type, shape, origin)
+        if tensor.name in strides:
+            given = tuple(strides[tensor.name])
+            if len(given) != len(shape):
+                raise ArgumentError(f"{tensor.name} has {len(shape)} dimensions: {given}")
+            layout = replace(layout, strides=given)
+        found[tensor.name] = replace(layout, alignment=layout.itemsize if aligned else 1)
+    return found
+
+
+def _fits(tensor: ir.Tensor, array: _Array) -> None:
+    layout = tensor.layout
+    if array.shape != layout.extents:
+        raise ArgumentError(
+            f"{tensor.name} must have shape {layout.extents}, but has {array.shape}"
+        )
+    stored = storage_dtype(layout.type)
+    if array.dtype != stored and array.dtype.name != layout.type.name:
+        raise ArgumentError(f"{tensor.name} must be {layout.type}, but is {array.dtype}")
+    if not array.dtype.isnative:
+        raise ArgumentError(f"{tensor.name} is in foreign byte order ({array.dtype.str})")
+    moving = [k for k, extent in enumerate(layout.extents) if extent > 1]
+    if array.size and any(array.strides[k] != layout.strides[k] for k in moving):
+        raise ArgumentError(
+            f"the kernel was compiled for {tensor.name} with strides {layout.strides}, "
+            f"not {array.strides}"
+        )
+    if tensor.role is ir.Role.OUTPUT and not array.flags.writeable:
+        raise ArgumentError(f"{tensor.name} is an output, but its array is read-only")
+
+
+def _scratch(tensor: ir.Tensor) -> _Array:
+    return np.empty(tensor.layout.extents, storage_dtype(tensor.layout.type))

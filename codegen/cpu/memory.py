@@ -1,0 +1,232 @@
+"""Reading and writing tensors: addresses, lanes, masks, and checked subscripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tcl.codegen import ir
+from tcl.codegen.cpu.builder import Builder, Val, memory_type, vector
+from tcl.codegen.cpu.convert import from_memory, to_memory
+from tcl.codegen.cpu.scope import Scope, add, affine, i64, lane_values
+from tcl.grammar.types import UINT64
+
+Evaluate = Callable[[ir.Value, Scope], Val]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A subscript that is checked while the kernel runs."""
+
+    tensor: str
+    axis: int
+    first: int
+    extent: int
+    unsigned: bool
+    """The recorded value is to be read as a uint64."""
+
+    def message(self, value: int) -> str:
+        """The sentence of the ``IndexError`` for this value."""
+        value = value % 2**64 if self.unsigned else value
+        last = self.first + self.extent - 1
+        has = f"has indices {self.first} to {last}" if self.extent else "is empty"
+        return (
+            f"index {value} is out of range for dimension {self.axis} "
+            f"of tensor {self.tensor}, which {has}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where an element lies: bytes from the tensor's first element."""
+
+    offset: Val | int
+    """In the first lane; a vector where lanes have offsets of their own."""
+    step: int
+    """Bytes that each further lane adds, where ``offset`` is a scalar."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """Emits the accesses of one nest."""
+
+    b: Builder
+    program: ir.Program
+    nest: ir.Nest
+    pointers: dict[str, Val]
+    """Tensor → address of its first element."""
+    native_half: bool
+    unchecked: bool
+    evaluate: Evaluate
+    sites: list[Site] = field(default_factory=list)
+
+    def load(self, load: ir.Load, scope: Scope) -> Val:
+        """The value of an element, in the type it is computed in."""
+        layout = self.program.tensor(load.ref.tensor).layout
+        mask = None if load.total else scope.mask
+        at = self._address(load.ref, scope, mask)
+        type_ = memory_type(layout.type)
+        if 0 in layout.extents:
+            raw = self.b.constant(0, type_)  # nothing there that could be touched
+        else:
+            raw = self._load(at, load.ref.tensor, layout, scope, mask)
+        return from_memory(self.b, raw, layout.type, self.native_half)
+
+    def store(self, ref: ir.TensorRef, value: Val, scope: Scope) -> None:
+        """Writes an element, or one per lane."""
+        layout = self.program.tensor(ref.tensor).layout
+        at = self._address(ref, scope, None)
+        raw = to_memory(self.b, value, layout.type, self.native_half)
+        base = self._pointer(ref.tensor, at.offset)
+        note = f", align {layout.alignment}"
+        if scope.lanes == 1 or at.step == layout.itemsize:
+            self.b.do(f"store {self.b.spread(raw, scope.lanes)}, {base}{note}")
+            return
+        for k in range(scope.lanes):
+            there = self._advance(base, k * at.step)
+            self.b.do(f"store {self.b.lane(raw, k)}, {there}{note}")
+
+    def _pointer(self, tensor: str, offset: Val | int) -> Val:
+        offset = i64(offset)
+        text = f"getelementptr i8, {self.pointers[tensor]}, {offset}"
+        return self.b.op(text, "ptr", offset.lanes)
+
+    def _advance(self, pointer: Val, offset: int) -> Val:
+        if offset == 0:
+            return pointer
+        return self.b.op(f"getelementptr i8, {pointer}, i64 {offset}", "ptr")
+
+    def _load(
+        self, at: Address, tensor: str, layout: ir.Layout, scope: Scope, mask: Val | None
+    ) -> Val:
+        b, type_, lanes = self.b, memory_type(layout.type), scope.lanes
+        pointer = self._pointer(tensor, at.offset)
+        note = f", align {layout.alignment}"
+        if mask is not None:
+            return self._load_masked(at, pointer, layout, mask)
+        if pointer.lanes == 1 and at.step == 0:
+            return b.op(f"load {type_}, {pointer}{note}", type_)
+        if pointer.lanes == 1 and at.step == layout.itemsize:
+            return b.op(f"load {vector(type_, lanes)}, {pointer}{note}", type_, lanes)
+        if pointer.lanes == 1 and at.step == -layout.itemsize:
+            low = self._advance(pointer, at.step * (lanes - 1))
+            raw = b.op(f"load {vector(type_, lanes)}, {low}{note}", type_, lanes)
+            order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
+            text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
+            return b.op(text, type_, lanes)
+        parts = []
+        for k in range(lanes):
+            if pointer.lanes == 1:
+                there = self._advance(pointer, k * at.step)
+            else:
+                there = b.lane(pointer, k)
+            parts.append(b.op(f"load {type_}, {there}{note}", type_))
+        return b.gather_lanes(parts)
+
+    def _load_masked(self, at: Address, pointer: Val, layout: ir.Layout, mask: Val) -> Val:
+        """Lanes that are switched off touch nothing and give 0."""
+        b, type_, lanes = self.b, memory_type(layout.type), mask.lanes
+        align = Val(str(layout.alignment), "i32")
+        zero = Val("zeroinitializer", type_, lanes)
+        short = f"v{lanes}{_short(type_)}"
+        if pointer.lanes == 1 and at.step == layout.itemsize:
+            name = f"llvm.masked.load.{short}.p0"
+            return b.call(name, type_, lanes, pointer, align, mask, zero)
+        if pointer.lanes == 1:
+            spread = ", ".join(f"i64 {k * at.step}" for k in range(lanes))
+            text = f"getelementptr i8, {pointer}, <{lanes} x i64> <{spread}>"
+            pointer = b.op(text, "ptr", lanes)
+        name = f"llvm.masked.gather.{short}.v{lanes}p0"
+        return b.call(name, type_, lanes, pointer, align, mask, zero)
+
+    # Addresses.
+
+    def _address(self, ref: ir.TensorRef, scope: Scope, mask: Val | None) -> Address:
+        b = self.b
+        layout = self.program.tensor(ref.tensor).layout
+        index = ir.Affine()
+        computed: list[tuple[int, ir.Computed]] = []
+        for axis, subscript in enumerate(ref.subscripts):
+            if isinstance(subscript, ir.Affine):
+                index = index + layout.offset(axis, subscript)
+            else:
+                computed.append((axis, subscript))
+        offset, step = affine(b, index, self.nest, scope)
+        for axis, subscript in computed:
+            value = self.evaluate(subscript.value, scope)
+            if mask is not None:
+                value = b.spread(value, scope.lanes)
+            if subscript.check and not self.unchecked:
+                value = self._checked(value, ref.tensor, axis, subscript, scope, mask)
+            value = b.binary("sub", value, i64(layout.origin[axis]))
+            part = b.binary("mul", value, i64(layout.strides[axis]))
+            if part.lanes > 1 and step:
+                offset, step = lane_values(b, offset, step, scope.lanes), 0
+            offset = add(b, offset, part)
+        if isinstance(offset, Val) and offset.lanes > 1 and step:
+            offset, step = b.binary("add", offset, lane_values(b, 0, step, scope.lanes)), 0
+        return Address(offset, step)
+
+    def _checked(
+        self,
+        value: Val,
+        tensor: str,
+        axis: int,
+        subscript: ir.Computed,
+        scope: Scope,
+        mask: Val | None,
+    ) -> Val:
+        """``value``, or the first index where it is outside of the tensor, which is recorded."""
+        b = self.b
+        layout = self.program.tensor(tensor).layout
+        first, extent = layout.origin[axis], layout.extents[axis]
+        unsigned = subscript.value.type == UINT64
+        number = len(self.sites)
+        self.sites.append(Site(tensor, axis, first, extent, unsigned))
+        relative = b.binary("sub", value, i64(first))
+        inside = b.compare("icmp ult", relative, i64(extent))
+        if unsigned and first < 0:
+            positive = b.compare("icmp sge", value, i64(0))
+            inside = b.binary("and", inside, positive)
+        outside = b.negation(inside)
+        if mask is not None:
+            outside = b.binary("and", outside, mask)
+        lanes = outside.lanes
+        bits = outside
+        if lanes > 1:
+            bits = b.op(f"bitcast {outside} to i{lanes}", f"i{lanes}")
+        failed = b.compare("icmp ne", bits, Val("0", bits.type)) if lanes > 1 else outside
+        record, after = b.new_label("fail"), b.new_label("checked")
+        b.branch_if(failed, record, after)
+        b.start(record)
+        worst = value
+        if lanes > 1:
+            lane = b.call(f"llvm.cttz.i{lanes}", f"i{lanes}", 1, bits, Val("false", "i1"))
+            worst = b.op(f"extractelement {value}, {lane}", "i64")
+        b.do(f"call void @tcl_fail(ptr %error, i64 {number}, {worst})")
+        b.branch(after)
+        b.start(after)
+        return b.select(inside, value, i64(first))
+
+
+def _short(type_: str) -> str:
+    return {"float": "f32", "double": "f64"}.get(type_, type_)
+
+
+FAIL = """\
+define internal void @tcl_fail(ptr %error, i64 %site, i64 %value) noinline cold nounwind {
+entry:
+  %set = load i64, ptr %error, align 8
+  %first = icmp eq i64 %set, 0
+  br i1 %first, label %record, label %done
+record:
+  %site_at = getelementptr i64, ptr %error, i64 1
+  %value_at = getelementptr i64, ptr %error, i64 2
+  store i64 %site, ptr %site_at, align 8
+  store i64 %value, ptr %value_at, align 8
+  store i64 1, ptr %error, align 8
+  br label %done
+done:
+  ret void
+}
+"""

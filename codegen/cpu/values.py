@@ -1,0 +1,131 @@
+"""Values: every node of the IR's expressions as instructions.
+
+In lanes, a value that all lanes share stays a scalar until it meets one that differs.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from tcl.codegen import ir
+from tcl.codegen.cpu import math
+from tcl.codegen.cpu.arith import COMPARISONS, arithmetic, compare, unary
+from tcl.codegen.cpu.builder import Builder, Val, register_type
+from tcl.codegen.cpu.convert import cast
+from tcl.codegen.cpu.memory import Memory
+from tcl.codegen.cpu.scope import Scope, affine, lane_values
+from tcl.codegen.ir_walk import walk
+from tcl.grammar.types import BOOL
+
+_CHEAP = 12
+"""Nodes that may be computed in vain rather than branched around."""
+
+
+class Values:
+    """Emits the values of one nest."""
+
+    memory: Memory
+
+    def __init__(self, b: Builder, nest: ir.Nest, native_half: bool) -> None:
+        self.b, self.nest, self.native_half = b, nest, native_half
+        self.partial_cache: dict[int, bool] = {}
+
+    def value(self, value: ir.Value, scope: Scope) -> Val:
+        """``value`` at this place: a scalar or one value per lane."""
+        b = self.b
+        match value:
+            case ir.Const(value=constant, type=type_):
+                return b.constant(constant, register_type(type_))
+            case ir.Position(index=index, type=type_):
+                first, step = affine(b, index, self.nest, scope)
+                wide = lane_values(b, first, step, scope.lanes)
+                return b.convert("trunc", wide, register_type(type_))
+            case ir.Variable(name=name):
+                return scope.variables[name]
+            case ir.Load():
+                return self.memory.load(value, scope)
+            case ir.Unary(op=op, operand=operand, type=type_):
+                return unary(b, op, self.value(operand, scope), type_)
+            case ir.Binary():
+                return self._binary(value, scope)
+            case ir.Select(condition=condition, then=then, otherwise=otherwise):
+                return self._choose(self.value(condition, scope), then, otherwise, scope)
+            case ir.Call(name=name, arguments=arguments, type=type_):
+                operands = [self.value(a, scope) for a in arguments]
+                return math.call(b, name, operands, type_)
+            case ir.Cast(operand=operand, type=type_):
+                inner = self.value(operand, scope)
+                return cast(b, inner, operand.type, type_, self.native_half)
+            case _:
+                assert_never(value)
+
+    def _binary(self, value: ir.Binary, scope: Scope) -> Val:
+        left = self.value(value.left, scope)
+        if value.op == "&&":
+            return self._choose(left, value.right, ir.Const(False, BOOL), scope)
+        if value.op == "||":
+            return self._choose(left, ir.Const(True, BOOL), value.right, scope)
+        right = self.value(value.right, scope)
+        if value.op in COMPARISONS:
+            return compare(self.b, value.op, left, right, value.left.type)
+        return arithmetic(self.b, value.op, left, right, value.type)
+
+    def _choose(
+        self, condition: Val, then: ir.Value, otherwise: ir.Value, scope: Scope
+    ) -> Val:
+        b = self.b
+        if condition.lanes > 1:
+            # Both sides for all lanes, except where that would read what must not be read.
+            not_taken = b.negation(condition) if self._partial(otherwise) else None
+            yes = self.value(then, self._masked(condition, then, scope))
+            no = self.value(
+                otherwise,
+                scope if not_taken is None else self._masked(not_taken, otherwise, scope),
+            )
+            return b.select(condition, yes, no)
+        if self._free(then) and self._free(otherwise):
+            yes, no = self.value(then, scope), self.value(otherwise, scope)
+            return b.select(condition, yes, no)
+        return self._branch(condition, then, otherwise, scope)
+
+    def _branch(self, condition: Val, then: ir.Value, otherwise: ir.Value, scope: Scope) -> Val:
+        b = self.b
+        labels = b.new_label("then"), b.new_label("else")
+        after = b.new_label("chosen")
+        b.branch_if(condition, *labels)
+        incoming: list[tuple[Val, str]] = []
+        for label, side in zip(labels, (then, otherwise), strict=True):
+            b.start(label)
+            result = b.spread(self.value(side, scope), scope.lanes)
+            incoming.append((result, b.block))
+            b.branch(after)
+        b.start(after)
+        return b.phi(incoming)
+
+    def _masked(self, condition: Val, side: ir.Value, scope: Scope) -> Scope:
+        """The scope in which ``side`` runs only for the lanes of ``condition``."""
+        if not self._partial(side):
+            return scope
+        if scope.mask is None:
+            return scope.under(condition)
+        both = self.b.op(f"select {scope.mask}, {condition}, {_none(condition)}", "i1", scope.lanes)
+        return scope.under(both)
+
+    def _partial(self, value: ir.Value) -> bool:
+        """Whether it reads something that may not be there."""
+        known = self.partial_cache.get(id(value))
+        if known is None:
+            known = any(isinstance(v, ir.Load) and not v.total for v in walk(value))
+            self.partial_cache[id(value)] = known
+        return known
+
+    def _free(self, value: ir.Value) -> bool:
+        """Whether it may and should be computed even where it is not needed."""
+        for count, v in enumerate(walk(value)):
+            if count > _CHEAP or isinstance(v, ir.Call) or (isinstance(v, ir.Load) and not v.total):
+                return False
+        return True
+
+
+def _none(like: Val) -> str:
+    return f"{like.ty} zeroinitializer"

@@ -1,0 +1,14 @@
+"""Errors of everything between a checked definition and a running kernel."""
+
+from __future__ import annotations
+
+from tcl.grammar.errors import ArgumentError as ArgumentError  # also raised by range inference
+from tcl.grammar.errors import TclError
+
+
+class OptionsError(TclError):
+    """Mapping options that cannot be applied to this definition, these sizes or this device."""
+
+
+class CompileError(TclError):
+    """A kernel could not be built."""

@@ -1,0 +1,399 @@
+"""The loop IR: what will run. The whole tree reads as one grammar in this file.
+
+    program   ::= tensor* nest*
+    nest      ::= dim* loop* point body?         (body: the loops built out, else still a list)
+    loop      ::= kind fold
+    point     ::= let* target op value
+    statement ::= block | for | let | declare | accumulate | store
+    value     ::= const | position | variable | load | unary | binary | select | call | cast
+    subscript ::= affine | computed
+    affine    ::= constant + (coefficient * name)*       (a name is a dim or a fold)
+
+A dimension is a name, not a position: ``s0.m`` is index ``m`` of statement 0. It runs over
+``first .. first + extent``. A *fold* is one tile level of a dimension: a loop over ``i.tile``
+with step 32 hands ranges of up to 32 points to the loops of the same dimension inside it, and
+the last range is as short as what is left, so ragged tiles need no notation. A dimension's value
+is ``first`` plus the offsets of all its folds. Positions and strides appear only in ``Layout``.
+
+Values are computed in ``type.compute`` (the 16-bit floats in float32). Nodes hold fields; what
+is wrong with a tree is said where it is built, by ``ir_verify``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TypeAlias
+
+from tcl.grammar.types import ScalarType
+
+
+class IRError(Exception):
+    """The IR is built wrongly: a mistake in a pass, never in what a user wrote."""
+
+
+# Names: dimensions, folds, and index expressions over them.
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A named range of integers, ``first .. first + extent``."""
+
+    name: str
+    """Unique in the program."""
+    first: int
+    extent: int
+    reduction: bool
+    """Points along it are combined (in any order), not written apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One tile level of a dimension: ``count`` ranges of up to ``step`` points each."""
+
+    dim: str
+    level: str
+    """``tile``, ``point``, ``lane``, ...; unique within the dimension."""
+    step: int
+    """Points of the dimension that one iteration covers; 1 for the innermost fold."""
+    count: int
+    """Iterations when the enclosing range is full."""
+
+    @property
+    def name(self) -> str:
+        """``dim.level``, unique in the program."""
+        return f"{self.dim}.{self.level}"
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """``constant + sum(coefficient * name)``, exact in 64 bits."""
+
+    terms: tuple[tuple[str, int], ...] = ()
+    """(dim or fold name, coefficient), sorted by name, no zero coefficients. A dim stands for
+    its value, a fold for its offset in points (``iteration * step``)."""
+    constant: int = 0
+
+    @staticmethod
+    def of(name: str) -> Affine:
+        """The value of one dim or fold."""
+        return Affine(((name, 1),), 0)
+
+    def __add__(self, other: Affine) -> Affine:
+        terms = dict(self.terms)
+        for name, coefficient in other.terms:
+            terms[name] = terms.get(name, 0) + coefficient
+        kept = tuple(sorted((n, c) for n, c in terms.items() if c))
+        return Affine(kept, self.constant + other.constant)
+
+    def scaled(self, factor: int) -> Affine:
+        """This expression times an integer."""
+        terms = tuple((n, c * factor) for n, c in self.terms) if factor else ()
+        return Affine(terms, self.constant * factor)
+
+    def coefficient(self, name: str) -> int:
+        """The coefficient of ``name``, 0 when it does not occur."""
+        return dict(self.terms).get(name, 0)
+
+    def interval(self, dims: Mapping[str, Dim]) -> tuple[int, int]:
+        """Smallest and largest value over non-empty ``dims``; terms must be dims."""
+        low = high = self.constant
+        for name, c in self.terms:
+            ends = (c * dims[name].first, c * (dims[name].first + dims[name].extent - 1))
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+
+# Memory.
+
+
+class Role(Enum):
+    """What a tensor is to the kernel."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    SCRATCH = "scratch"
+    """Memory the kernel needs while it runs; contents are undefined before and after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a tensor lies in memory: the one place of positions and strides."""
+
+    type: ScalarType
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    """Bytes from one element to the next, per dimension; may be negative or 0."""
+    origin: tuple[int, ...]
+    """The index of the first element, per dimension."""
+    alignment: int = 1
+    """Every element's address is a multiple of this many bytes."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element; a bool takes one."""
+        return max(1, self.type.bits // 8)
+
+    def offset(self, axis: int, subscript: Affine) -> Affine:
+        """Bytes that this subscript adds to the address."""
+        return (subscript + Affine((), -self.origin[axis])).scaled(self.strides[axis])
+
+
+def contiguous(type_: ScalarType, extents: Iterable[int], origin: Iterable[int]) -> Layout:
+    """The row-major layout."""
+    shape = tuple(extents)
+    itemsize = max(1, type_.bits // 8)
+    strides: list[int] = []
+    for extent in reversed(shape):
+        strides.append(itemsize)
+        itemsize *= max(1, extent)
+    return Layout(type_, shape, tuple(reversed(strides)), tuple(origin))
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An argument of the kernel, or scratch memory."""
+
+    name: str
+    role: Role
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A subscript that depends on data, or is not affine."""
+
+    value: Value
+    """Of type int64, or uint64 for a plain value of that type."""
+    check: bool
+    """Outside the tensor, the failure is recorded and a safe element read instead."""
+
+
+Subscript: TypeAlias = Affine | Computed
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRef:
+    """One element of a tensor, by its indices (not yet shifted by the origin)."""
+
+    tensor: str
+    subscripts: tuple[Subscript, ...]
+
+
+# Values.
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    value: int | float | bool
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """An index expression as a value; wraps to ``type`` (int32, or int64 in subscripts)."""
+
+    index: Affine
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """What a ``Let`` or an accumulator of the nest holds."""
+
+    name: str
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    ref: TensorRef
+    type: ScalarType
+    total: bool
+    """In bounds at every point of the nest: may be read where its value is not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    op: str
+    """``-``, or ``!`` on a bool."""
+    operand: Value
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """As ``tcl.grammar.checked.Binary``: arithmetic, ``min max``, comparison, ``&& ||``."""
+
+    op: str
+    left: Value
+    right: Value
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Only the chosen side is evaluated."""
+
+    condition: Value
+    then: Value
+    otherwise: Value
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A built-in function."""
+
+    name: str
+    arguments: tuple[Value, ...]
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion, rounding to 16 bits where ``type`` is a 16-bit float."""
+
+    operand: Value
+    type: ScalarType
+
+
+Value: TypeAlias = Const | Position | Variable | Load | Unary | Binary | Select | Call | Cast
+
+
+# Loops and statements.
+
+
+class Kind(Enum):
+    """How the iterations of a loop are run."""
+
+    SERIAL = "serial"
+    VECTOR = "vector"
+    """As lanes of vector registers; innermost fold of a dim that is not reduced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    fold: Fold
+    kind: Kind = Kind.SERIAL
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A value with a name, computed once at each point."""
+
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """An accumulator in a register, with its first value."""
+
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """``accumulator op= value``."""
+
+    name: str
+    op: str
+    """``+ * min max``."""
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Writes an element, rounding to the tensor's type."""
+
+    ref: TensorRef
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    loop: Loop
+    body: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    body: tuple[Statement, ...]
+
+
+Statement: TypeAlias = Block | For | Let | Declare | Accumulate | Store
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What happens at one point of a nest: ``target op= value``."""
+
+    lets: tuple[Let, ...]
+    """In order; each may use the ones before it."""
+    target: TensorRef
+    type: ScalarType
+    """The target's; sums and products are accumulated in ``type.compute``."""
+    op: str
+    """``=``, or the reduction ``+ * min max``."""
+    initialise: bool
+    """The reduction starts from its identity, not from what is stored."""
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """One statement: its dimensions, its loops from outermost to innermost, and its point.
+
+    While ``body`` is None the loops are a list that passes split, order and mark. The last pass
+    builds ``body`` from it, and from then on ``body`` is what runs.
+    """
+
+    name: str
+    dims: tuple[Dim, ...]
+    """Output dims in the target's order, then reduction dims."""
+    loops: tuple[Loop, ...]
+    point: Point
+    sequential: str | None = None
+    """Why the points must run in the order of ``dims`` (the statement reads what it writes),
+    or None when any order will do."""
+    body: Statement | None = None
+
+    def dim(self, name: str) -> Dim:
+        """The dimension of this name; ``IRError`` if the nest lacks it."""
+        for d in self.dims:
+            if d.name == name:
+                return d
+        raise IRError(f"nest {self.name} has no dimension {name}")
+
+    def folds(self, dim: str) -> tuple[Fold, ...]:
+        """The folds of a dimension, outermost first."""
+        self.dim(dim)
+        return tuple(x.fold for x in self.loops if x.fold.dim == dim)
+
+    def with_loops(self, loops: Iterable[Loop]) -> Nest:
+        """The same nest with other loops."""
+        return replace(self, loops=tuple(loops))
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A def for one set of sizes: memory, and nests that run one after the other."""
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    """Inputs, outputs, scratch, in the order in which the kernel takes their addresses."""
+    nests: tuple[Nest, ...]
+    by_name: Mapping[str, Tensor] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {t.name: t for t in self.tensors})
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor of this name; ``IRError`` if there is none."""
+        try:
+            return self.by_name[name]
+        except KeyError:
+            raise IRError(f"program {self.name} has no tensor {name}") from None

@@ -1,0 +1,152 @@
+"""What is legal in the loop IR. Run between passes; a violation is a mistake in a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from tcl.codegen import ir
+from tcl.codegen.ir_walk import statements, walk
+from tcl.grammar.types import INT64, UINT64
+
+
+def verify(program: ir.Program) -> None:
+    """Raises ``IRError`` with the reason if the program is not well formed."""
+    names = [t.name for t in program.tensors]
+    names += [d.name for n in program.nests for d in n.dims]
+    if len(set(names)) != len(names):
+        raise ir.IRError(f"program {program.name}: two tensors or dimensions share a name")
+    for tensor in program.tensors:
+        layout = tensor.layout
+        if not len(layout.extents) == len(layout.strides) == len(layout.origin):
+            raise ir.IRError(f"tensor {tensor.name}: extents, strides and origin differ in rank")
+    for nest in program.nests:
+        _Nest(program, nest).verify()
+
+
+class _Nest:
+    def __init__(self, program: ir.Program, nest: ir.Nest) -> None:
+        self.program, self.nest = program, nest
+        self.dims = {d.name for d in nest.dims}
+
+    def fail(self, reason: str) -> ir.IRError:
+        return ir.IRError(f"nest {self.nest.name}: {reason}")
+
+    def verify(self) -> None:
+        nest = self.nest
+        for dim in nest.dims:
+            if dim.extent < 0:
+                raise self.fail(f"{dim.name} has a negative extent")
+            self.folds(dim, nest.folds(dim.name))
+        for loop in nest.loops:
+            if loop.fold.dim not in self.dims:
+                raise self.fail(f"it loops over {loop.fold.name}, but lacks that dimension")
+            self.loop(loop)
+        if nest.sequential and nest.dims != tuple(nest.dim(x.fold.dim) for x in nest.loops):
+            raise self.fail(f"loops were split or reordered although {nest.sequential}")
+        variables: set[str] = set()
+        for let in nest.point.lets:
+            self.value(let.value, variables)
+            variables.add(let.name)
+        self.value(nest.point.value, variables)
+        self.ref(nest.point.target)
+        if nest.body is not None:
+            self.statement(nest.body, [], set())
+
+    def folds(self, dim: ir.Dim, folds: Sequence[ir.Fold]) -> None:
+        """The folds of one dimension, outermost first, cover it exactly once."""
+        span = dim.extent
+        for fold in folds:
+            if fold.step < 1 or fold.count != -(-span // fold.step):
+                raise self.fail(f"{fold.name}: {fold.count} x {fold.step} does not cover {span}")
+            span = fold.step
+        if not folds or folds[-1].step != 1:
+            raise self.fail(f"the loops over {dim.name} do not reach single points")
+        if len({f.level for f in folds}) != len(folds):
+            raise self.fail(f"two loops over {dim.name} have the same level")
+
+    def loop(self, loop: ir.Loop) -> None:
+        match loop.kind:
+            case ir.Kind.SERIAL:
+                return
+            case ir.Kind.VECTOR:
+                if self.nest.dim(loop.fold.dim).reduction:
+                    raise self.fail(f"{loop.fold.name} is reduced and cannot be lanes")
+                if loop.fold.step != 1:
+                    raise self.fail(f"{loop.fold.name}: lanes must be the innermost fold")
+                if self.nest.sequential:
+                    raise self.fail(f"{loop.fold.name} cannot be lanes: {self.nest.sequential}")
+            case _:
+                assert_never(loop.kind)
+
+    def statement(self, statement: ir.Statement, inside: list[ir.Fold], known: set[str]) -> None:
+        """``inside``: the folds of the enclosing loops; ``known``: the variables in scope."""
+        match statement:
+            case ir.Block(body=body):
+                scope = set(known)
+                for s in body:
+                    self.statement(s, inside, scope)
+            case ir.For(loop=loop, body=inner):
+                self.loop(loop)
+                if loop.fold in inside:
+                    raise self.fail(f"{loop.fold.name} is looped over twice")
+                self.statement(inner, [*inside, loop.fold], set(known))
+            case ir.Let(name=name, value=value) | ir.Declare(name=name, value=value):
+                self.value(value, known, inside)
+                known.add(name)
+            case ir.Accumulate(name=name, value=value):
+                if name not in known:
+                    raise self.fail(f"accumulator {name} is not declared here")
+                self.value(value, known, inside)
+            case ir.Store(ref=ref, value=value):
+                self.ref(ref, inside)
+                if self.program.tensor(ref.tensor).role is ir.Role.INPUT:
+                    raise self.fail(f"it writes the input {ref.tensor}")
+                self.value(value, known, inside)
+            case _:
+                assert_never(statement)
+
+    def value(
+        self, value: ir.Value, known: set[str], inside: Sequence[ir.Fold] | None = None
+    ) -> None:
+        for v in walk(value):
+            match v:
+                case ir.Variable(name=name):
+                    if name not in known:
+                        raise self.fail(f"{name} is used before it has a value")
+                case ir.Position(index=index):
+                    self.affine(index, inside)
+                case ir.Load(ref=ref):
+                    self.ref(ref, inside)
+
+    def ref(self, ref: ir.TensorRef, inside: Sequence[ir.Fold] | None = None) -> None:
+        layout = self.program.tensor(ref.tensor).layout
+        if len(ref.subscripts) != len(layout.extents):
+            raise self.fail(f"{ref.tensor} has {len(layout.extents)} dimensions")
+        for subscript in ref.subscripts:
+            if isinstance(subscript, ir.Affine):
+                self.affine(subscript, inside)
+            elif subscript.value.type not in (INT64, UINT64):
+                raise self.fail(f"a subscript of {ref.tensor} is not int64 or uint64")
+
+    def affine(self, index: ir.Affine, inside: Sequence[ir.Fold] | None) -> None:
+        """Every name is a dim of this nest, and all of its loops are around this place."""
+        for name, _ in index.terms:
+            if name not in self.dims:
+                raise self.fail(f"it has no dimension {name}")
+            if inside is None:
+                continue
+            here = tuple(f for f in inside if f.dim == name)
+            if here != self.nest.folds(name):
+                raise self.fail(f"{name} is used outside of its loops")
+
+
+def built(program: ir.Program) -> None:
+    """Raises ``IRError`` unless every nest has its loops built out."""
+    for nest in program.nests:
+        if nest.body is None:
+            raise ir.IRError(f"nest {nest.name} has no body yet")
+        if not any(isinstance(s, ir.Store) for s in statements(nest.body)):
+            raise ir.IRError(f"nest {nest.name} stores nothing")
+
+

@@ -1,0 +1,257 @@
+"""How a def is mapped to a machine: data, checked when it is made.
+
+``MappingOptions`` holds a preset's name, choices for all nests (``default``) and choices for
+single nests (``nests``, by position). A choice that is None is left to ``default``, then to the
+preset. Options are honoured or refused when a schedule is made, before anything is compiled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tcl.codegen.errors import OptionsError
+
+PRESETS = ("naive", "pointwise", "mlp", "conv")
+"""Names that ``MappingOptions`` takes. ``naive`` is the plain loop nest."""
+
+MAX_TILE = 2**31 - 1
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+"""Lanes a loop may be vectorised to; 1 says not to."""
+MAX_NESTS = 10_000
+MAX_RANK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class NestOptions:
+    """Choices for one nest. Dimensions are counted output indices first, then reduction
+    indices in their order of appearance.
+
+    Raises ``OptionsError`` for values that no nest could honour.
+    """
+
+    tile: tuple[int, ...] | None = None
+    """Points per tile, one size per leading dimension; 0 or a missing size leaves it untiled."""
+    order: tuple[int, ...] | None = None
+    """Loop order over tiles: a permutation of the dimensions; () is the natural order."""
+    inner_order: tuple[int, ...] | None = None
+    """Loop order inside a tile, likewise."""
+    vectorize: tuple[int, int] | None = None
+    """(dimension, lanes); dimension -1 is the last output dimension; 1 lane is scalar code."""
+
+    def __post_init__(self) -> None:
+        if self.tile is not None:
+            tile = _ints("tile", self.tile)
+            if any(not 0 <= size <= MAX_TILE for size in tile):
+                raise OptionsError(f"tile: sizes must be from 0 (untiled) to {MAX_TILE}: {tile}")
+            object.__setattr__(self, "tile", tile)
+        for key in ("order", "inner_order"):
+            value = getattr(self, key)
+            if value is not None:
+                permutation = _ints(key, value)
+                if sorted(permutation) != list(range(len(permutation))):
+                    raise OptionsError(
+                        f"{key}: must name each dimension from 0 to {len(permutation) - 1} once, "
+                        f"or be empty: {permutation}"
+                    )
+                object.__setattr__(self, key, permutation)
+        if self.vectorize is not None:
+            object.__setattr__(self, "vectorize", _vectorize(self.vectorize))
+
+    def over(self, other: NestOptions) -> NestOptions:
+        """These choices, with ``other``'s where this one has none."""
+        return NestOptions(
+            other.tile if self.tile is None else self.tile,
+            other.order if self.order is None else self.order,
+            other.inner_order if self.inner_order is None else self.inner_order,
+            other.vectorize if self.vectorize is None else self.vectorize,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The choices made, as JSON data."""
+        pairs = ((key, getattr(self, key)) for key in _NEST_KEYS)
+        return {key: list(value) for key, value in pairs if value is not None}
+
+    @staticmethod
+    def from_dict(data: object, where: str = "nest") -> NestOptions:
+        """The inverse of ``as_dict``; ``OptionsError`` for anything else."""
+        if not isinstance(data, Mapping):
+            raise OptionsError(f"{where}: must be an object with keys {', '.join(_NEST_KEYS)}")
+        _known(data, _NEST_KEYS, where)
+        return NestOptions(**{key: _json_list(data[key], f"{where}.{key}") for key in data})
+
+
+_NEST_KEYS = ("tile", "order", "inner_order", "vectorize")
+
+
+@dataclass(frozen=True, slots=True)
+class MappingOptions:
+    """How to map a def: ``MappingOptions("mlp")``, refined by ``.tile(64, 64, 32)`` and the like.
+
+    Every method returns new options. Raises ``OptionsError`` for unknown presets and bad values.
+    """
+
+    preset: str = "naive"
+    default: NestOptions = NestOptions()
+    """Choices for every nest. A nest takes the leading tile sizes that it has dimensions for,
+    and leaves off an order of another rank or a vectorisation that it cannot have."""
+    nests: tuple[NestOptions, ...] = ()
+    """Choices for single nests, by position. They have to fit the nest."""
+
+    def __post_init__(self) -> None:
+        if self.preset not in PRESETS:
+            raise OptionsError(f"unknown preset {self.preset!r}: use one of {', '.join(PRESETS)}")
+        if not isinstance(self.default, NestOptions):
+            raise OptionsError("default: must be NestOptions")
+        nests = tuple(self.nests)
+        if len(nests) > MAX_NESTS or not all(isinstance(n, NestOptions) for n in nests):
+            raise OptionsError(f"nests: must be up to {MAX_NESTS} NestOptions")
+        while nests and nests[-1] == NestOptions():  # so that equal options compare equal
+            nests = nests[:-1]
+        object.__setattr__(self, "nests", nests)
+
+    @classmethod
+    def naive(cls) -> MappingOptions:
+        """The plain loop nest."""
+        return cls("naive")
+
+    def own(self, position: int) -> NestOptions:
+        """The choices made for the nest at this position alone."""
+        return self.nests[position] if position < len(self.nests) else NestOptions()
+
+    def with_nest(self, position: int, options: NestOptions) -> MappingOptions:
+        """These options with the choices of one nest replaced."""
+        self.nest(position)  # checks it
+        nests = list(self.nests) + [NestOptions()] * (position + 1 - len(self.nests))
+        nests[position] = options
+        return replace(self, nests=tuple(nests))
+
+    def nest(self, position: int) -> NestSelection:
+        """One nest, to be refined: ``options.nest(1).tile(32, 32)`` gives new options."""
+        if type(position) is not int or not 0 <= position < MAX_NESTS:
+            raise OptionsError(f"nest: position must be from 0 to {MAX_NESTS - 1}: {position!r}")
+        return NestSelection(self, position)
+
+    def tile(self, *sizes: int) -> MappingOptions:
+        """Tile every nest; 0 leaves a dimension untiled."""
+        return replace(self, default=replace(self.default, tile=sizes))
+
+    def order(self, *positions: int) -> MappingOptions:
+        """Order the loops over tiles, in every nest of this rank."""
+        return replace(self, default=replace(self.default, order=positions))
+
+    def inner_order(self, *positions: int) -> MappingOptions:
+        """Order the loops inside a tile, in every nest of this rank."""
+        return replace(self, default=replace(self.default, inner_order=positions))
+
+    def vectorize(self, width: int, dimension: int = -1) -> MappingOptions:
+        """Run ``width`` points of a dimension at once, in every nest that allows it."""
+        return replace(self, default=replace(self.default, vectorize=(dimension, width)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The options as JSON data, without what was left open."""
+        data: dict[str, Any] = {"preset": self.preset}
+        if self.default != NestOptions():
+            data["default"] = self.default.as_dict()
+        if self.nests:
+            data["nests"] = [n.as_dict() for n in self.nests]
+        return data
+
+    def to_json(self) -> str:
+        """Canonical JSON: equal options give equal text."""
+        return json.dumps(self.as_dict(), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_dict(cls, data: object) -> MappingOptions:
+        """The inverse of ``as_dict``; ``OptionsError`` for anything else."""
+        if not isinstance(data, Mapping):
+            raise OptionsError(f"options: must be an object with keys {', '.join(_KEYS)}")
+        _known(data, _KEYS, "options")
+        preset = data.get("preset", "naive")
+        if not isinstance(preset, str):
+            raise OptionsError(f"preset: must be one of {', '.join(PRESETS)}: {preset!r}")
+        nests = data.get("nests", [])
+        if not isinstance(nests, list):
+            raise OptionsError("nests: must be a list of objects")
+        return cls(
+            preset,
+            NestOptions.from_dict(data.get("default", {}), "default"),
+            tuple(NestOptions.from_dict(n, f"nests[{i}]") for i, n in enumerate(nests)),
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> MappingOptions:
+        """The inverse of ``to_json``; ``OptionsError`` for anything else."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError, TypeError) as error:
+            raise OptionsError(f"options: not valid JSON: {error}") from None
+        return cls.from_dict(data)
+
+    def __str__(self) -> str:
+        return self.to_json()
+
+
+_KEYS = ("preset", "default", "nests")
+
+
+@dataclass(frozen=True, slots=True)
+class NestSelection:
+    """One nest of some options; every method gives the options with that nest refined."""
+
+    options: MappingOptions
+    position: int
+
+    def tile(self, *sizes: int) -> MappingOptions:
+        """As ``MappingOptions.tile``, for this nest."""
+        return self._with(tile=sizes)
+
+    def order(self, *positions: int) -> MappingOptions:
+        """As ``MappingOptions.order``, for this nest."""
+        return self._with(order=positions)
+
+    def inner_order(self, *positions: int) -> MappingOptions:
+        """As ``MappingOptions.inner_order``, for this nest."""
+        return self._with(inner_order=positions)
+
+    def vectorize(self, width: int, dimension: int = -1) -> MappingOptions:
+        """As ``MappingOptions.vectorize``, for this nest."""
+        return self._with(vectorize=(dimension, width))
+
+    def _with(self, **choices: tuple[int, ...]) -> MappingOptions:
+        own = NestOptions(**choices).over(self.options.own(self.position))  # type: ignore[arg-type]
+        return self.options.with_nest(self.position, own)
+
+
+def _ints(key: str, value: object) -> tuple[int, ...]:
+    if not isinstance(value, (tuple, list)) or len(value) > MAX_RANK:
+        raise OptionsError(f"{key}: must be a list of up to {MAX_RANK} integers: {value!r}")
+    if any(type(x) is not int for x in value):
+        raise OptionsError(f"{key}: must be integers: {value!r}")
+    return tuple(value)
+
+
+def _vectorize(value: object) -> tuple[int, int]:
+    pair = _ints("vectorize", value)
+    if len(pair) != 2:
+        raise OptionsError(f"vectorize: must be (dimension, lanes): {value!r}")
+    if not -1 <= pair[0] < MAX_RANK:
+        raise OptionsError(f"vectorize: dimension must be -1 or a position: {pair[0]}")
+    if pair[1] not in WIDTHS:
+        allowed = ", ".join(map(str, WIDTHS))
+        raise OptionsError(f"vectorize: lanes must be one of {allowed}: {pair[1]}")
+    return pair[0], pair[1]
+
+
+def _known(data: Mapping[Any, Any], keys: tuple[str, ...], where: str) -> None:
+    for key in data:
+        if key not in keys:
+            raise OptionsError(f"{where}: unknown key {key!r}: use {', '.join(keys)}")
+
+
+def _json_list(value: object, where: str) -> Any:
+    if not isinstance(value, list):
+        raise OptionsError(f"{where}: must be a list of integers: {value!r}")
+    return tuple(value)

@@ -1,0 +1,75 @@
+"""What the presets choose for a nest. They only ever choose what the nest can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tcl.codegen import ir
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.ir_walk import loads, values_of
+from tcl.codegen.options import NestOptions
+from tcl.codegen.passes.vectorize import outputs, why_not
+
+NAIVE = NestOptions(tile=(), order=(), inner_order=(), vectorize=(-1, 1))
+
+
+def preset(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
+    """The preset's choices for one untiled nest."""
+    if name == "naive" or nest.sequential:
+        return NAIVE
+    chosen = NestOptions(vectorize=_vectorize(program, nest, device)).over(NAIVE)
+    reductions = sum(d.reduction for d in nest.dims)
+    if name == "mlp" and reductions:
+        return NestOptions(tile=_tile(nest, 64, 256, 128)).over(chosen)
+    if name == "conv" and reductions:
+        # The image stays whole rows; channels, the first reduction, come in blocks.
+        return NestOptions(tile=_tile(nest, 0, 0, 32)).over(chosen)
+    return chosen
+
+
+def _tile(nest: ir.Nest, row: int, column: int, reduction: int) -> tuple[int, ...]:
+    """Sizes for the last two output dimensions and the first reduction."""
+    results = outputs(nest)
+    sizes = [0] * len(nest.dims)
+    if results:
+        sizes[len(results) - 1] = column
+    if len(results) > 1:
+        sizes[len(results) - 2] = row
+    # Partial results of 16 bits would have to wait in scratch memory.
+    if len(nest.dims) > len(results) and nest.point.type.compute == nest.point.type:
+        sizes[len(results)] = reduction
+    return tuple(sizes)
+
+
+def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, int]:
+    """The output dimension along which most accesses are contiguous, at the host's width."""
+    best, best_score = -1, 0
+    for position, dim in enumerate(outputs(nest)):
+        if dim.extent < 2 or why_not(nest, position):
+            continue
+        score = sum(_score(program, ref, dim) for ref in _accesses(nest))
+        if score >= best_score:
+            best, best_score = position, score
+    if best < 0:
+        return -1, 1
+    lanes = min(64, device.lanes(nest.point.type))
+    while lanes > nest.dims[best].extent:
+        lanes //= 2
+    return best, max(1, lanes)
+
+
+def _accesses(nest: ir.Nest) -> Iterator[ir.TensorRef]:
+    yield nest.point.target
+    for value in values_of(nest.point):
+        yield from (load.ref for load in loads(value))
+
+
+def _score(program: ir.Program, ref: ir.TensorRef, dim: ir.Dim) -> int:
+    """1 for a contiguous access, 0 for one that stays put, less for one that has to gather."""
+    layout = program.tensor(ref.tensor).layout
+    stride = 0
+    for axis, subscript in enumerate(ref.subscripts):
+        if isinstance(subscript, ir.Computed):
+            continue
+        stride += layout.offset(axis, subscript).coefficient(dim.name)
+    return 0 if stride == 0 else 1 if stride == layout.itemsize else -2

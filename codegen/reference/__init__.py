@@ -1,0 +1,10 @@
+"""The reference backend: a def as plain sequential loops in Python, compiled by Numba.
+
+It defines meaning. It shares no code with the passes and backends that are compared with it.
+"""
+
+from __future__ import annotations
+
+from tcl.codegen.reference.kernel import ReferenceKernel, compile_reference
+
+__all__ = ["ReferenceKernel", "compile_reference"]

@@ -1,0 +1,294 @@
+"""Expressions as Python text.
+
+Each node becomes text of the node's own type (``Emitter.value``), or, inside subscripts, of
+exact 64-bit integers. What cannot be said in a nested expression becomes steps before it: run
+time checks of subscripts, and temporaries where the text would nest too deep for Python's
+parser. Sides that must not always run take their steps into a branch with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from tcl.codegen.reference.blocks import Assign, Block, Branch, Leave
+from tcl.codegen.reference.names import Names
+from tcl.codegen.reference.scalars import (
+    arithmetic,
+    constant,
+    convert,
+    integer_constant,
+    loaded,
+    negative,
+)
+from tcl.grammar.checked import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Dimension,
+    Expr,
+    Index,
+    LetRef,
+    Read,
+    Select,
+    Size,
+    Unary,
+)
+from tcl.grammar.sized import SizedDef, SizedStatement
+from tcl.grammar.types import BOOL, INDEX, INT64, UINT64, Kind, ScalarType
+
+_DEEPEST = 12
+"""Levels of parentheses after which an expression moves into a temporary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A subscript that is checked at run time."""
+
+    tensor: str
+    axis: int
+    unsigned: bool
+    """The offending value is reported as the int64 with the same bits as a uint64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text of an expression and how deep it nests."""
+
+    text: str
+    depth: int = 0
+
+
+_Emission: TypeAlias = Generator[tuple[Expr, bool], Code, Code]
+"""Yields a child and whether to emit it exactly, is sent its code, returns its own."""
+_Side: TypeAlias = Generator[tuple[Expr, bool], Code, tuple[Block | None, Code]]
+
+
+class Emitter:
+    """Turns the expressions of one statement into text; collects steps and check sites."""
+
+    def __init__(self, sized: SizedDef, statement: SizedStatement, names: Names, unchecked: bool):
+        self._sized = sized
+        self._statement = statement
+        self._unchecked = unchecked
+        self._temporaries = 0
+        self._reads = 0
+        self.names = names
+        self.block: Block = []
+        self.sites: list[Site] = []
+
+    def value(self, node: Expr) -> str:
+        """Text of ``node`` computed in its type; its steps are appended to ``block``."""
+        return self._run(node, exact=False).text
+
+    def exact(self, node: Expr) -> str:
+        """Text of an integral ``node`` without wrapping: int64, or uint64 for a uint64 node."""
+        return self._run(node, exact=True).text
+
+    def _run(self, node: Expr, exact: bool) -> Code:
+        # An own stack instead of recursion: expressions may nest thousands deep.
+        stack = [self._emit(node, exact)]
+        result: Code | None = None
+        while True:
+            try:
+                child = next(stack[-1]) if result is None else stack[-1].send(result)
+            except StopIteration as stop:
+                stack.pop()
+                result = self._shallow(stop.value)
+                if not stack:
+                    return result
+            else:
+                stack.append(self._emit(*child))
+                result = None
+
+    def _shallow(self, code: Code) -> Code:
+        return Code(self._temporary(code.text)) if code.depth >= _DEEPEST else code
+
+    def _temporary(self, text: str) -> str:
+        name = f"r{self._temporaries}"
+        self._temporaries += 1
+        self.block.append(Assign(name, text))
+        return name
+
+    def _emit(self, node: Expr, exact: bool) -> _Emission:
+        if exact and not _stays_exact(node):
+            code = yield node, False
+            return code if node.type == UINT64 else _apply("int64({})", code)
+        match node:
+            case Const(value, type_):
+                return Code(str(int(value)) if exact else constant(value, type_))
+            case Index(name):
+                index = self.names.index(name)
+                return Code(index) if exact else Code(f"int32({index})", 1)
+            case Size(name):
+                return _size(self._sized.sizes[name], exact)
+            case Dimension(tensor, axis):
+                return _size(self._sized.shapes[tensor][axis], exact)
+            case LetRef(name):
+                return Code(self.names.exact_let(name) if exact else self.names.let(name))
+            case Read():
+                return (yield from self._read(node))
+            case Unary(op, operand, type_):
+                code = yield operand, exact
+                if exact:
+                    return _apply("(-{})", code)
+                return _apply("(not {})" if op == "!" else negative(type_), code)
+            case Binary(op):
+                if op in ("&&", "||"):
+                    return (yield from self._lazy(node))
+                left = yield node.left, exact
+                right = yield node.right, exact
+                if op in _COMPARISONS:
+                    return _apply("({} " + op + " {})", left, right)
+                return _apply(arithmetic(op, INT64 if exact else node.type), left, right)
+            case Select():
+                return (yield from self._select(node, exact))
+            case Call():
+                return (yield from self._call(node))
+            case Cast(operand, type_):
+                code = yield operand, exact
+                return code if exact else _apply(convert(operand.type, type_), code)
+            case _:
+                assert_never(node)
+
+    def _side(self, node: Expr, exact: bool) -> _Side:
+        """Code of a side that runs on a condition, and the steps that go with it.
+
+        A side that reads no tensor cannot go wrong and may always run: its steps go before the
+        condition and None is returned. Branches are dear, in Numba's compile time.
+        """
+        outer, self.block, reads = self.block, [], self._reads
+        code = yield node, exact
+        steps, self.block = self.block, outer
+        if self._reads == reads:
+            self.block += steps
+            return None, code
+        return steps, code
+
+    def _lazy(self, node: Binary) -> _Emission:
+        left = yield node.left, False
+        both = node.op == "&&"
+        steps, right = yield from self._side(node.right, False)
+        if steps is None:
+            return _apply("({} & {})" if both else "({} | {})", left, right)
+        if not steps:
+            return _apply("({} and {})" if both else "({} or {})", left, right)
+        result = self._temporary(left.text)
+        steps.append(Assign(result, right.text))
+        self.block.append(Branch(result, steps, []) if both else Branch(result, [], steps))
+        return Code(result)
+
+    def _select(self, node: Select, exact: bool) -> _Emission:
+        condition = yield node.condition, False
+        then_steps, then = yield from self._side(node.then, exact)
+        else_steps, otherwise = yield from self._side(node.otherwise, exact)
+        if then_steps is None and else_steps is None:
+            return _apply("select({}, {}, {})", condition, then, otherwise)
+        if not then_steps and not else_steps:
+            return _apply("({} if {} else {})", then, condition, otherwise)
+        test = self._temporary(condition.text)
+        result = f"r{self._temporaries}"
+        self._temporaries += 1
+        yes: Block = [*(then_steps or []), Assign(result, then.text)]
+        no: Block = [*(else_steps or []), Assign(result, otherwise.text)]
+        self.block.append(Branch(test, yes, no))
+        return Code(result)
+
+    def _call(self, node: Call) -> _Emission:
+        arguments: list[Code] = []
+        for argument in node.arguments:
+            arguments.append((yield argument, False))
+        single = node.type.compute.bits == 32
+        if single and node.name in _SINGLE:
+            places = ", ".join(["{}"] * len(arguments))
+            return _apply(f"float32(s_{node.name}({places}))", *arguments)
+        if not single:
+            return _apply(f"b_{node.name}({', '.join(['{}'] * len(arguments))})", *arguments)
+        # Rounding the float64 result is within a hair of correct rounding.
+        places = ", ".join(["float64({})"] * len(arguments))
+        return _apply(f"float32(b_{node.name}({places}))", *arguments)
+
+    def _read(self, node: Read) -> _Emission:
+        self._reads += 1
+        places: list[Code] = []
+        for axis, subscript in enumerate(node.subscripts):
+            code = yield subscript, True
+            places.append(self._place(node, axis, subscript, code))
+        text = f"{self.names.tensor(node.tensor)}[{', '.join(p.text for p in places) or '()'}]"
+        depth = 1 + max((p.depth for p in places), default=0)
+        return _apply(loaded(node.type), Code(text, depth))
+
+    def _place(self, node: Read, axis: int, subscript: Expr, code: Code) -> Code:
+        """Where in the array a subscript stands, after its check if it needs one."""
+        first = self._sized.origins[node.tensor][axis]
+        unsigned = subscript.type == UINT64
+        if self._statement.needs_check(node, axis) and not self._unchecked:
+            stop = first + self._sized.shapes[node.tensor][axis]
+            code = Code(self._temporary(code.text))
+            site = Site(node.tensor, axis, unsigned)
+            if site not in self.sites:
+                self.sites.append(site)
+            report = (
+                f"error[0] = {self.sites.index(site) + 1}",
+                f"error[1] = int64({code.text})",
+            )
+            self.block.append(Leave(_outside(code.text, first, stop, unsigned), report))
+        if unsigned:
+            code = _apply("int64({})", code)
+        return shifted(code, first)
+
+
+def shifted(code: Code, origin: int) -> Code:
+    """``code`` less ``origin``."""
+    if origin == 0:
+        return code
+    return _apply(f"({{}} - {origin})" if origin > 0 else f"({{}} + {-origin})", code)
+
+
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+_SINGLE = ("fma", "nextafter")
+
+
+def _apply(template: str, *parts: Code) -> Code:
+    return Code(template.format(*(p.text for p in parts)), 1 + max(p.depth for p in parts))
+
+
+def _size(value: int, exact: bool) -> Code:
+    return Code(str(value) if exact else integer_constant(value, INDEX))
+
+
+def _outside(name: str, first: int, stop: int, unsigned: bool) -> str:
+    if stop <= max(first, 0 if unsigned else first):
+        return "True"
+    if not unsigned:
+        return f"{name} < {first} or {name} >= {stop}"
+    above = f"{name} >= uint64({stop})"
+    return f"{name} < uint64({first}) or {above}" if first > 0 else above
+
+
+def _stays_exact(node: Expr) -> bool:
+    """Whether a subscript's node is computed in int64 whatever its type; other nodes are
+    computed in their type and widened."""
+    if node.type == UINT64 or node.type == BOOL:
+        return False
+    match node:
+        case Const() | Index() | Size() | Dimension() | LetRef() | Unary() | Binary() | Select():
+            return True
+        case Cast(operand, type_):
+            return (
+                operand.type.is_integral and operand.type != UINT64 and _holds(type_, operand.type)
+            )
+        case Read() | Call():
+            return False
+        case _:
+            assert_never(node)
+
+
+def _holds(wide: ScalarType, narrow: ScalarType) -> bool:
+    """Whether converting from ``narrow`` to ``wide`` keeps every value."""
+    if wide.kind is Kind.UINT and narrow.kind is Kind.INT:
+        return False
+    (low, high), (least, most) = wide.limits, narrow.limits
+    return low <= least and most <= high

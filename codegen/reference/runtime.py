@@ -1,0 +1,87 @@
+"""What generated code may call: the names it is run with, for Numba or for plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from tcl.codegen.reference import numbers, special
+from tcl.codegen.reference.libm import LIBM, LIBM_FLOAT32
+from tcl.grammar.builtins import BUILTINS
+from tcl.grammar.types import SCALAR_TYPES
+
+_TYPES = [t.name for t in SCALAR_TYPES.values() if not t.is_bool and t.name != "bfloat16"]
+
+
+@cache
+def namespace(jit: bool) -> dict[str, Any]:
+    """Global names of generated code: ``float32`` and its like, ``b_`` with the name of a
+    built-in for its float64 function, ``s_`` for the float32 ones, and the number helpers."""
+    helpers = _compiled() if jit else {**vars(numbers), **vars(special)}
+    names: dict[str, Any] = {name: helpers[name] for name in _helper_names()}
+    names |= {"nan": np.nan, "inf": np.inf}
+    for name in _TYPES:
+        scalar = getattr(np, name)
+        names[name] = scalar if jit else _wrapping(scalar)
+    for name in BUILTINS:
+        function = helpers.get(name) if name in _functions(special) else LIBM[name]
+        names[f"b_{name}"] = function if jit else _on_floats(function)
+    for name, single in LIBM_FLOAT32.items():
+        names[f"s_{name}"] = single if jit else _on_floats(single)
+    return names
+
+
+def jit_options() -> dict[str, Any]:
+    """Options of every Numba compilation: IEEE arithmetic, C-like division by zero."""
+    return {"error_model": "numpy", "nogil": True}
+
+
+def _functions(module: ModuleType) -> dict[str, FunctionType]:
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, FunctionType) and value.__module__ == module.__name__
+    }
+
+
+def _helper_names() -> list[str]:
+    return [name for name in _functions(numbers) if not name.startswith("_")]
+
+
+def _compiled() -> dict[str, Any]:
+    """Numba-compiled copies of all helpers, which call each other's copies."""
+    import numba
+
+    names: dict[str, Any] = {}
+    for module in (numbers, special):
+        names |= vars(module)
+    for module in (numbers, special):
+        for name, function in _functions(module).items():
+            copy = FunctionType(function.__code__, names, name, function.__defaults__)
+            names[name] = numba.njit(**jit_options())(copy)
+    return names
+
+
+def _wrapping(scalar: type[np.generic]) -> Callable[[Any], Any]:
+    """A conversion that wraps where NumPy's own would refuse a Python int."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, int) and issubclass(scalar, np.integer):
+            value %= 2**64
+            return np.uint64(value).astype(scalar)
+        return np.asarray(value).astype(scalar)[()]
+
+    return convert
+
+
+def _on_floats(function: Any) -> Callable[..., Any]:
+    """A function of Python floats that also divides by zero as IEEE does."""
+
+    def call(*arguments: Any) -> Any:
+        return function(*(np.float64(a) for a in arguments))
+
+    return call

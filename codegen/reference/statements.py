@@ -1,0 +1,138 @@
+"""One statement as one Python function: loops over its output points, an accumulator, loops
+over its reduction points, one store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+from tcl.codegen.reference.blocks import INDENT, Assign, render
+from tcl.codegen.reference.expressions import Code, Emitter, Site, shifted
+from tcl.codegen.reference.names import Names
+from tcl.codegen.reference.scalars import arithmetic, identity, loaded, stored
+from tcl.grammar.checked import Binary, Call, Cast, Expr, LetRef, Read, Select, Statement, Unary
+from tcl.grammar.sized import SizedDef, SizedStatement
+
+_LOOPS = 8
+"""Loops of one kind nested in each other; Python allows 20 of all kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A statement as text."""
+
+    name: str
+    text: str
+    """A ``def`` with the parameters ``tensors``, then ``error``."""
+    tensors: tuple[str, ...]
+    sites: tuple[Site, ...]
+
+
+def emit_statement(
+    sized: SizedDef, sized_statement: SizedStatement, name: str, *, readable: bool, unchecked: bool
+) -> Function:
+    """The function ``name`` that runs one statement on the arrays of its tensors."""
+    statement = sized_statement.statement
+    names = Names(readable)
+    emitter = Emitter(sized, sized_statement, names, unchecked)
+    target = sized.checked.tensors[statement.target]
+    shape = ", ".join(
+        shifted(Code(names.index(index)), origin).text
+        for index, origin in zip(statement.indices, sized.origins[target.name], strict=True)
+    )
+    element = f"{names.tensor(target.name)}[{shape or '()'}]"
+    lines, depth = _loops(statement.indices, sized_statement, names, 1, "p")
+    if statement.op == "=":
+        result = _evaluate(statement, emitter)
+        lines += render(emitter.block, depth)
+    else:
+        start = identity(statement.op, target.type)
+        if not statement.initialise:
+            start = loaded(target.type).format(element)
+        result = "acc"
+        lines.append(f"{INDENT * depth}acc = {start}")
+        inner, deeper = _loops(statement.reduction, sized_statement, names, depth, "q")
+        value = _evaluate(statement, emitter)
+        step = arithmetic(statement.op, target.type).format("acc", value)
+        emitter.block.append(Assign("acc", step))
+        lines += inner + render(emitter.block, deeper)
+    lines.append(f"{INDENT * depth}{element} = {stored(target.type).format(result)}")
+    tensors = names.used_tensors()
+    parameters = ", ".join([*(names.tensor(t) for t in tensors), "error"])
+    text = "\n".join([f"def {name}({parameters}):", *lines, ""])
+    return Function(name, text, tensors, tuple(emitter.sites))
+
+
+def _evaluate(statement: Statement, emitter: Emitter) -> str:
+    """The right-hand side's text, its lets and steps before it in the emitter's block."""
+    exact = _exact_lets(statement)
+    for let in statement.lets:
+        emitter.block.append(Assign(emitter.names.let(let.name), emitter.value(let.value)))
+        if let.name in exact:
+            name = emitter.names.exact_let(let.name)
+            emitter.block.append(Assign(name, emitter.exact(let.value)))
+    return emitter.value(statement.rhs)
+
+
+def _loops(
+    indices: tuple[str, ...], statement: SizedStatement, names: Names, depth: int, counter: str
+) -> tuple[list[str], int]:
+    """Loop headers from ``depth`` on, and the depth of their body. The indices of very many
+    dimensions share one last loop, whose ``counter`` is taken apart."""
+    lines: list[str] = []
+    nested = indices if len(indices) <= _LOOPS else indices[: _LOOPS - 1]
+    for index in nested:
+        first, stop = statement.ranges[index]
+        header = f"for {names.index(index)} in range({first}, {max(first, stop)}):"
+        lines.append(INDENT * depth + header)
+        depth += 1
+    rest = indices[len(nested) :]
+    if rest:
+        extents = [max(0, statement.extent(index)) for index in rest]
+        lines.append(f"{INDENT * depth}for {counter} in range({prod(extents)}):")
+        depth += 1
+        for k, index in enumerate(rest):
+            # Without points the body never runs, but the divisors must not be 0 for Numba.
+            stride, extent = max(1, prod(extents[k + 1 :])), max(1, extents[k])
+            place = f"{counter} // {stride} % {extent} + {statement.ranges[index][0]}"
+            lines.append(f"{INDENT * depth}{names.index(index)} = {place}")
+    return lines, depth
+
+
+def _exact_lets(statement: Statement) -> set[str]:
+    """Integral lets that some subscript uses, directly or through another let."""
+    integral = {let.name: let.value for let in statement.lets if let.value.type.is_integral}
+    used: set[str] = set()
+    pending = list(_subscript_lets([statement.rhs, *(let.value for let in statement.lets)]))
+    while pending:
+        name = pending.pop()
+        if name in integral and name not in used:
+            used.add(name)
+            pending += [n.name for n in _nodes([integral[name]]) if isinstance(n, LetRef)]
+    return used
+
+
+def _subscript_lets(roots: Iterable[Expr]) -> Iterable[str]:
+    for node in _nodes(roots):
+        if isinstance(node, Read):
+            yield from (n.name for n in _nodes(node.subscripts) if isinstance(n, LetRef))
+
+
+def _nodes(roots: Iterable[Expr]) -> Iterable[Expr]:
+    """Every node below ``roots``, roots included."""
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        match node:
+            case Read(subscripts=children) | Call(arguments=children):
+                waiting += children
+            case Unary(operand=operand) | Cast(operand=operand):
+                waiting.append(operand)
+            case Binary():
+                waiting += (node.left, node.right)
+            case Select():
+                waiting += (node.condition, node.then, node.otherwise)
+            case _:
+                pass

@@ -1,0 +1,116 @@
+"""The schedule: a pure function from a def, options and a device to loops.
+
+The passes run from top to bottom of ``passes_for``. Options are honoured there or refused with
+``OptionsError``; nothing has been compiled by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tcl.codegen import ir
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.ir_verify import verify
+from tcl.codegen.lower import lower
+from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.passes.base import Pass
+from tcl.codegen.passes.build import Build
+from tcl.codegen.passes.order import Order
+from tcl.codegen.passes.tile import Tile
+from tcl.codegen.passes.vectorize import Vectorize, why_not
+from tcl.codegen.presets import preset
+from tcl.grammar.sized import SizedDef
+
+
+def passes_for(
+    program: ir.Program, options: MappingOptions, device: CpuProfile
+) -> Iterator[tuple[str, tuple[Pass, ...]]]:
+    """The named passes, in the order in which they run."""
+    chosen = resolve(program, options, device)
+    nests = [(n.name, chosen[n.name]) for n in program.nests]
+    # First, because the other passes name the folds that it makes.
+    yield "tile", tuple(Tile(name, o.tile or ()) for name, o in nests)
+    # Before vectorising, which puts the lanes where the order of reductions says.
+    yield (
+        "order",
+        tuple(
+            order
+            for name, o in nests
+            for order in (
+                Order(name, "tile", o.order or ()),
+                Order(name, "point", o.inner_order or ()),
+            )
+        ),
+    )
+    yield "vectorize", tuple(Vectorize(name, *(o.vectorize or (-1, 1))) for name, o in nests)
+    # Last: from here on the loops are a tree, and no pass looks for them in a list.
+    yield "build", (Build(),)
+
+
+def stages(
+    sized: SizedDef,
+    options: MappingOptions,
+    device: CpuProfile,
+    layouts: Mapping[str, ir.Layout] | None = None,
+) -> Iterator[tuple[str, ir.Program]]:
+    """(name, program) after lowering and after each step."""
+    program = lower(sized, layouts)
+    verify(program)
+    yield "lower", program
+    for name, passes in passes_for(program, options, device):
+        for each in passes:
+            program = each(program)
+        verify(program)
+        yield name, program
+
+
+def schedule(
+    sized: SizedDef,
+    options: MappingOptions,
+    device: CpuProfile,
+    layouts: Mapping[str, ir.Layout] | None = None,
+) -> ir.Program:
+    """The loops for these options. ``layouts`` are those that are not row-major.
+
+    Raises ``OptionsError`` for options that cannot be applied.
+    """
+    *_, (_, program) = stages(sized, options, device, layouts)
+    return program
+
+
+def resolve(
+    program: ir.Program, options: MappingOptions, device: CpuProfile
+) -> dict[str, NestOptions]:
+    """Every nest's choices, with nothing left open: its own, else the default, else the preset's.
+
+    Raises ``OptionsError`` for choices for a nest that the program lacks.
+    """
+    if len(options.nests) > len(program.nests):
+        raise OptionsError(
+            f"nests: choices for {len(options.nests)} nests were given, "
+            f"{program.name} has {len(program.nests)}"
+        )
+    return {
+        nest.name: options.own(position)
+        .over(fitting(nest, options.default))
+        .over(preset(options.preset, program, nest, device))
+        for position, nest in enumerate(program.nests)
+    }
+
+
+def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
+    """The part of choices for all nests that applies to this one."""
+    rank = len(nest.dims)
+    tile, vectorize = choices.tile, choices.vectorize
+    if tile is not None:
+        tile = () if nest.sequential else tile[:rank]
+    if vectorize is not None and why_not(nest, vectorize[0]):
+        vectorize = (-1, 1)
+
+    def order(permutation: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if permutation is None:
+            return None
+        return permutation if len(permutation) == rank and not nest.sequential else ()
+
+    return NestOptions(tile, order(choices.order), order(choices.inner_order), vectorize)

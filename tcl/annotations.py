@@ -1,0 +1,99 @@
+"""The comment lines above a def that say which sizes and values to run it with.
+
+    # sizes large: M=128, N=1024, K=1024
+    # values I: 0..N
+
+``examples/README.md`` describes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.errors import ArgumentError
+
+_SIZES = re.compile(r"# sizes (\w+): *(\w+=\d+(?:, *\w+=\d+)*)$")
+_VALUES = re.compile(r"# values (\w+): *(\S+?)\.\.(\S+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """What the comments above one def say."""
+
+    sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Label → size symbol → value, in the order of the lines."""
+    values: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Input → first value and end, numbers or size symbols as written."""
+
+
+def read_annotations(checked: CheckedDef) -> Annotations:
+    """The annotations of a def, read from its source text."""
+    text = checked.source.text
+    start = re.search(rf"^[ \t]*def\s+{re.escape(checked.name)}\b", text, re.MULTILINE)
+    if start is None:
+        return Annotations()
+    above = text[: start.start()].rstrip("\n").split("\n")
+    sizes: dict[str, Mapping[str, int]] = {}
+    values: dict[str, tuple[str, str]] = {}
+    comments = []
+    for line in reversed(above):
+        if not line.strip().startswith("#"):
+            break
+        comments.append(line.strip())
+    for line in reversed(comments):
+        if match := _SIZES.match(line):
+            pairs = (pair.split("=") for pair in match[2].replace(" ", "").split(","))
+            sizes[match[1]] = {name: int(value) for name, value in pairs}
+        elif match := _VALUES.match(line):
+            values[match[1]] = (match[2], match[3])
+    return Annotations(sizes, values)
+
+
+def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
+    """Sizes as a user writes them, ``M=128,N=64``, or a label of the def's comments.
+
+    Raises ``ArgumentError`` unless every size symbol of the def gets exactly one value.
+    """
+    known = read_annotations(checked).sizes
+    text = text.strip()
+    if text in known:
+        return dict(known[text])
+    sizes: dict[str, int] = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, _, value = (p.strip() for p in part.partition("="))
+        if not value.isdecimal():
+            labels = f", or one of the labels {', '.join(known)}" if known else ""
+            raise ArgumentError(f"'{part}' is no size; write sizes as M=128,N=64{labels}")
+        if name in sizes:
+            raise ArgumentError(f"the size {name} is given twice")
+        if len(value) > 18:
+            raise ArgumentError(f"the size {name} is too large")
+        sizes[name] = int(value)
+    missing = [s for s in checked.sizes if s not in sizes]
+    if missing:
+        raise ArgumentError(
+            f"{checked.name} needs a value for {', '.join(missing)}; "
+            f"write --sizes {','.join(f'{s}=...' for s in checked.sizes)}"
+        )
+    unknown = [s for s in sizes if s not in checked.sizes]
+    if unknown:
+        raise ArgumentError(
+            f"{checked.name} has no size {unknown[0]}; its sizes are {', '.join(checked.sizes)}"
+        )
+    return sizes
+
+
+def default_sizes(checked: CheckedDef) -> dict[str, int]:
+    """The first sizes of the def's comments; ``ArgumentError`` if it needs some and has none."""
+    if not checked.sizes:
+        return {}
+    known = read_annotations(checked).sizes
+    if known:
+        return dict(next(iter(known.values())))
+    raise ArgumentError(
+        f"{checked.name} has the sizes {', '.join(checked.sizes)}; "
+        f"say what they are: --sizes {','.join(f'{s}=...' for s in checked.sizes)}"
+    )

@@ -1,0 +1,195 @@
+"""``define`` and ``compile``: from a text to something that can be called."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from tcl.arguments import Argument, Array, input_arrays
+from tcl.codegen.errors import ArgumentError, OptionsError
+from tcl.codegen.options import MappingOptions
+from tcl.executor import Executor
+from tcl.grammar.check import check
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.errors import TclWarning
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+
+
+class OptionsFactory(Protocol):
+    """Makes options for inputs that are about to be run on."""
+
+    def __call__(
+        self, source: str, entry_point: str, /, *inputs: Argument
+    ) -> MappingOptions | None: ...
+
+
+OptionsLike: TypeAlias = MappingOptions | str | OptionsFactory | None
+"""Options, a preset's name, a factory, or None for the best way that is known."""
+
+
+def define(source: str, options: OptionsLike = None) -> Definitions:
+    """The defs of a text, as methods: ``define(text).mm(A, B)``.
+
+    ``options`` says how to map them: ``MappingOptions``, a preset's name (``"naive"``,
+    ``"pointwise"``, ``"mlp"``, ``"conv"``), or a factory ``(source, entry_point, *inputs) ->
+    MappingOptions``. With none, the best way that is known is used: the tuning cache's, else a
+    heuristic default. Raises ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``.
+    """
+    return Definitions(source, options)
+
+
+def compile(
+    source: str, entry_point: str, mapping_options: OptionsLike, *inputs: Argument
+) -> Executor:
+    """A kernel for one def and the sizes and strides of ``inputs``, compiled before it returns.
+
+    Raises what ``define`` raises, ``ArgumentError`` for inputs that do not fit and
+    ``RangeInferenceError`` for sizes that do not.
+    """
+    definitions = Definitions(source, mapping_options)
+    executor, arrays = definitions.executor(entry_point, inputs)
+    executor.prepare(arrays)
+    return executor
+
+
+class Definitions:
+    """The defs of a text. Each is an attribute (and an item): a function of its inputs.
+
+    Kernels are compiled when sizes come up for the first time, and kept.
+    """
+
+    def __init__(self, source: str, options: OptionsLike = None) -> None:
+        if not isinstance(source, str):
+            raise ArgumentError(f"a TC is a string, not {type(source).__name__}")
+        self._source = source
+        self._options = _as_options(options)
+        self._defs = check(source)
+        self._executors: dict[tuple[object, ...], Executor] = {}
+        self._lock = threading.Lock()
+        for definition in self._defs.values():
+            for warning in definition.warnings:
+                warnings.warn(
+                    warning.render(definition.source, "warning"), TclWarning, stacklevel=4
+                )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._defs)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._defs]
+
+    def __getattr__(self, name: str) -> Callable[..., Array | tuple[Array, ...]]:
+        if name.startswith("__") or name not in self._defs:
+            raise AttributeError(_unknown(name, self._defs))
+        return self[name]
+
+    def __getitem__(self, name: str) -> Callable[..., Array | tuple[Array, ...]]:
+        definition = self.definition(name)
+
+        def call(
+            *inputs: Argument, outputs: Sequence[Array] | None = None, unchecked: bool = False
+        ) -> Array | tuple[Array, ...]:
+            return self(name, *inputs, outputs=outputs, unchecked=unchecked)
+
+        call.__name__ = call.__qualname__ = name
+        names = ", ".join(t.name for t in definition.inputs)
+        results = ", ".join(t.name for t in definition.outputs)
+        call.__doc__ = f"{name}({names}) -> ({results})"
+        return call
+
+    def __call__(
+        self,
+        entry_point: str,
+        *inputs: Argument,
+        outputs: Sequence[Array] | None = None,
+        unchecked: bool = False,
+    ) -> Array | tuple[Array, ...]:
+        """Run a def by its name; see ``Executor``."""
+        executor, arrays = self.executor(entry_point, inputs)
+        return executor.run(arrays, outputs, unchecked=unchecked)
+
+    def definition(self, name: str) -> CheckedDef:
+        """The checked def of that name; ``ArgumentError`` if there is none."""
+        if name not in self._defs:
+            raise ArgumentError(_unknown(name, self._defs))
+        return self._defs[name]
+
+    def executor(
+        self, entry_point: str, inputs: Sequence[Argument]
+    ) -> tuple[Executor, tuple[Array, ...]]:
+        """The executor for these inputs' sizes, and the inputs as arrays."""
+        arrays = input_arrays(self.definition(entry_point), inputs)
+        key = (entry_point, *(a.shape for a in arrays))
+        executor = self._executors.get(key)
+        if executor is None:
+            with self._lock:
+                executor = self._executors.get(key)
+                if executor is None:
+                    executor = self._executors[key] = self._make(entry_point, arrays)
+        return executor, arrays
+
+    def _make(self, entry_point: str, arrays: tuple[Array, ...]) -> Executor:
+        sized = size(self._defs[entry_point], arrays)
+        options = self._options
+        if options is None:
+            from tcl.tuning import best_known
+
+            return Executor(sized, best_known(sized, arrays))
+        if isinstance(options, MappingOptions):
+            return Executor(sized, options)
+        made = options(self._source, entry_point, *arrays)
+        if not isinstance(made, MappingOptions):
+            shapes = ", ".join(str(a.shape) for a in arrays)
+            raise OptionsError(f"the options factory has none for {entry_point} on {shapes}")
+        return Executor(sized, made)
+
+
+def size(checked: CheckedDef, arrays: Sequence[Array]) -> SizedDef:
+    """The definition with the sizes of these inputs."""
+    shapes = {t.name: a.shape for t, a in zip(checked.inputs, arrays, strict=True)}
+    return infer(checked, shapes)
+
+
+def _as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
+    if isinstance(options, str):
+        return MappingOptions(options)
+    if options is None or isinstance(options, MappingOptions) or callable(options):
+        return options
+    raise OptionsError(
+        f"options have to be MappingOptions, a preset's name or a factory, "
+        f"not {type(options).__name__}"
+    )
+
+
+def _unknown(name: str, defs: dict[str, CheckedDef]) -> str:
+    close = difflib.get_close_matches(name[:64], list(defs), n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(defs)}"
+    return f"there is no def '{name}'; {hint}"
+
+
+def assert_almost_equal(
+    actual: Array,
+    expected: Array,
+    *inputs: Array,
+    operations: int = 1,
+    precision: float = 1e-7,
+) -> None:
+    """Assert that two arrays agree within ``operations * precision * largest input``.
+
+    ``operations`` is the number of iterated operations per value, ``precision`` the relative
+    precision of one. Raises ``AssertionError``.
+    """
+    largest = max((float(np.max(np.abs(i))) for i in inputs if i.size), default=0.0)
+    difference = np.abs(np.asarray(actual, np.float64) - np.asarray(expected, np.float64))
+    worst = float(np.max(difference, initial=0.0))
+    if not worst <= operations * precision * largest:
+        raise AssertionError(
+            f"the largest difference is {worst:g}, more than {operations} operations at "
+            f"precision {precision:g} on values up to {largest:g} explain"
+        )

@@ -1,0 +1,166 @@
+"""What a caller passes: NumPy arrays and scalars, checked against a def's signature."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tcl.codegen.dtypes import numpy_dtype, scalar_type_of
+from tcl.codegen.errors import ArgumentError
+from tcl.grammar.checked import CheckedDef, Tensor
+from tcl.grammar.sized import SizedDef
+
+Array: TypeAlias = npt.NDArray[Any]
+Argument: TypeAlias = Array | np.generic | int | float | bool
+"""An array; for an input of rank 0 also a scalar."""
+
+
+def input_arrays(checked: CheckedDef, arguments: Sequence[Argument]) -> tuple[Array, ...]:
+    """The inputs as arrays of the declared element types and ranks.
+
+    Sizes are not compared here: range inference does that. Raises ``ArgumentError``.
+    """
+    expected = checked.inputs
+    if len(arguments) != len(expected):
+        names = ", ".join(t.name for t in expected)
+        raise ArgumentError(
+            f"{checked.name} takes {_count(len(expected), 'input')} ({names}), "
+            f"but {_count(len(arguments), 'argument')} "
+            f"{'was' if len(arguments) == 1 else 'were'} given"
+        )
+    return tuple(
+        _input(checked.name, tensor, argument)
+        for tensor, argument in zip(expected, arguments, strict=True)
+    )
+
+
+def _input(entry: str, tensor: Tensor, argument: Argument) -> Array:
+    what = f"input '{tensor.name}' of {entry}"
+    dtype = numpy_dtype(tensor.type)
+    if isinstance(argument, np.ndarray):
+        array = argument
+    elif isinstance(argument, np.generic):
+        array = np.asarray(argument)
+    elif tensor.rank == 0 and isinstance(argument, bool | int | float):
+        return _scalar(what, tensor, argument)
+    else:
+        kind = type(argument).__name__
+        raise ArgumentError(f"{what} has to be a NumPy array, not {kind}; use numpy.asarray(...)")
+    if array.dtype != dtype:
+        scalar_type_of(array.dtype)  # says so when no tensor could have this type
+        raise ArgumentError(
+            f"{what} is {tensor.type}, but an array of {array.dtype} was given; "
+            f"convert it with .astype({dtype.name!r})"
+        )
+    if array.ndim != tensor.rank:
+        raise ArgumentError(
+            f"{what} has {_count(tensor.rank, 'dimension')}{_dims(tensor)}, "
+            f"but an array of shape {array.shape} was given"
+        )
+    return array if array.flags.aligned else array.copy()
+
+
+def _scalar(what: str, tensor: Tensor, value: bool | int | float) -> Array:
+    if not tensor.type.is_float:
+        low, high = tensor.type.limits
+        if isinstance(value, float) or not low <= value <= high:
+            raise ArgumentError(f"{what} is {tensor.type}, which {value!r} is not a value of")
+    return np.asarray(value, dtype=numpy_dtype(tensor.type))
+
+
+def output_arrays(
+    sized: SizedDef, inputs: Sequence[Array], outputs: Sequence[Array] | None
+) -> tuple[Array, ...]:
+    """The caller's output arrays, checked, or new ones.
+
+    Raises ``ArgumentError`` for a wrong count, shape, type or layout, for memory that overlaps an
+    input or another output, and when outputs have to be passed because the def adds to them.
+    """
+    checked = sized.checked
+    if outputs is None:
+        if checked.uninitialised:
+            names = ", ".join(f"'{n}'" for n in sorted(checked.uninitialised))
+            raise ArgumentError(
+                f"{checked.name} reduces into {names} without initialising it; pass outputs=, "
+                "or write the reduction with '!'"
+            )
+        return tuple(_new(tensor, sized.shapes[tensor.name]) for tensor in checked.outputs)
+    if isinstance(outputs, np.ndarray):
+        outputs = (outputs,)
+    if len(outputs) != len(checked.outputs):
+        names = ", ".join(t.name for t in checked.outputs)
+        raise ArgumentError(
+            f"{checked.name} has {_count(len(checked.outputs), 'output')} ({names}), "
+            f"but outputs= holds {len(outputs)}"
+        )
+    for position, (tensor, array) in enumerate(zip(checked.outputs, outputs, strict=True)):
+        what = f"output '{tensor.name}' of {checked.name}"
+        _check_output(what, tensor, array, sized.shapes[tensor.name])
+        for other, name in (
+            *zip(inputs, (f"input '{t.name}'" for t in checked.inputs), strict=True),
+            *zip(outputs[:position], (f"output '{t.name}'" for t in checked.outputs), strict=False),
+        ):
+            if _overlap(array, other):
+                raise ArgumentError(f"{what} overlaps {name} in memory; pass a separate array")
+    return tuple(outputs)
+
+
+def _new(tensor: Tensor, shape: tuple[int, ...]) -> Array:
+    dtype = numpy_dtype(tensor.type)
+    try:
+        return np.empty(shape, dtype)
+    except (MemoryError, ValueError):
+        size = math.prod(shape) * dtype.itemsize / 2**30
+        raise ArgumentError(
+            f"output '{tensor.name}' of shape {shape} would need {size:,.0f} GiB"
+        ) from None
+
+
+def _check_output(what: str, tensor: Tensor, array: Array, shape: tuple[int, ...]) -> None:
+    dtype = numpy_dtype(tensor.type)
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError(f"{what} has to be a NumPy array, not {type(array).__name__}")
+    if array.dtype != dtype:
+        raise ArgumentError(f"{what} is {tensor.type}, but an array of {array.dtype} was given")
+    if array.shape != shape:
+        raise ArgumentError(f"{what} has shape {shape}, but an array of {array.shape} was given")
+    if not array.flags.writeable:
+        raise ArgumentError(f"{what} is read-only; pass an array that can be written")
+    if not array.flags.aligned:
+        raise ArgumentError(f"{what} is not aligned in memory; pass an aligned array")
+    if not array.flags.forc and _overlaps_itself(array):
+        raise ArgumentError(f"{what} overlaps itself in memory; pass an array without repetition")
+
+
+def _overlaps_itself(array: Array) -> bool:
+    """Whether two elements share memory. Exact for every array that slicing can make."""
+    if array.size == 0:
+        return False
+    axes = sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1)
+    reach = array.itemsize
+    for stride, extent in axes:
+        if stride < reach:
+            return True
+        reach += stride * (extent - 1)
+    return False
+
+
+def _overlap(a: Array, b: Array) -> bool:
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return np.shares_memory(a, b, max_work=10_000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _dims(tensor: Tensor) -> str:
+    return f" ({', '.join(map(str, tensor.dims))})" if tensor.dims else ""
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -1,0 +1,43 @@
+"""The command line, ``tcl``. Exit codes: 0 done, 1 the input is wrong, 2 usage, 130 interrupted.
+
+Each command lives in a file of its own and imports what it needs when it runs, so that
+``tcl check`` starts fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+_COMMANDS = {
+    "check": "parse and check a file; errors with their place",
+    "show": "show what becomes of a def: ast, ir, schedule, source, asm, reference",
+    "run": "run a def on random inputs, compare with the reference, print the time",
+    "tune": "search for the fastest options and keep them",
+    "cache": "list what was tuned",
+    "devices": "what this machine has",
+}
+
+
+class _Lazy(click.Group):
+    """Commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"tcl.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tcl")
+def main() -> None:
+    """Tensor Comprehensions: index notation in, tuned kernels out."""

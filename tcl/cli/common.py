@@ -1,0 +1,87 @@
+"""What the commands share: reading a file, choosing a def, reporting errors."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from tcl.grammar.check import check
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.errors import ArgumentError, TclError
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+file_argument = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+entry_option = click.option(
+    "--entry", "-e", help="The def to use; needed when the file has more than one."
+)
+sizes_option = click.option(
+    "--sizes",
+    "-s",
+    help="Sizes, as M=128,N=64, or a label of the def's '# sizes' comments. "
+    "Default: the first of these comments.",
+)
+
+
+def reporting(command: _F) -> _F:
+    """End with exit code 1 and the message when the input is wrong."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except (TclError, IndexError) as error:
+            fail(str(error))
+
+    return run  # type: ignore[return-value]
+
+
+def fail(message: str) -> NoReturn:
+    """Print a message and exit with 1."""
+    prefix = "" if "error:" in message else "error: "
+    click.echo(prefix + message, err=True)
+    sys.exit(1)
+
+
+def read(file: Path) -> str:
+    """The text of a file; ``-`` is standard input."""
+    try:
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise ArgumentError(f"{file} cannot be read: {error.strerror}") from None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"{file} is not UTF-8 text (byte {error.start})") from None
+
+
+def choose(file: Path, entry: str | None) -> tuple[str, CheckedDef]:
+    """The text of a file and the def to use."""
+    text = read(file)
+    defs = check(text, str(file))
+    for definition in defs.values():
+        for warning in definition.warnings:
+            click.echo(warning.render(definition.source, "warning"), err=True)
+    if entry is None:
+        if len(defs) > 1:
+            raise ArgumentError(f"{file} has {len(defs)} defs; say --entry {'|'.join(defs)}")
+        entry = next(iter(defs))
+    if entry not in defs:
+        close = difflib.get_close_matches(entry, list(defs), n=1)
+        hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(defs)}"
+        raise ArgumentError(f"{file} has no def {entry}; {hint}")
+    return text, defs[entry]
+
+
+def duration(seconds: float) -> str:
+    """A time for people: 12.3 µs, 4.56 ms, 1.20 s."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"

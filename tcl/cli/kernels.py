@@ -1,0 +1,78 @@
+"""What ``show``, ``run`` and ``tune`` share: options from the command line, devices, timing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tcl.annotations import default_sizes, parse_sizes
+from tcl.api import size
+from tcl.arguments import Array
+from tcl.cli.common import choose
+from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.options import MappingOptions
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.errors import ArgumentError
+from tcl.grammar.sized import SizedDef
+from tcl.sample import random_inputs
+from tcl.tuner.measure import measure
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A def with sizes and inputs."""
+
+    text: str
+    checked: CheckedDef
+    sizes: Mapping[str, int]
+    sized: SizedDef
+    inputs: tuple[Array, ...]
+
+    @classmethod
+    def load(cls, file: Path, entry: str | None, sizes: str | None, seed: int) -> Work:
+        """What the command line names; ``TclError`` if there is no such thing."""
+        text, checked = choose(file, entry)
+        values = default_sizes(checked) if sizes is None else parse_sizes(sizes, checked)
+        inputs = random_inputs(checked, values, seed)
+        return cls(text, checked, values, size(checked, inputs), inputs)
+
+    def outputs(self) -> tuple[Array, ...]:
+        """New outputs. They are zero, for defs that add to what they hold."""
+        shapes = self.sized.shapes
+        return tuple(np.zeros(shapes[t.name], numpy_dtype(t.type)) for t in self.checked.outputs)
+
+    @property
+    def title(self) -> str:
+        """The def and its sizes, for people."""
+        return " ".join([self.checked.name, *(f"{k}={v}" for k, v in self.sizes.items())])
+
+
+def parse_options(text: str | None) -> MappingOptions | None:
+    """Options as the command line gives them; ``OptionsError`` if they are not."""
+    if text is None:
+        return None
+    if text.lstrip().startswith("{"):
+        return MappingOptions.from_json(text)
+    if Path(text).is_file():
+        return MappingOptions.from_json(Path(text).read_text("utf-8"))
+    return MappingOptions(text)
+
+
+def require_cpu(device: str) -> None:
+    """Refuse devices that this version has no backend for."""
+    if device != "cpu":
+        raise ArgumentError(f"there is no device {device} here; this version runs on: cpu")
+
+
+def interleaved(
+    contenders: Mapping[str, Callable[[], object]], rounds: int = 5
+) -> dict[str, float]:
+    """Median seconds per call of each contender, measured in turns so that drift hits all alike."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            times[name].append(measure(run).median)
+    return {name: float(np.median(found)) for name, found in times.items()}

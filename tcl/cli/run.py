@@ -1,0 +1,77 @@
+"""``tcl run``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tcl.cli.common import duration, entry_option, fail, file_argument, reporting, sizes_option
+
+if TYPE_CHECKING:
+    from tcl.arguments import Array
+    from tcl.cli.kernels import Work
+
+
+@click.command("run")
+@file_argument
+@entry_option
+@sizes_option
+@click.option(
+    "--options",
+    "-o",
+    help="Mapping options: a preset's name, JSON, or the name of a JSON file. "
+    "Default: the best that is known.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option("--device", default="cpu", show_default=True, help="Where to run.")
+@click.option("--no-reference", is_flag=True, help="Do not compare with the reference.")
+@reporting
+def command(
+    file: Path,
+    entry: str | None,
+    sizes: str | None,
+    options: str | None,
+    seed: int,
+    device: str,
+    no_reference: bool,
+) -> None:
+    """Run a def on random inputs, compare it with the reference, print the time."""
+    from tcl.cli.kernels import Work, parse_options, require_cpu
+    from tcl.executor import Executor
+    from tcl.tuner.measure import measure
+    from tcl.tuning import best_known
+
+    require_cpu(device)
+    work = Work.load(file, entry, sizes, seed)
+    chosen = parse_options(options) or best_known(work.sized, work.inputs)
+    executor = Executor(work.sized, chosen)
+    outputs = work.outputs()
+    executor.run(work.inputs, outputs)
+    click.echo(work.title)
+    for tensor, array in zip(work.checked.outputs, outputs, strict=True):
+        click.echo(f"  {tensor.name}: {tensor.type}{array.shape}")
+    if not no_reference:
+        wrong = _differences(work, outputs)
+        if wrong:
+            fail("\n".join(wrong))
+        click.echo("  agrees with the reference")
+    seconds = measure(lambda: executor.run(work.inputs, outputs)).median
+    click.echo(f"  {duration(seconds)} a call, with options {chosen}")
+
+
+def _differences(work: Work, outputs: Sequence[Array]) -> list[str]:
+    """Sentences about outputs that are not what the reference computes."""
+    from tcl.codegen.reference import compile_reference
+    from tcl.tuner.verify import accumulation_depths, mismatch
+
+    expected = work.outputs()
+    compile_reference(work.sized)(work.inputs, expected)
+    depths = accumulation_depths(work.sized)
+    found = (
+        mismatch(tensor.name, actual, wanted, depths[tensor.name])
+        for tensor, actual, wanted in zip(work.checked.outputs, outputs, expected, strict=True)
+    )
+    return [sentence for sentence in found if sentence is not None]

@@ -1,0 +1,71 @@
+"""``tcl show``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tcl.cli.common import choose, entry_option, file_argument, reporting, sizes_option
+
+_STAGES = ("ast", "canonical", "ir", "schedule", "source", "asm", "reference")
+
+
+@click.command("show")
+@file_argument
+@entry_option
+@sizes_option
+@click.option("--options", "-o", help="Mapping options: a preset's name, JSON or a JSON file.")
+@click.option(
+    "--stage",
+    type=click.Choice(_STAGES),
+    default="schedule",
+    show_default=True,
+    help="ast: as parsed. canonical: what keys the cache. ir: loops before, schedule: after the "
+    "options are applied. source: LLVM IR. asm: assembly. reference: its generated Python.",
+)
+@reporting
+def command(
+    file: Path, entry: str | None, sizes: str | None, options: str | None, stage: str
+) -> None:
+    """Show what becomes of a def, stage by stage."""
+    if stage in ("ast", "canonical"):
+        click.echo(_without_sizes(file, entry, stage), nl=False)
+        return
+    from tcl.annotations import default_sizes, parse_sizes
+    from tcl.cli.kernels import parse_options
+    from tcl.codegen.cpu.kernel import compile_cpu
+    from tcl.codegen.device import host_cpu
+    from tcl.codegen.ir_print import show
+    from tcl.codegen.schedule import stages
+    from tcl.grammar.ranges import infer
+    from tcl.sample import input_shape
+
+    _, checked = choose(file, entry)
+    values = default_sizes(checked) if sizes is None else parse_sizes(sizes, checked)
+    sized = infer(checked, {t.name: input_shape(t, values) for t in checked.inputs})
+    if stage == "reference":
+        from tcl.codegen.reference import compile_reference
+
+        click.echo(compile_reference(sized, jit=False).source)
+        return
+    from tcl.tuning import DEFAULT
+
+    chosen = parse_options(options) or DEFAULT
+    if stage in ("ir", "schedule"):
+        programs = [program for _, program in stages(sized, chosen, host_cpu())]
+        click.echo(show(programs[0 if stage == "ir" else -1]))
+        return
+    kernel = compile_cpu(sized, chosen)
+    click.echo(kernel.llvm if stage == "source" else kernel.asm)
+
+
+def _without_sizes(file: Path, entry: str | None, stage: str) -> str:
+    from tcl.grammar.canonical import canonical_text
+    from tcl.grammar.parser import parse
+    from tcl.grammar.printer import to_text
+
+    text, checked = choose(file, entry)
+    if stage == "canonical":
+        return canonical_text(checked)
+    return next(to_text(d) for d in parse(text, str(file)).defs if d.name == checked.name)

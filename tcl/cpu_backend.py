@@ -1,0 +1,175 @@
+"""The CPU backend as the tuner sees it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tcl.arguments import Array
+from tcl.codegen import ir
+from tcl.codegen.cpu.compile import compile_object
+from tcl.codegen.cpu.emit import emit
+from tcl.codegen.cpu.kernel import layouts
+from tcl.codegen.cpu.load import Loaded
+from tcl.codegen.device import CpuProfile, host_cpu
+from tcl.codegen.dtypes import numpy_dtype, storage_dtype
+from tcl.codegen.lower import lower
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.schedule import schedule
+from tcl.executor import contiguous
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+from tcl.tuner.backend import Problem
+from tcl.tuner.verify import accumulation_depths
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """An input's shape, strides in bytes, and element type's name."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CpuBackend:
+    """One def on one set of inputs. Small, as it travels with every task: the inputs lie in
+    files of a folder, which has to outlive the tuning run."""
+
+    source: str
+    entry: str
+    inputs: tuple[Layout, ...]
+    folder: str
+
+    @classmethod
+    def create(cls, source: str, entry: str, arrays: Sequence[Array], folder: str) -> CpuBackend:
+        """A backend for these inputs, whose values are saved in ``folder``."""
+        for position, array in enumerate(arrays):
+            stored = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            np.save(Path(folder) / f"{position}.npy", stored)
+        layouts_ = tuple(Layout(a.shape, a.strides) for a in arrays)
+        return cls(source, entry, layouts_, folder)
+
+    @property
+    def sized(self) -> SizedDef:
+        """The definition with its sizes."""
+        return _sized(self.source, self.entry, tuple(i.shape for i in self.inputs))
+
+    def program(self) -> ir.Program:
+        """The loop nests that options map, before anything is done to them."""
+        return lower(self.sized, self._layouts())
+
+    def _layouts(self) -> dict[str, ir.Layout]:
+        sized = self.sized
+        strides = {
+            t.name: i.strides for t, i in zip(sized.checked.inputs, self.inputs, strict=True)
+        }
+        return layouts(sized, strides, aligned=True)
+
+    def compile(self, options: MappingOptions) -> bytes:
+        """Object code, and before it the shapes of the scratch memory that it needs."""
+        device = host_cpu()
+        program = schedule(self.sized, options, device, self._layouts())
+        scratch = [
+            (t.layout.extents, storage_dtype(t.layout.type).name)
+            for t in program.tensors
+            if t.role is ir.Role.SCRATCH
+        ]
+        code = compile_object(emit(program, device).text, device)
+        return json.dumps(scratch).encode() + b"\n" + code
+
+    def load(self, code: bytes) -> _Kernel:
+        """The kernel in this process."""
+        scratch, object_code = code.split(b"\n", 1)
+        buffers = tuple(np.empty(shape, dtype) for shape, dtype in json.loads(scratch))
+        return _Kernel(Loaded(object_code), buffers)
+
+    def problem(self) -> Problem:
+        """The inputs, read from their files, and outputs to write to."""
+        sized = self.sized
+        checked = sized.checked
+        arrays = []
+        for position, (tensor, layout) in enumerate(zip(checked.inputs, self.inputs, strict=True)):
+            stored = np.load(Path(self.folder) / f"{position}.npy", allow_pickle=False)
+            values = stored.view(numpy_dtype(tensor.type)).reshape(layout.shape)
+            arrays.append(_with_strides(values, layout.strides))
+        outputs = tuple(
+            np.zeros(sized.shapes[t.name], numpy_dtype(t.type)) for t in checked.outputs
+        )
+        depths = accumulation_depths(sized)
+        return Problem(
+            inputs=tuple(arrays),
+            outputs=outputs,
+            names=tuple(t.name for t in checked.outputs),
+            initialised=tuple(t.name in checked.uninitialised for t in checked.outputs),
+            depths=tuple(depths[t.name] for t in checked.outputs),
+        )
+
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Compute the outputs with the reference backend."""
+        from tcl.codegen.reference import compile_reference
+
+        compile_reference(self.sized)(inputs, outputs)
+
+
+class _Kernel:
+    """Loaded code and its scratch memory."""
+
+    def __init__(self, loaded: Loaded, scratch: tuple[Array, ...]) -> None:
+        self._loaded = loaded
+        self._scratch = scratch
+
+    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        addresses = [a.ctypes.data for a in (*inputs, *outputs, *self._scratch)]
+        pointers = (ctypes.c_void_p * len(addresses))(*addresses)
+        error = (ctypes.c_int64 * 3)()
+        if self._loaded.call(pointers, error):
+            raise IndexError(f"subscript {error[2]} is out of range")
+
+
+@functools.lru_cache(maxsize=8)
+def _sized(source: str, entry: str, shapes: tuple[tuple[int, ...], ...]) -> SizedDef:
+    checked = check(source)[entry]
+    return infer(checked, {t.name: s for t, s in zip(checked.inputs, shapes, strict=True)})
+
+
+def _with_strides(values: Array, strides: tuple[int, ...]) -> Array:
+    """A copy of ``values`` in memory laid out by ``strides``."""
+    if strides == contiguous(values.shape, values.itemsize) or values.size == 0:
+        return values.copy()
+    reach = [s * (n - 1) for s, n in zip(strides, values.shape, strict=True)]
+    below, above = sum(min(r, 0) for r in reach), sum(max(r, 0) for r in reach)
+    memory: Any = np.zeros(above - below + values.itemsize, np.uint8)
+    result: Array = np.ndarray(values.shape, values.dtype, memory, -below, strides)
+    result[...] = values
+    return result
+
+
+def device_identity(device: CpuProfile) -> str:
+    """What measured times depend on: model, vector width, cores, caches."""
+    return (
+        f"{_model()}; {device.vector_bits}-bit vectors; {device.cores} cores; "
+        f"L2 {device.l2_bytes >> 10} KiB"
+    )
+
+
+@functools.cache
+def _model() -> str:
+    """The processor's name."""
+    import platform
+
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,83 @@
+"""Random inputs of a def for given sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tcl.annotations import read_annotations
+from tcl.arguments import Array
+from tcl.codegen.dtypes import numpy_dtype
+from tcl.grammar.checked import CheckedDef, Tensor
+from tcl.grammar.errors import ArgumentError
+from tcl.grammar.types import ScalarType
+
+
+def random_inputs(
+    checked: CheckedDef, sizes: Mapping[str, int], seed: int = 0
+) -> tuple[Array, ...]:
+    """One array per input: floats from the standard normal distribution, integers from 0 to 7,
+    bools by coin, or what the def's ``# values`` comments say. Equal seeds give equal arrays."""
+    rng = np.random.default_rng(seed)
+    values = read_annotations(checked).values
+    return tuple(
+        _array(rng, tensor, input_shape(tensor, sizes), values.get(tensor.name), sizes)
+        for tensor in checked.inputs
+    )
+
+
+def input_shape(tensor: Tensor, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of an input for these sizes."""
+    return tuple(sizes[d] if isinstance(d, str) else d for d in tensor.dims or ())
+
+
+def _array(
+    rng: np.random.Generator,
+    tensor: Tensor,
+    shape: tuple[int, ...],
+    limits: tuple[str, str] | None,
+    sizes: Mapping[str, int],
+) -> Array:
+    dtype = numpy_dtype(tensor.type)
+    try:
+        if tensor.type.is_float:
+            return _floats(rng, tensor, shape, limits, sizes).astype(dtype, copy=False)
+        if tensor.type.is_bool and limits is None:
+            return rng.integers(0, 2, shape, dtype=np.uint8).astype(np.bool_)
+        low, high = (0, 8)
+        if limits is not None:
+            low, high = (int(_limit(tensor, text, sizes)) for text in limits)
+        if high <= low:
+            raise ArgumentError(f"the values of '{tensor.name}', {low}..{high}, are none")
+        return rng.integers(low, high, shape, dtype=np.int64).astype(dtype)
+    except (MemoryError, ValueError) as error:
+        raise ArgumentError(
+            f"input '{tensor.name}' of shape {shape} cannot be made: {error}"
+        ) from None
+
+
+def _floats(
+    rng: np.random.Generator,
+    tensor: Tensor,
+    shape: tuple[int, ...],
+    limits: tuple[str, str] | None,
+    sizes: Mapping[str, int],
+) -> Array:
+    wide = tensor.type == ScalarType("float64", tensor.type.kind, 64)
+    dtype: type[np.float32] | type[np.float64] = np.float64 if wide else np.float32
+    if limits is None:
+        return np.asarray(rng.standard_normal(shape, dtype))
+    low, high = (_limit(tensor, text, sizes) for text in limits)
+    return np.asarray(low + (high - low) * rng.random(shape, dtype), dtype)
+
+
+def _limit(tensor: Tensor, text: str, sizes: Mapping[str, int]) -> float:
+    if text in sizes:
+        return sizes[text]
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentError(
+            f"the comment '# values {tensor.name}' names {text}, which is no number and no size"
+        ) from None

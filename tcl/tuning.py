@@ -1,0 +1,203 @@
+"""Tuning from Python: ``autotune`` and what surrounds it, with the original's names."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tcl.api import Definitions, OptionsFactory, compile, size
+from tcl.arguments import Argument, Array, input_arrays
+from tcl.codegen.device import host_cpu
+from tcl.codegen.errors import ArgumentError, OptionsError
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.version import CODEGEN_VERSION
+from tcl.cpu_backend import CpuBackend, device_identity
+from tcl.executor import Executor
+from tcl.grammar.canonical import canonical_text
+from tcl.grammar.errors import TclWarning
+from tcl.grammar.sized import SizedDef
+from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache, default_path
+from tcl.tuner.config import TunerConfig
+from tcl.tuner.errors import CacheError
+from tcl.tuner.events import Event
+from tcl.tuner.mapping import MappingSpace
+from tcl.tuner.tuner import Tuner as Search
+from tcl.tuner.tuner import TuningResult
+
+Start: TypeAlias = MappingOptions | str | None
+Report: TypeAlias = Callable[[Event[MappingOptions]], object]
+
+DEFAULT = MappingOptions("mlp")
+"""What is used when nothing is known: tiles and vectors where they apply."""
+
+
+class Tuner:
+    """Tunes defs of one text.
+
+    Results go to the cache file as they come in, if one is named.
+    """
+
+    def __init__(self, source: str, cache_filename: str | os.PathLike[str] | None = None) -> None:
+        self._source = source
+        self._definitions = Definitions(source)
+        self._cache = TuningCache(cache_filename) if cache_filename else None
+
+    def tune(
+        self,
+        entry_point: str,
+        inputs: Sequence[Argument],
+        starting_options: Start = None,
+        config: TunerConfig | None = None,
+        *,
+        report: Report | None = None,
+    ) -> TuningResult[MappingOptions]:
+        """Search for the fastest options of ``entry_point`` on these inputs.
+
+        ``starting_options`` is measured first (with none, the heuristic default is); ``report``
+        is called with every event. Ctrl+C ends the search early and keeps what was found. Raises
+        what ``define`` and ``compile`` raise, and ``IndexError`` for inputs that are out of range.
+        """
+        arrays = input_arrays(self._definitions.definition(entry_point), inputs)
+        sized = size(self._definitions.definition(entry_point), arrays)
+        start = _options(starting_options) or DEFAULT
+        with tempfile.TemporaryDirectory(prefix="tcl-") as folder:
+            backend = CpuBackend.create(self._source, entry_point, arrays, folder)
+            search = Search(
+                backend,
+                MappingSpace(backend.program(), host_cpu()),
+                config=config,
+                cache=self._cache,
+                key=cache_key(sized, arrays) if self._cache is not None else None,
+                entry=entry_point,
+            )
+            return search.tune((start,), report)
+
+
+def autotune(
+    source: str,
+    entry_point: str,
+    *inputs: Argument,
+    starting_options: Start = None,
+    tuner_config: TunerConfig | None = None,
+    cache_filename: str | os.PathLike[str] | None = None,
+    load_from_cache: bool = False,
+    store_to_cache: bool = False,
+    report: Report | None = None,
+) -> MappingOptions | None:
+    """The best options found for a def on these inputs; None if nothing was found.
+
+    The search starts from ``starting_options``, or from the cache's best with
+    ``load_from_cache``; with neither, from the heuristic default. With ``store_to_cache``
+    everything measured is kept in ``cache_filename`` (default: the user's cache). Raises
+    ``ArgumentError`` for a combination that makes no sense, ``CacheError`` when there is
+    nothing to load.
+    """
+    if starting_options is not None and load_from_cache:
+        raise ArgumentError("give either starting_options or load_from_cache=True, not both")
+    if cache_filename is not None and not (load_from_cache or store_to_cache):
+        raise ArgumentError(
+            "cache_filename is used only with load_from_cache=True or store_to_cache=True; "
+            "say which"
+        )
+    path = Path(cache_filename) if cache_filename is not None else default_path()
+    start = starting_options
+    if load_from_cache:
+        found = MappingOptionsCache(path).load(source, entry_point, inputs)
+        if not found:
+            raise CacheError(
+                f"{path} has no options for {entry_point} on these inputs; tune it first, "
+                "or give starting_options"
+            )
+        start = found[0]
+    tuner = Tuner(source, path if store_to_cache else None)
+    return tuner.tune(entry_point, inputs, start, tuner_config, report=report).options
+
+
+def autotune_and_compile(
+    source: str, entry_point: str, *inputs: Argument, **settings: Any
+) -> Executor | None:
+    """``autotune`` with these settings, then ``compile`` with what it found."""
+    best = autotune(source, entry_point, *inputs, **settings)
+    return None if best is None else compile(source, entry_point, best, *inputs)
+
+
+class MappingOptionsCache:
+    """The options kept in a cache file."""
+
+    def __init__(self, filename: str | os.PathLike[str]) -> None:
+        self._path = Path(filename)
+
+    def load(
+        self, source: str, entry_point: str, inputs: Sequence[Argument], count: int = 1
+    ) -> list[MappingOptions]:
+        """The best ``count`` options for a def on inputs of these sizes, strides and types, best
+        first; fewer, or none, if fewer are known. Raises ``CacheError``."""
+        definition = Definitions(source).definition(entry_point)
+        arrays = input_arrays(definition, inputs)
+        if not self._path.exists():
+            return []
+        key = cache_key(size(definition, arrays), arrays)
+        records = TuningCache(self._path).top(key, count)
+        return [MappingOptions.from_json(record.options) for record in records]
+
+
+def cache_key(sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
+    """What measured times of this def on these inputs depend on."""
+    return CacheKey(
+        definition=canonical_text(sized.checked),
+        backend="cpu",
+        inputs=tuple(ArrayLayout(a.shape, a.strides, a.dtype.name) for a in arrays),
+        device=device_identity(host_cpu()),
+        codegen_version=CODEGEN_VERSION,
+    )
+
+
+def best_known(sized: SizedDef, arrays: Sequence[Array]) -> MappingOptions:
+    """The best options that the user's cache has for this, else the heuristic default."""
+    path = default_path()
+    if path.exists():
+        try:
+            record = TuningCache(path).best(cache_key(sized, arrays))
+            if record is not None:
+                return MappingOptions.from_json(record.options)
+        except (CacheError, OptionsError) as error:
+            warnings.warn(f"cached options are not used: {error}", TclWarning, stacklevel=5)
+    return DEFAULT
+
+
+def make_naive_options_factory() -> OptionsFactory:
+    """A factory that always gives the naive options."""
+
+    def generate(source: str, entry_point: str, /, *inputs: Argument) -> MappingOptions:
+        return MappingOptions("naive")
+
+    return generate
+
+
+def make_load_from_cache_options_factory(
+    cache_filename: str | os.PathLike[str],
+) -> OptionsFactory:
+    """A factory that takes the best options from a cache file, and gives None if there are none."""
+
+    def generate(source: str, entry_point: str, /, *inputs: Argument) -> MappingOptions | None:
+        found = MappingOptionsCache(cache_filename).load(source, entry_point, inputs)
+        return found[0] if found else None
+
+    return generate
+
+
+def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:
+    """A factory that tunes each time, with the settings of ``autotune``."""
+
+    def generate(source: str, entry_point: str, /, *inputs: Argument) -> MappingOptions | None:
+        return autotune(source, entry_point, *inputs, **settings)
+
+    return generate
+
+
+def _options(options: Start) -> MappingOptions | None:
+    return MappingOptions(options) if isinstance(options, str) else options

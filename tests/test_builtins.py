@@ -1,0 +1,101 @@
+"""Every built-in, through the reference backend, against mpmath."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import oracles
+import pytest
+
+from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.reference import compile_reference
+from tcl.grammar.builtins import BUILTINS
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+
+Array = np.ndarray[Any, np.dtype[Any]]
+FLOATS = [np.float32, np.float64]
+
+
+@pytest.fixture(autouse=True)
+def _precision() -> Iterator[None]:
+    with mp.workprec(oracles.PRECISION):
+        yield
+
+
+def evaluate(name: str, arguments: list[Array], jit: bool = True) -> Array:
+    """``name`` at each point of the argument arrays, by the reference."""
+    dtype = arguments[0].dtype
+    letters = "abcd"[: len(arguments)]
+    parameters = ", ".join(f"{dtype.name}(N) {x}" for x in letters)
+    call = f"{name}({', '.join(f'{x}(i)' for x in letters)})"
+    checked = check(f"def f({parameters}) -> (O) {{ O(i) = {call} }}")["f"]
+    sized = infer(checked, {x: a.shape for x, a in zip(letters, arguments, strict=True)})
+    output = np.full(arguments[0].shape, 77, numpy_dtype(checked.outputs[0].type))
+    assert output.dtype == dtype
+    compile_reference(sized, jit=jit)(arguments, [output])
+    return output
+
+
+def test_every_builtin_has_an_oracle() -> None:
+    assert {*oracles.ORACLES, "nextafter"} == set(BUILTINS)
+    assert set(oracles.SPECIAL) == set(BUILTINS)
+    for name, oracle in oracles.ORACLES.items():
+        assert len(oracle.domains) == BUILTINS[name]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=["float32", "float64"])
+@pytest.mark.parametrize("name", sorted(oracles.ORACLES))
+def test_over_the_domain(name: str, dtype: type[np.floating[Any]]) -> None:
+    arguments = oracles.samples(name, dtype)
+    assert len(arguments[0]) >= 200
+    worst, where = oracles.worst_error(name, arguments, evaluate(name, arguments))
+    assert worst <= oracles.ORACLES[name].ulps[dtype is np.float64], where
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=["float32", "float64"])
+@pytest.mark.parametrize("name", sorted(BUILTINS))
+def test_special_values(name: str, dtype: type[np.floating[Any]]) -> None:
+    rows = np.array(oracles.SPECIAL[name], np.float64).astype(dtype)
+    results = evaluate(name, [np.ascontiguousarray(c) for c in rows[:, :-1].T])
+    expected = rows[:, -1]
+    np.testing.assert_array_max_ulp(results, expected, 1)
+    zero = expected == 0
+    assert (np.signbit(results) == np.signbit(expected))[zero].all()
+    assert (np.isnan(results) == np.isnan(expected)).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=["float32", "float64"])
+def test_nextafter(dtype: type[np.floating[Any]]) -> None:
+    info = np.finfo(dtype)
+    points = np.array([0, -0.0, 1, -1, 2, info.tiny, info.max, -info.max, np.inf, 0.1], dtype)
+    x, y = (np.ascontiguousarray(g.ravel()) for g in np.meshgrid(points, points))
+    with np.errstate(over="ignore"):
+        got, expected = evaluate("nextafter", [x, y]), np.nextafter(x, y)
+    assert (got.view(f"u{got.itemsize}") == expected.view(f"u{got.itemsize}")).all()
+
+
+@pytest.mark.parametrize("name", sorted(BUILTINS))
+def test_interpreted_and_compiled_agree(name: str) -> None:
+    rows = np.array(oracles.SPECIAL[name], np.float64)
+    extra = np.full((2, rows.shape[1]), [[0.3], [0.75]])
+    arguments = [np.ascontiguousarray(c) for c in np.vstack([rows, extra])[:, :-1].T]
+    np.testing.assert_array_equal(
+        evaluate(name, arguments, jit=False), evaluate(name, arguments, jit=True)
+    )
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_16_bit_arguments_are_computed_in_float32(name: str) -> None:
+    """One rounding, at the store: exp of a 16-bit value, rounded once to 16 bits."""
+    text = f"def f({name}(N) a) -> (O) {{ O(i) = exp(a(i)) - 1 }}"
+    checked = check(text)["f"]
+    dtype = numpy_dtype(checked.inputs[0].type)
+    values = np.linspace(-3, 3, 101).astype(dtype)
+    output = np.zeros(101, dtype)
+    compile_reference(infer(checked, {"a": (101,)}))([values], [output])
+    single = np.exp(values.astype(np.float64)).astype(np.float32) - np.float32(1)
+    np.testing.assert_array_equal(output.view(np.uint16), single.astype(dtype).view(np.uint16))

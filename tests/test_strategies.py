@@ -1,0 +1,269 @@
+"""Knobs, spaces and strategies; strategies are replayed on functions that stand for a machine."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from itertools import islice
+from random import Random
+from statistics import mean
+
+import pytest
+
+from tcl.codegen.errors import OptionsError
+from tcl.tuner.knobs import Knob, Value
+from tcl.tuner.space import Config, SearchSpace
+from tcl.tuner.strategies import STRATEGIES, make_strategy
+from tcl.tuner.strategies.base import SearchSettings, Strategy
+
+TILE = Knob("tile", (0, 1, 2, 4, 8, 16, 32), 0, ordered=True)
+ORDER = Knob("order", ("mnk", "nmk", "kmn"), "mnk", ordered=False)
+NAMES = sorted(STRATEGIES)
+
+
+def rugged_space() -> SearchSpace:
+    sizes = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)
+    knobs = [Knob(f"tile{i}", sizes, 0, ordered=True) for i in range(4)]
+    knobs.append(Knob("order", tuple("abcdefgh"), "a", ordered=False))
+    knobs.append(Knob("width", (1, 2, 4, 8, 16), 1, ordered=True))
+
+    def fits(values: Mapping[str, Value]) -> str | None:
+        product = math.prod(max(1, int(values[f"tile{i}"])) for i in range(4))
+        return "the tiles do not fit the cache" if product > 2**18 else None
+
+    return SearchSpace(tuple(knobs), (fits,))
+
+
+def rugged(config: Config) -> float | None:
+    """A time with an interaction, a best order, noise fixed by the configuration; some fail."""
+    *tiles, order, width = config
+    logs = [math.log2(1 + int(t)) for t in tiles]
+    time = 1.0 + (logs[0] - 5) ** 2 / 8 + (logs[1] + logs[2] - 9) ** 2 / 8 + (logs[3] - 2) ** 2 / 9
+    time *= 1.0 + 0.15 * abs("fadgbhce".index(str(order)))
+    time *= 1.0 + 0.5 * abs(3 - math.log2(int(width)))
+    time *= 1.0 + 0.1 * Random(repr(config)).random()
+    return None if logs[1] > 7 and int(width) == 16 else time
+
+
+def search(strategy: Strategy, evaluations: int) -> list[tuple[Config, float | None]]:
+    """Run a strategy on ``rugged``; everything it asked for, in order."""
+    found: list[tuple[Config, float | None]] = []
+    while len(found) < evaluations and (asked := strategy.ask()):
+        results = [(c, rugged(c)) for c in asked]
+        strategy.tell(results)
+        found += results
+    return found[:evaluations]
+
+
+def best(found: list[tuple[Config, float | None]]) -> float:
+    return min(t for _, t in found if t is not None)
+
+
+def test_knob_samples_and_mutates_within_its_choices() -> None:
+    rng = Random(1)
+    assert {TILE.sample(rng) for _ in range(200)} == set(TILE.choices)
+    for value in TILE.choices:
+        moved = {TILE.mutate(value, rng) for _ in range(300)}
+        assert moved == set(TILE.choices) - {value}
+    assert {ORDER.mutate("mnk", rng) for _ in range(50)} == {"nmk", "kmn"}
+
+
+def test_knob_neighbours_and_features() -> None:
+    assert TILE.neighbours(0) == (1,)
+    assert TILE.neighbours(4) == (2, 8)
+    assert TILE.neighbours(32) == (16,)
+    assert ORDER.neighbours("nmk") == ("mnk", "kmn")
+    assert TILE.encode(0) == (0.0,) and TILE.encode(1) == (1.0,)
+    assert ORDER.encode("kmn") == (0.0, 0.0, 1.0)
+    assert TILE.cardinality == 7
+
+
+@pytest.mark.parametrize(
+    ("choices", "default"), [((), 0), ((1, 1), 1), ((1, 2), 3)], ids=["none", "twice", "default"]
+)
+def test_knob_refuses_a_declaration_that_makes_no_sense(
+    choices: tuple[int, ...], default: int
+) -> None:
+    with pytest.raises(ValueError):
+        Knob("k", choices, default, ordered=True)
+
+
+def test_space_names_unknown_knobs_and_values() -> None:
+    space = SearchSpace((TILE, ORDER))
+    assert space.config({"tile": 8}) == (8, "mnk")
+    with pytest.raises(ValueError, match="no knob 'til'; knobs are order, tile"):
+        space.config({"til": 8})
+    with pytest.raises(ValueError, match="tile cannot be 5; it can be one of: 0, 1, 2"):
+        space.fix({"tile": 5})
+    with pytest.raises(ValueError, match="must differ"):
+        SearchSpace((TILE, TILE))
+
+
+def test_space_gives_the_reason_why_a_configuration_is_invalid() -> None:
+    space = rugged_space()
+    assert space.reason((256, 256, 256, 256, "a", 1)) == "the tiles do not fit the cache"
+    assert space.reason(space.default) is None
+    rng = Random(0)
+    samples = [space.sample(rng) for _ in range(200)]
+    assert all(c is not None and space.valid(c) and space.contains(c) for c in samples)
+    assert not space.contains((3, 0, 0, 0, "a", 1))
+
+
+def test_space_without_valid_configurations_has_no_samples() -> None:
+    space = SearchSpace((TILE,), (lambda values: "never",))
+    assert space.sample(Random(0)) is None
+    for name in NAMES:
+        assert make_strategy(name, space, Random(0), SearchSettings()).ask() == ()
+
+
+def test_space_neighbours_differ_in_one_knob() -> None:
+    space = rugged_space()
+    config = (4, 0, 0, 0, "a", 1)
+    found = list(space.neighbours(config))
+    assert len(found) == 2 + 3 * 1 + 7 + 1
+    assert all(sum(x != y for x, y in zip(config, c, strict=True)) == 1 for c in found)
+
+
+def test_space_encodes_every_knob() -> None:
+    space = SearchSpace((TILE, ORDER))
+    assert space.encode((1, "nmk")) == (1.0, 0.0, 1.0, 0.0)
+    assert len(list(space.enumerate())) == space.cardinality == 21
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fixed_knobs_are_never_touched(name: str) -> None:
+    space = rugged_space().fix({"order": "f", "tile0": 32})
+    found = search(make_strategy(name, space, Random(3), SearchSettings()), 300)
+    assert len(found) == 300
+    assert {(c[0], c[4]) for c, _ in found} == {(32, "f")}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_proposed_twice_or_against_constraints(name: str) -> None:
+    space = rugged_space()
+    found = search(make_strategy(name, space, Random(5), SearchSettings()), 600)
+    configs = [c for c, _ in found]
+    assert len(configs) == len(set(configs)) == 600
+    assert all(space.valid(c) and space.contains(c) for c in configs)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_small_space_is_searched_to_the_last_configuration(name: str) -> None:
+    space = SearchSpace((TILE, ORDER), (lambda v: "odd" if v["tile"] == 1 else None,))
+    strategy = make_strategy(name, space, Random(0), SearchSettings(population=4, elites=2))
+    found: list[Config] = []
+    while asked := strategy.ask():
+        strategy.tell([(c, float(len(found) + 1)) for c in asked])
+        found += asked
+        assert len(found) <= 18
+    assert sorted(found) == sorted(space.enumerate())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_space_of_one_configuration(name: str) -> None:
+    space = SearchSpace((Knob("only", (1,), 1, ordered=True),))
+    strategy = make_strategy(name, space, Random(0), SearchSettings())
+    assert strategy.ask() == ((1,),)
+    strategy.tell([((1,), 1.0)])
+    assert strategy.ask() == ()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_seeds_come_first_and_once(name: str) -> None:
+    space = rugged_space()
+    known, seed = (8, 8, 8, 8, "f", 8), (4, 4, 4, 4, "f", 4)
+    invalid = (256, 256, 256, 256, "a", 1)
+    strategy = make_strategy(
+        name, space, Random(0), SearchSettings(), (seed, known, invalid, seed)
+    )
+    strategy.tell([(known, 1.0)])  # measured before the search began
+    asked = strategy.ask()
+    assert asked[0] == seed
+    assert len(asked) == len(set(asked)) == 20
+    assert known not in asked and invalid not in asked
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_seed_same_run(name: str) -> None:
+    runs = [
+        search(make_strategy(name, rugged_space(), Random(seed), SearchSettings()), 150)
+        for seed in (7, 7, 8)
+    ]
+    assert runs[0] == runs[1]
+    assert runs[0] != runs[2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("generations", [0, 1, 4])
+def test_restored_state_goes_on_as_if_uninterrupted(name: str, generations: int) -> None:
+    space = rugged_space()
+    strategy = make_strategy(name, space, Random(11), SearchSettings())
+    for _ in range(generations):
+        strategy.tell([(c, rugged(c)) for c in strategy.ask()])
+    text = json.dumps(strategy.state())
+    restored = make_strategy(name, space, Random(99), SearchSettings())
+    restored.restore(json.loads(text))
+    assert search(strategy, 100) == search(restored, 100)
+
+
+def test_genetic_beats_random_by_far() -> None:
+    settings = SearchSettings()
+    scores = {
+        name: mean(
+            best(search(make_strategy(name, rugged_space(), Random(s), settings), 200))
+            for s in range(10)
+        )
+        for name in NAMES
+    }
+    assert scores["genetic"] < 0.8 * scores["random"], scores
+
+
+def test_genetic_breeds_from_the_best() -> None:
+    """Children after a few generations are much better than random ones, not only the best."""
+    found = search(make_strategy("genetic", rugged_space(), Random(1), SearchSettings()), 200)
+    early = [t for _, t in found[:20] if t is not None]
+    late = [t for _, t in found[-50:] if t is not None]
+    assert mean(late) < 0.5 * mean(early)
+
+
+def test_genetic_searches_around_the_best_while_almost_nothing_works() -> None:
+    space = rugged_space()
+    strategy = make_strategy("genetic", space, Random(2), SearchSettings())
+    first = strategy.ask()
+    strategy.tell([(c, 1.0 if c == first[0] else None) for c in first])
+    asked = strategy.ask()
+    assert len(asked) == 10
+    shared = [sum(x == y for x, y in zip(c, first[0], strict=True)) for c in asked]
+    assert sum(s >= 4 for s in shared) >= 3  # near the best
+    assert sum(s <= 2 for s in shared) >= 1  # and elsewhere
+
+
+def test_genetic_goes_on_when_nothing_works_at_all() -> None:
+    strategy = make_strategy("genetic", rugged_space(), Random(2), SearchSettings())
+    for _ in range(5):
+        asked = strategy.ask()
+        assert asked
+        strategy.tell([(c, None) for c in asked])
+
+
+def test_without_crossover_and_mutation_children_still_differ() -> None:
+    settings = SearchSettings(crossover=0.0, mutation=0.0)
+    found = search(make_strategy("genetic", rugged_space(), Random(2), settings), 100)
+    assert len({c for c, _ in found}) == 100
+
+
+def test_unknown_strategy_is_named_with_the_known_ones() -> None:
+    with pytest.raises(OptionsError, match="no search strategy 'genetik'; .*genetic, random"):
+        make_strategy("genetik", rugged_space(), Random(0), SearchSettings())
+
+
+def test_result_reported_again_replaces_the_first() -> None:
+    strategy = make_strategy("genetic", rugged_space(), Random(0), SearchSettings())
+    asked = strategy.ask()
+    strategy.tell([(c, 5.0) for c in asked])
+    strategy.tell([(asked[3], 0.1)])
+    results = strategy.state()["results"]
+    assert isinstance(results, list)
+    assert [list(asked[3]), 0.1] in results
+    assert len(list(islice(results, 100))) == len(asked)

@@ -1,0 +1,234 @@
+"""The search space of a def: options as knobs, and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.lower import lower
+from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.schedule import schedule
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+from tcl.tuner.mapping import MappingSpace, loop_orders, tile_sizes
+
+DEVICE = CpuProfile(
+    name="generic",
+    features="",
+    triple="x86_64-unknown-linux-gnu",
+    vector_bits=256,
+    cores=2,
+    l1_bytes=32 << 10,
+    l2_bytes=512 << 10,
+    l3_bytes=8 << 20,
+)
+MATMUL = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+SOFTMAX = """
+def f(float(N, D) I) -> (O, M, S) {
+    M(n) max=! I(n, d)
+    S(n) +=! exp(I(n, d) - M(n))
+    O(n, d) = exp(I(n, d) - M(n)) / S(n)
+}
+"""
+CONVOLUTION = """
+def f(float(N, C, H, W) I, float(F, C, KH, KW) K) -> (O) {
+    O(n, f, h, w) +=! I(n, c, h + kh, w + kw) * K(f, c, kh, kw)
+}
+"""
+
+
+def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
+    return infer(check(text)["f"], shapes)
+
+
+def space_of(definition: SizedDef, **fixed: int | str) -> MappingSpace:
+    return MappingSpace(lower(definition, None), DEVICE, fixed)
+
+
+CASES = {
+    "matmul": sized(MATMUL, A=(100, 37), B=(37, 64)),
+    "softmax": sized(SOFTMAX, I=(50, 33)),
+    "convolution": sized(CONVOLUTION, I=(2, 4, 10, 12), K=(8, 4, 3, 3)),
+    "ones": sized(MATMUL, A=(1, 1), B=(1, 1)),
+    "row": sized(MATMUL, A=(1, 40), B=(40, 9)),
+    "empty": sized(MATMUL, A=(5, 0), B=(0, 7)),
+    "copy": sized("def f(float(N) I) -> (O) { O(n) = I(n) }", I=(77,)),
+    "sum": sized("def f(float(N) I) -> (O) { O +=! I(n) }", I=(77,)),
+    "scalar": sized("def f(float I) -> (O) { O = I }", I=()),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_configuration_can_be_applied_and_comes_back(name: str) -> None:
+    space = space_of(CASES[name])
+    rng = Random(0)
+    for _ in range(60):
+        config = space.space.sample(rng)
+        assert config is not None
+        options = space.to_options(config)
+        schedule(CASES[name], options, DEVICE)
+        assert space.from_options(options) == config
+        assert space.from_json(space.to_json(options)) == options
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_default_is_naive(name: str) -> None:
+    space = space_of(CASES[name])
+    default = space.space.default
+    assert space.space.valid(default)
+    assert space.from_options(MappingOptions("naive")) == default
+    options = space.to_options(default)
+    assert schedule(CASES[name], options, DEVICE) == schedule(
+        CASES[name], MappingOptions("naive"), DEVICE
+    )
+
+
+@pytest.mark.parametrize("preset", ["naive", "pointwise", "mlp", "conv"])
+@pytest.mark.parametrize("name", CASES)
+def test_presets_are_in_the_space_or_said_not_to_be(name: str, preset: str) -> None:
+    space = space_of(CASES[name])
+    config = space.from_options(MappingOptions(preset))
+    if config is not None:
+        assert schedule(CASES[name], space.to_options(config), DEVICE) == schedule(
+            CASES[name], MappingOptions(preset), DEVICE
+        )
+    else:
+        assert preset in ("mlp", "conv")
+
+
+def test_knobs_of_a_matrix_product() -> None:
+    space = space_of(CASES["matmul"]).space
+    choices = {k.name.split(".", 1)[1]: k.choices for k in space.knobs}
+    assert list(choices) == ["m.tile", "n.tile", "k.tile", "order", "inner_order", "vector", "lanes"]
+    assert choices["n.tile"] == (2, 4, 8, 10, 11, 13, 16, 22, 32, 64)
+    assert len(choices["order"]) == 6 and choices["order"][0] == "0 1 2"
+    assert choices["vector"] == (0, 1)
+    assert choices["lanes"] == (1, 2, 4, 8, 16, 32)
+
+
+def test_options_say_what_the_knobs_say() -> None:
+    space = space_of(CASES["matmul"])
+    names = {k.name.split(".", 1)[1]: k.name for k in space.space.knobs}
+    config = space.space.config(
+        {
+            names["m.tile"]: 32,
+            names["k.tile"]: 8,
+            names["order"]: "2 0 1",
+            names["inner_order"]: "0 2 1",
+            names["vector"]: 1,
+            names["lanes"]: 16,
+        }
+    )
+    nest = NestOptions((32, 0, 8), (2, 0, 1), (0, 2, 1), (1, 16))
+    assert space.to_options(config) == MappingOptions("naive").with_nest(0, nest)
+
+
+def test_redundant_configurations_are_no_choice_but_their_options_are_understood() -> None:
+    space = space_of(CASES["matmul"])
+    default = space.space.values(space.space.default)
+    order, vector, lanes = (k.name for k in space.space.knobs[3:] if "inner" not in k.name)
+    untiled = space.space.config({**default, order: "1 0 2"})
+    assert "no order of tiles" in (space.space.reason(untiled) or "")
+    scalar = space.space.config({**default, vector: 0})
+    assert "without lanes" in (space.space.reason(scalar) or "")
+    wide = space.space.config({**default, lanes: 32, space.space.knobs[1].name: 16})
+    assert "32 lanes are more than the 16 points of a tile" in (space.space.reason(wide) or "")
+    for options in (
+        MappingOptions("naive").order(1, 0, 2),
+        MappingOptions("naive").vectorize(1, 0),
+        MappingOptions("naive").tile(1000, 1000),
+    ):
+        assert space.from_options(options) == space.space.default
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        MappingOptions("naive").tile(31),
+        MappingOptions("naive").vectorize(64),
+        MappingOptions("naive").tile(0, 8).vectorize(32),
+    ],
+    ids=["tile", "lanes", "lanes of a tile"],
+)
+def test_options_that_are_not_in_the_space_have_no_configuration(options: MappingOptions) -> None:
+    assert space_of(CASES["matmul"]).from_options(options) is None
+
+
+def test_options_for_more_nests_than_there_are_are_an_error() -> None:
+    options = MappingOptions("naive").nest(3).tile(8)
+    with pytest.raises(OptionsError, match="4 nests"):
+        space_of(CASES["matmul"]).from_options(options)
+
+
+def test_knobs_can_be_fixed() -> None:
+    names = [k.name for k in space_of(CASES["matmul"]).space.knobs]
+    fixed = space_of(CASES["matmul"], **{names[0]: 16, names[-1]: 8})
+    rng = Random(1)
+    for _ in range(30):
+        config = fixed.space.sample(rng)
+        assert config is not None
+        nest = fixed.to_options(config).nests[0]
+        assert nest.tile is not None and nest.tile[0] == 16
+        assert nest.vectorize is not None and nest.vectorize[1] == 8
+    with pytest.raises(ValueError, match="no knob 'x'"):
+        space_of(CASES["matmul"], x=1)
+
+
+def test_statements_that_have_to_run_in_order_have_no_knobs() -> None:
+    program = lower(CASES["softmax"], None)
+    first, *others = program.nests
+    ordered = replace(program, nests=(replace(first, sequential="it reads what it writes"), *others))
+    space = MappingSpace(ordered, DEVICE)
+    owners = {k.name.split(".")[0] for k in space.space.knobs}
+    assert owners == {n.name for n in others}
+    config = space.space.sample(Random(0))
+    assert config is not None
+    assert space.to_options(config).own(0) == NestOptions()
+    assert space.from_options(space.to_options(config)) == config
+
+
+def test_long_defs_have_knobs_for_the_largest_nests_only() -> None:
+    lines = ["O0(n, m) = I(n, m)" if i == 0 else f"O{i}(m) = I(0, m)" for i in range(30)]
+    outputs = ", ".join(f"O{i}" for i in range(30))
+    text = f"def f(float(N, M) I) -> ({outputs}) {{\n" + "\n".join(lines) + "\n}"
+    definition = sized(text, I=(40, 50))
+    space = space_of(definition)
+    owners = {k.name.split(".")[0] for k in space.space.knobs}
+    assert len(owners) == 8
+    rng = Random(0)
+    config = space.space.sample(rng)
+    assert config is not None
+    options = space.to_options(config)
+    schedule(definition, options, DEVICE)
+    assert space.from_options(options) == config
+    assert space.from_options(MappingOptions("pointwise")) is not None
+    assert space.from_options(MappingOptions("naive")) is None  # the rest is not mapped so
+
+
+@pytest.mark.parametrize(
+    ("extent", "sizes"),
+    [
+        (1, (1,)),
+        (2, (2,)),
+        (3, (2, 3)),
+        (8, (2, 3, 4, 8)),
+        (13, (2, 3, 4, 5, 7, 8, 13)),
+        (100, (2, 4, 8, 13, 15, 16, 17, 20, 25, 32, 34, 50, 64, 100)),
+    ],
+)
+def test_tile_sizes(extent: int, sizes: tuple[int, ...]) -> None:
+    assert tile_sizes(extent) == sizes
+
+
+def test_loop_orders_are_permutations_with_the_natural_one_first() -> None:
+    assert list(loop_orders([False])) == [(0,)]
+    assert len(list(loop_orders([False] * 4))) == 24
+    seven = list(loop_orders([False] * 4 + [True] * 3))
+    assert seven[0] == tuple(range(7)) and (4, 5, 6, 0, 1, 2, 3) in seven
+    assert len(set(seven)) == len(seven) <= 1 + 1 + 3 * 7
+    assert all(sorted(o) == list(range(7)) for o in seven)

@@ -1,0 +1,1 @@
+"""Search: knobs, strategies, evaluation, measurement, the tuning cache."""

@@ -1,0 +1,187 @@
+"""How to search: ``TunerSettings`` holds the values, ``TunerConfig`` is how users write them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TypedDict, Unpack
+
+from tcl.codegen.errors import OptionsError
+from tcl.tuner.strategies import STRATEGIES
+from tcl.tuner.strategies.base import SearchSettings
+
+
+@dataclass(frozen=True, slots=True)
+class TunerSettings:
+    """Validated settings of a tuner run; ``OptionsError`` for a value that makes no sense."""
+
+    generations: int = 25
+    population: int = 20
+    """Members of a generation, elites included."""
+    elites: int | None = None
+    """Best members, which stay without being evaluated again; None: half the population, at most
+    10."""
+    crossover_rate: int = 80
+    """Percent of the children that mix parents."""
+    mutation_rate: int = 15
+    """Percent of the knobs of a child that mutate."""
+    threads: int = 0
+    """Processes that compile; 0: all cores but the one that measures."""
+    seed: int | None = None
+    """Of the random numbers; None: a different one each time."""
+    time_limit: float | None = None
+    """Seconds after which the search ends as if interrupted once; None: no limit."""
+    strategy: str = "genetic"
+    compile_timeout: float = 60.0
+    """Seconds for compiling one candidate."""
+    run_timeout: float | None = None
+    """Seconds for verifying and timing one candidate; None: a multiple of the reference's time."""
+    cached_seeds: int = 10
+    """Best options of the cache that the first generation starts from."""
+
+    def __post_init__(self) -> None:
+        for name, low, high in _INTEGERS:
+            value = getattr(self, name)
+            if value is None and name == "elites":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise OptionsError(
+                    f"{name} must be a whole number from {low} to {high}, not {value!r}"
+                )
+        if self.seed is not None and (isinstance(self.seed, bool) or type(self.seed) is not int):
+            raise OptionsError(f"seed must be a whole number or None, not {self.seed!r}")
+        for name in ("time_limit", "compile_timeout", "run_timeout"):
+            value = getattr(self, name)
+            absent = value is None and name != "compile_timeout"
+            if not absent and (
+                isinstance(value, bool) or not isinstance(value, int | float) or not value > 0
+            ):
+                raise OptionsError(f"{name} must be a number of seconds above 0, not {value!r}")
+        if self.strategy not in STRATEGIES:
+            known = ", ".join(sorted(STRATEGIES))
+            raise OptionsError(f"strategy must be one of {known}, not {self.strategy!r}")
+
+    @property
+    def search(self) -> SearchSettings:
+        """What the strategy needs of it; ``OptionsError`` if these do not fit each other."""
+        most = self.population // 2
+        elites = min(10, most) if self.elites is None else self.elites
+        if elites > most:
+            raise OptionsError(
+                f"elites must be at most half of the population of {self.population}, "
+                f"not {elites}: the other members are what is searched"
+            )
+        return SearchSettings(
+            self.population, elites, self.crossover_rate / 100, self.mutation_rate / 100
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """The settings as JSON data."""
+        return asdict(self)
+
+
+_MANY = 1_000_000
+_INTEGERS = (
+    ("generations", 1, _MANY),
+    ("population", 2, _MANY),
+    ("elites", 0, _MANY),
+    ("crossover_rate", 0, 100),
+    ("mutation_rate", 0, 100),
+    ("threads", 0, 4096),
+    ("cached_seeds", 0, _MANY),
+)
+
+
+class SettingValues(TypedDict, total=False):
+    generations: int
+    population: int
+    elites: int | None
+    crossover_rate: int
+    mutation_rate: int
+    threads: int
+    seed: int | None
+    time_limit: float | None
+    strategy: str
+    compile_timeout: float
+    run_timeout: float | None
+    cached_seeds: int
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TunerConfig:
+    """Settings in either style, ``TunerConfig(generations=5)`` or
+    ``TunerConfig().generations(5).threads(2)``; every method returns a new configuration.
+
+    The values are those of ``TunerSettings``, and found under ``settings``. ``OptionsError`` for
+    a value that makes no sense.
+    """
+
+    settings: TunerSettings
+
+    def __init__(self, **settings: Unpack[SettingValues]) -> None:
+        known = [f.name for f in fields(TunerSettings)]
+        _reject_unknown(settings, known)
+        object.__setattr__(self, "settings", TunerSettings(**settings))
+
+    def _with(self, **changes: Unpack[SettingValues]) -> TunerConfig:
+        changed = TunerConfig()
+        object.__setattr__(changed, "settings", replace(self.settings, **changes))
+        return changed
+
+    def generations(self, count: int) -> TunerConfig:
+        """Generations to search for, at most."""
+        return self._with(generations=count)
+
+    def population(self, count: int) -> TunerConfig:
+        """Members of a generation, elites included."""
+        return self._with(population=count)
+
+    def pop_size(self, count: int) -> TunerConfig:
+        """``population``, by its name in Tensor Comprehensions."""
+        return self.population(count)
+
+    def elites(self, count: int) -> TunerConfig:
+        """Best members that stay in the population; at most half of it."""
+        return self._with(elites=count)
+
+    def number_elites(self, count: int) -> TunerConfig:
+        """``elites``, by its name in Tensor Comprehensions."""
+        return self.elites(count)
+
+    def crossover_rate(self, percent: int) -> TunerConfig:
+        """Share of the children that mix parents, in percent."""
+        return self._with(crossover_rate=percent)
+
+    def mutation_rate(self, percent: int) -> TunerConfig:
+        """Share of a child's knobs that mutate, in percent."""
+        return self._with(mutation_rate=percent)
+
+    def threads(self, count: int) -> TunerConfig:
+        """Processes that compile; 0: all cores but the one that measures."""
+        return self._with(threads=count)
+
+    def seed(self, number: int | None) -> TunerConfig:
+        """Of the random numbers; None: a different one each time."""
+        return self._with(seed=number)
+
+    def time_limit(self, seconds: float | None) -> TunerConfig:
+        """Seconds after which the search ends as if interrupted once."""
+        return self._with(time_limit=seconds)
+
+    def strategy(self, name: str) -> TunerConfig:
+        """Search strategy, by name."""
+        return self._with(strategy=name)
+
+
+def _reject_unknown(given: Iterable[str], known: list[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise OptionsError(f"there is no setting {name!r}; settings are {', '.join(known)}")
+
+
+def available_cores() -> tuple[int, ...]:
+    """The cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))

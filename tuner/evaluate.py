@@ -1,0 +1,142 @@
+"""What happens in worker processes: the reference, compiling, verifying and timing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcl.codegen.errors import OptionsError
+from tcl.tuner.backend import Backend, Kernel, Problem
+from tcl.tuner.measure import MeasureSettings, measure
+from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.verify import Array, Guarded, mismatch
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What the outputs have to be."""
+
+    outputs: tuple[Array, ...]
+    seconds: float
+    """How long the reference took, compiling included."""
+
+
+def compute_reference(backend: Backend[Any]) -> Reference:
+    """Run the reference once; its errors are those of the def or its inputs."""
+    started = time.perf_counter()
+    problem = backend.problem()
+    outputs = tuple(o.copy() for o in problem.outputs)
+    backend.reference(problem.inputs, outputs)
+    return Reference(outputs, time.perf_counter() - started)
+
+
+def compile_candidate(backend: Backend[Any], options: object) -> bytes | Outcome:
+    """Compiled code, or how compiling failed."""
+    try:
+        return backend.compile(options)
+    except OptionsError as error:
+        return Outcome(Verdict.CONSTRAINTS, message=str(error))
+    except Exception as error:  # noqa: BLE001 - whatever a compiler raises ends this candidate only
+        return Outcome(Verdict.COMPILE, message=_sentence(error))
+
+
+class Evaluator:
+    """Verifies and times kernels on one problem; lives in the process that runs them."""
+
+    def __init__(
+        self, backend: Backend[Any], expected: Sequence[Array], settings: MeasureSettings
+    ) -> None:
+        self._backend = backend
+        self._problem: Problem = backend.problem()
+        self._expected = tuple(expected)
+        self._settings = settings
+        # Copies, so that a kernel that writes into its inputs cannot spoil the originals.
+        self._inputs = tuple(Guarded(a) for a in self._problem.inputs)
+        self._outputs = tuple(Guarded(o) for o in self._problem.outputs)
+        self._restore_inputs()
+        self._checksums = [g.checksum() for g in self._inputs]
+
+    def evaluate(self, code: bytes, best: float | None) -> Outcome:
+        """Verify, then time unless it is wrong. ``best`` is the time to beat, in seconds."""
+        try:
+            kernel = self._backend.load(code)
+            first, wrong = self._verify(kernel)
+            if wrong is not None:
+                outcome = Outcome(Verdict.CORRECTNESS, message=wrong)
+            else:
+                outcome = self._time(kernel, first, best)
+        except Exception as error:  # noqa: BLE001 - a kernel's failure is its verdict
+            outcome = Outcome(Verdict.RUNTIME, message=_sentence(error))
+        if [g.checksum() for g in self._inputs] != self._checksums:
+            self._restore_inputs()
+            return Outcome(Verdict.CORRECTNESS, message="the kernel changed an input")
+        return outcome
+
+    def _verify(self, kernel: Kernel) -> tuple[float, str | None]:
+        """Duration of the first call, and what is wrong with its results."""
+        for guarded in self._outputs:
+            guarded.poison()
+        self._reset()
+        inputs, outputs = [g.array for g in self._inputs], [g.array for g in self._outputs]
+        begin = time.perf_counter()
+        kernel(inputs, outputs)
+        first = time.perf_counter() - begin
+        for i, (guarded, expected) in enumerate(zip(self._outputs, self._expected, strict=True)):
+            name, depth = self._problem.names[i], self._problem.depths[i]
+            wrong = mismatch(name, guarded.array, expected, depth)
+            if wrong is None and not guarded.intact():
+                wrong = f"the kernel wrote outside of output {name}"
+            if wrong is not None:
+                return first, wrong
+        return first, None
+
+    def _time(self, kernel: Kernel, first: float, best: float | None) -> Outcome:
+        inputs, outputs = [g.array for g in self._inputs], [g.array for g in self._outputs]
+        measured = measure(
+            lambda: kernel(inputs, outputs),
+            first=first,
+            best=best,
+            reset=self._reset if any(self._problem.initialised) else None,
+            settings=self._settings,
+        )
+        message = "dropped early: far slower than the best" if measured.dropped else ""
+        return Outcome(Verdict.CORRECT, measured.times, message)
+
+    def _reset(self) -> None:
+        """Give outputs that the kernel starts from their first contents."""
+        problem = self._problem
+        for guarded, like, used in zip(
+            self._outputs, problem.outputs, problem.initialised, strict=True
+        ):
+            if used:
+                np.copyto(guarded.array, like)
+
+    def _restore_inputs(self) -> None:
+        for guarded, original in zip(self._inputs, self._problem.inputs, strict=True):
+            guarded.hold(original)
+
+
+_evaluator: Evaluator | None = None
+"""Of this worker process."""
+
+
+def set_up(backend: Backend[Any], expected: Sequence[Array], settings: MeasureSettings) -> None:
+    """Initialise an evaluating worker."""
+    global _evaluator
+    _evaluator = Evaluator(backend, expected, settings)
+
+
+def evaluate_candidate(code: bytes, best: float | None) -> Outcome:
+    """Verdict and times of compiled code, in a worker that was set up."""
+    if _evaluator is None:
+        raise RuntimeError("this worker was not set up to evaluate")
+    return _evaluator.evaluate(code, best)
+
+
+def _sentence(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:500] if text else type(error).__name__

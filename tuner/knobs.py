@@ -1,0 +1,80 @@
+"""A knob: one decision of a search, declared once.
+
+It owns everything the search asks about that decision: default, sample, mutate, neighbours,
+encode, cardinality. All methods are pure; randomness comes from the ``random.Random`` passed in.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TypeAlias
+
+Value: TypeAlias = int | str
+"""What a knob can be set to; a JSON scalar, so that configurations are data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """One decision among finitely many choices."""
+
+    name: str
+    choices: tuple[Value, ...]
+    """All values, without repetition; in order of size when ``ordered``."""
+    default: Value
+    ordered: bool
+    """Whether neighbours in ``choices`` are alike (tile sizes), or only different (loop orders)."""
+
+    def __post_init__(self) -> None:
+        if not self.choices or len(set(self.choices)) != len(self.choices):
+            raise ValueError(f"knob {self.name} needs choices without repetition")
+        if self.default not in self.choices:
+            raise ValueError(f"knob {self.name}: default {self.default!r} is not a choice")
+
+    @property
+    def cardinality(self) -> int:
+        """Number of choices."""
+        return len(self.choices)
+
+    def fixed(self, value: Value) -> Knob:
+        """The same knob with one choice left; ``ValueError`` if ``value`` is not a choice."""
+        if value not in self.choices:
+            listed = ", ".join(str(c) for c in self.choices)
+            raise ValueError(f"{self.name} cannot be {value!r}; it can be one of: {listed}")
+        return replace(self, choices=(value,), default=value)
+
+    def sample(self, rng: Random) -> Value:
+        """A choice, all equally likely."""
+        return rng.choice(self.choices)
+
+    def mutate(self, value: Value, rng: Random) -> Value:
+        """A different choice (the same only where there is just one).
+
+        Half of the time an ordered knob moves by one or two steps, else anywhere.
+        """
+        count = len(self.choices)
+        if count == 1:
+            return value
+        position = self.choices.index(value)
+        if self.ordered and count > 4 and rng.random() < 0.5:
+            steps = [s for s in (-2, -1, 1, 2) if 0 <= position + s < count]
+            return self.choices[position + rng.choice(steps)]
+        other = rng.randrange(count - 1)
+        return self.choices[other + (other >= position)]
+
+    def neighbours(self, value: Value) -> tuple[Value, ...]:
+        """The choices next to ``value`` if ordered, else all others."""
+        position = self.choices.index(value)
+        if not self.ordered:
+            return self.choices[:position] + self.choices[position + 1 :]
+        return self.choices[max(0, position - 1) : position] + self.choices[position + 1 :][:1]
+
+    def encode(self, value: Value) -> tuple[float, ...]:
+        """Features for a model: log2(1 + value) or the position if ordered, else one-hot."""
+        position = self.choices.index(value)
+        if not self.ordered:
+            return tuple(float(i == position) for i in range(len(self.choices)))
+        if isinstance(value, int) and value >= 0:
+            return (math.log2(1 + value),)
+        return (float(position),)

@@ -1,0 +1,251 @@
+"""The search space of a def: mapping options as knobs, derived from its nests and the device."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tcl.codegen import ir
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.options import WIDTHS, MappingOptions, NestOptions
+from tcl.codegen.passes.vectorize import outputs, why_not
+from tcl.codegen.schedule import resolve
+from tcl.tuner.knobs import Knob, Value
+from tcl.tuner.space import Config, Constraint, SearchSpace
+
+_NESTS = 8
+"""Nests that get knobs: those with the most points. The rest is mapped by the preset."""
+_ALL_ORDERS = 4
+"""Up to this many dimensions every loop order is tried; above, those that move one dimension."""
+
+
+class MappingSpace:
+    """Configurations that stand for ``MappingOptions`` of one program.
+
+    Per nest: a tile size for each dimension (powers of two, and the extent divided by 2 to 8,
+    rounded up; the extent itself leaves it untiled), the order of the loops over tiles and of
+    those inside, the vectorised dimension and its lanes. ``fixed``: knob name → value, for knobs
+    that the search must leave alone; ``ValueError`` for one that there is not.
+    """
+
+    def __init__(
+        self, program: ir.Program, device: CpuProfile, fixed: Mapping[str, Value] | None = None
+    ) -> None:
+        self._program = program
+        self._device = device
+        by_points = sorted(
+            (i for i, nest in enumerate(program.nests) if not nest.sequential),
+            key=lambda i: -math.prod(d.extent for d in program.nests[i].dims),
+        )
+        chosen = sorted(by_points[:_NESTS])
+        self._nests = {i: _NestKnobs.of(program.nests[i], device) for i in chosen}
+        self._preset = "naive" if len(chosen) == len(by_points) else "pointwise"
+        knobs = tuple(k for nest in self._nests.values() for k in nest.knobs)
+        constraints = tuple(c for nest in self._nests.values() for c in nest.constraints)
+        self._space = SearchSpace(knobs, constraints).fix(fixed or {})
+
+    @property
+    def space(self) -> SearchSpace:
+        """Knobs and constraints."""
+        return self._space
+
+    def to_options(self, config: Config) -> MappingOptions:
+        """The options that a configuration stands for."""
+        values = self._space.values(config)
+        options = MappingOptions(self._preset)
+        for position, nest in self._nests.items():
+            options = options.with_nest(position, nest.to_options(values))
+        return options
+
+    def from_options(self, options: MappingOptions) -> Config | None:
+        """The configuration that stands for these options; None if there is none.
+
+        ``OptionsError`` for choices for a nest that the program lacks.
+        """
+        resolved = resolve(self._program, options, self._device)
+        base = resolve(self._program, MappingOptions(self._preset), self._device)
+        values: dict[str, Value] = {}
+        for position, nest in enumerate(self._program.nests):
+            choices = resolved[nest.name]
+            if position not in self._nests:
+                if choices != base[nest.name]:
+                    return None
+                continue
+            found = self._nests[position].from_options(choices)
+            if found is None:
+                return None
+            values.update(found)
+        config = tuple(values[k.name] for k in self._space.knobs)
+        return config if self._space.contains(config) and self._space.valid(config) else None
+
+    def to_json(self, options: MappingOptions) -> str:
+        """The options as they are stored."""
+        return options.to_json()
+
+    def from_json(self, text: str) -> MappingOptions:
+        """The inverse of ``to_json``; ``OptionsError`` if the text is not options."""
+        return MappingOptions.from_json(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _NestKnobs:
+    """The knobs of one nest."""
+
+    nest: ir.Nest
+    movable: tuple[int, ...]
+    """Positions of the dimensions with more than one point: only their order matters."""
+    tiles: tuple[Knob, ...]
+    """One per movable dimension."""
+    orders: tuple[Knob, ...]
+    """Over tiles and inside; empty when there is only one dimension to order."""
+    vector: tuple[Knob, ...]
+    """Dimension and lanes; empty when no dimension can be vectorised."""
+
+    @staticmethod
+    def of(nest: ir.Nest, device: CpuProfile) -> _NestKnobs:
+        movable = tuple(i for i, d in enumerate(nest.dims) if d.extent > 1)
+        dims = [nest.dims[i] for i in movable]
+        tiles = tuple(
+            Knob(f"{d.name}.tile", tile_sizes(d.extent), d.extent, ordered=True) for d in dims
+        )
+        reductions = [nest.dims[i].reduction for i in movable]
+        named = tuple(_text(order) for order in loop_orders(reductions))
+        orders = tuple(
+            Knob(f"{nest.name}.{name}", named, named[0], ordered=False)
+            for name in ("order", "inner_order")
+            if len(named) > 1
+        )
+        lanes = _lanes(nest, device)
+        targets = tuple(
+            i for i in movable if i < len(outputs(nest)) and why_not(nest, i) is None
+        )
+        vector: tuple[Knob, ...] = ()
+        if targets and len(lanes) > 1:
+            vector = (
+                Knob(f"{nest.name}.vector", targets, targets[-1], ordered=False),
+                Knob(f"{nest.name}.lanes", lanes, 1, ordered=True),
+            )
+        return _NestKnobs(nest, movable, tiles, orders, vector)
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        return self.tiles + self.orders + self.vector
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        found: list[Constraint] = []
+        if self.orders:
+            found.append(self._order_matters)
+        if self.vector:
+            found.append(self._lanes_fit)
+        return tuple(found)
+
+    def to_options(self, values: Mapping[str, Value]) -> NestOptions:
+        sizes = [0] * len(self.nest.dims)
+        for position, knob in zip(self.movable, self.tiles, strict=True):
+            size = _int(values[knob.name])
+            sizes[position] = 0 if size >= self.nest.dims[position].extent else size
+        orders = [self._order(str(values[k.name])) for k in self.orders] or [(), ()]
+        vectorize = (-1, 1)
+        if self.vector:
+            target, lanes = (_int(values[k.name]) for k in self.vector)
+            vectorize = (target, lanes) if lanes > 1 else (-1, 1)
+        return NestOptions(tuple(sizes) if any(sizes) else (), orders[0], orders[1], vectorize)
+
+    def from_options(self, options: NestOptions) -> dict[str, Value] | None:
+        """Knob values; None if the options say something that the knobs cannot."""
+        values: dict[str, Value] = {}
+        sizes = (options.tile or ()) + (0,) * len(self.nest.dims)
+        tiled = 0
+        for position, knob in zip(self.movable, self.tiles, strict=True):
+            size, extent = sizes[position], self.nest.dims[position].extent
+            values[knob.name] = extent if size == 0 or size >= extent else size
+            tiled += values[knob.name] != extent
+        for knob, order in zip(self.orders, (options.order, options.inner_order), strict=False):
+            kept = [p for p in order or () if p in self.movable]
+            text = _text(tuple(self.movable.index(p) for p in kept)) if kept else knob.default
+            outer = knob is self.orders[0]
+            values[knob.name] = knob.default if outer and tiled < 2 else text
+        target, lanes = options.vectorize or (-1, 1)
+        if self.vector:
+            last = len(outputs(self.nest)) - 1
+            chosen = last if target == -1 else target
+            values[self.vector[0].name] = chosen if lanes > 1 else self.vector[0].default
+            values[self.vector[1].name] = lanes
+        elif lanes > 1:
+            return None
+        return values if all(values[k.name] in k.choices for k in self.knobs) else None
+
+    def _order(self, text: str) -> tuple[int, ...]:
+        """A permutation of all dimensions: the movable ones trade places among themselves."""
+        order = [int(part) for part in text.split()]
+        if order == sorted(order):
+            return ()
+        permutation = list(range(len(self.nest.dims)))
+        for slot, which in zip(self.movable, order, strict=True):
+            permutation[slot] = self.movable[which]
+        return tuple(permutation)
+
+    def _order_matters(self, values: Mapping[str, Value]) -> str | None:
+        tiled = sum(values[k.name] != k.choices[-1] for k in self.tiles)
+        if tiled < 2 and values[self.orders[0].name] != self.orders[0].choices[0]:
+            return f"nest {self.nest.name}: with {tiled} tiled dimensions there is no order of tiles"
+        return None
+
+    def _lanes_fit(self, values: Mapping[str, Value]) -> str | None:
+        target, lanes = (_int(values[k.name]) for k in self.vector)
+        if lanes == 1:
+            if len(self.vector[0].choices) > 1 and target != max(self._targets):
+                return f"nest {self.nest.name}: without lanes the vectorised dimension is no choice"
+            return None
+        tile = _int(values[self.tiles[self.movable.index(target)].name])
+        if lanes > tile:
+            return f"nest {self.nest.name}: {lanes} lanes are more than the {tile} points of a tile"
+        return None
+
+    @property
+    def _targets(self) -> tuple[int, ...]:
+        return tuple(_int(v) for v in self.vector[0].choices)
+
+
+def tile_sizes(extent: int) -> tuple[int, ...]:
+    """Sizes worth trying for a dimension, in ascending order; the last is the extent: untiled."""
+    powers = (1 << p for p in range(1, max(1, extent).bit_length()))
+    parts = (-(-extent // k) for k in range(2, 9))
+    return (*sorted({s for s in (*powers, *parts) if 1 < s < extent}), extent)
+
+
+def loop_orders(reduction: list[bool]) -> Iterator[tuple[int, ...]]:
+    """Orders worth trying, as permutations of ``range(len(reduction))``, the natural one first.
+
+    ``reduction``: whether each dimension is reduced; where not all orders are tried, the one
+    with all reductions outermost is, too.
+    """
+    rank = len(reduction)
+    natural = tuple(range(rank))
+    if rank <= _ALL_ORDERS:
+        yield from itertools.permutations(natural)
+        return
+    moved = [natural, tuple(sorted(natural, key=lambda i: not reduction[i]))]
+    for i in natural:
+        others = natural[:i] + natural[i + 1 :]
+        moved += [(i, *others), (*others, i)]
+        moved += [natural[:i] + (i + 1, i) + natural[i + 2 :]] if i + 1 < rank else []
+    yield from dict.fromkeys(moved)
+
+
+def _lanes(nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
+    """Up to four registers per vector, and not more lanes than the longest dimension has points."""
+    longest = max((d.extent for d in outputs(nest)), default=0)
+    most = min(4 * device.lanes(nest.point.type), longest)
+    return tuple(w for w in WIDTHS if w == 1 or w <= most)
+
+
+def _text(order: tuple[int, ...]) -> str:
+    return " ".join(map(str, order))
+
+
+def _int(value: Value) -> int:
+    return int(value)

@@ -1,0 +1,132 @@
+"""Candidates through two stages that overlap: compiling, by many, and evaluating, by one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable, Set
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from tcl.tuner.backend import Backend, OptionsT
+from tcl.tuner.evaluate import compile_candidate, evaluate_candidate
+from tcl.tuner.interrupt import FINISH, KILL
+from tcl.tuner.pool import WorkerDied, WorkerTimeout
+from tcl.tuner.space import Config
+from tcl.tuner.verdict import Outcome, Verdict
+
+_POLL = 0.05
+"""Seconds between two looks at interrupts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Generic[OptionsT]):
+    """A candidate on its way."""
+
+    options: OptionsT
+    config: Config | None
+    position: int
+    """In its generation."""
+
+
+_T = TypeVar("_T")
+Done: TypeAlias = Callable[[Job[OptionsT], Outcome], object]
+
+
+class Pipeline(Generic[OptionsT]):
+    """Runs candidates on two executors.
+
+    ``compiler`` gets up to ``width`` tasks at a time, ``evaluator`` one; its processes have been
+    set up by ``tcl.tuner.evaluate.set_up``. ``level`` is asked all the time: from ``FINISH`` on
+    nothing new starts, from ``KILL`` on nothing is waited for.
+    """
+
+    def __init__(
+        self,
+        backend: Backend[OptionsT],
+        compiler: Executor,
+        evaluator: Executor,
+        width: int,
+        level: Callable[[], int],
+    ) -> None:
+        self._backend = backend
+        self._compiler = compiler
+        self._evaluator = evaluator
+        self._width = width
+        self._level = level
+        self._best: float | None = None
+        self._known: dict[bytes, Outcome] = {}
+        self._waiting: deque[Job[OptionsT]] = deque()
+        self._compiling: dict[Future[bytes | Outcome], Job[OptionsT]] = {}
+        self._compiled: deque[tuple[Job[OptionsT], bytes]] = deque()
+        self._evaluating: dict[Future[Outcome], tuple[Job[OptionsT], bytes]] = {}
+
+    def run(self, jobs: Iterable[Job[OptionsT]], done: Done[OptionsT]) -> None:
+        """Take all jobs to a verdict, calling ``done`` as soon as each has its own.
+
+        Returns early, with jobs left out, when interrupted.
+        """
+        self._waiting.extend(jobs)
+        while (level := self._level()) < KILL:
+            if level >= FINISH:
+                self._waiting.clear()
+                self._compiled.clear()
+            self._start(done)
+            futures: list[Future[Any]] = [*self._compiling, *self._evaluating]
+            if not futures:
+                return
+            finished, _ = wait(futures, timeout=_POLL, return_when=FIRST_COMPLETED)
+            self._collect(finished, done)
+
+    def _start(self, done: Done[OptionsT]) -> None:
+        """Submit what there is room for."""
+        while self._compiled and not self._evaluating:
+            job, code = self._compiled.popleft()
+            known = self._known.get(_digest(code))
+            if known is not None:  # other options, the same kernel
+                done(job, known)
+                continue
+            future = self._evaluator.submit(evaluate_candidate, code, self._best)
+            self._evaluating[future] = (job, code)
+        # Not further ahead than the evaluator can use: an interrupt should find little to do.
+        while (
+            self._waiting
+            and len(self._compiling) < self._width
+            and len(self._compiled) < 2 * self._width
+        ):
+            job = self._waiting.popleft()
+            task = self._compiler.submit(compile_candidate, self._backend, job.options)
+            self._compiling[task] = job
+
+    def _collect(self, finished: Set[Future[Any]], done: Done[OptionsT]) -> None:
+        """Take over what is finished, in the order of its submission."""
+        for measured in [f for f in self._evaluating if f in finished]:
+            job, code = self._evaluating.pop(measured)
+            outcome = _result(measured, Verdict.RUNTIME)
+            self._known[_digest(code)] = outcome
+            if outcome.time is not None and (self._best is None or outcome.time < self._best):
+                self._best = outcome.time
+            done(job, outcome)
+        for compiled in [f for f in self._compiling if f in finished]:
+            job, result = self._compiling.pop(compiled), _result(compiled, Verdict.COMPILE)
+            if isinstance(result, Outcome):
+                done(job, result)
+            else:
+                self._compiled.append((job, result))
+
+
+def _result(future: Future[_T], failure: Verdict) -> _T | Outcome:
+    """The result, or the outcome that the failure of its process means."""
+    try:
+        return future.result()
+    except WorkerTimeout as error:
+        return Outcome(Verdict.TIMEOUT, message=str(error))
+    except (WorkerDied, CancelledError) as error:
+        return Outcome(failure, message=str(error))
+    except Exception as error:  # noqa: BLE001 - of the executor or the set-up of its process
+        return Outcome(failure, message=f"{type(error).__name__}: {error}")
+
+
+def _digest(code: bytes) -> bytes:
+    return hashlib.sha256(code).digest()

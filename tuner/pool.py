@@ -1,0 +1,241 @@
+"""Worker processes behind the ``Executor`` interface, each of which may crash, hang or be killed.
+
+The standard library's process pool breaks as a whole when one worker dies, cannot end a task
+that hangs, and imports the caller's script once more in each worker. Here each worker is a
+process of its own: when it dies, the task it ran fails, and the next task starts a new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import IO, Any, ParamSpec, TypeVar
+
+from tcl.tuner import worker as protocol
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+_BOOT = (
+    "import json, sys; path, cpus = json.loads(sys.argv[1]); sys.path[:] = path; "
+    "from tcl.tuner.worker import main; main(cpus)"
+)
+
+
+class WorkerDied(Exception):
+    """The process that ran a task ended: it crashed, or was killed."""
+
+
+class WorkerTimeout(Exception):
+    """A task took longer than its pool allows; its process was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    future: Future[Any]
+    message: bytes
+
+
+class WorkerPool(Executor):
+    """``workers`` processes, started when there is work for them.
+
+    ``initializer(*initargs)`` runs in each process before its first task; if it fails, so does
+    that task. ``timeout``: seconds for one task, initializer not included; None: no limit.
+    ``cpus``: the cores that the processes may run on; empty: all.
+    Functions and arguments are pickled, so functions have to be importable by name.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        *,
+        initializer: Callable[..., object] | None = None,
+        initargs: Sequence[object] = (),
+        timeout: float | None = None,
+        cpus: Sequence[int] = (),
+    ) -> None:
+        self._setup = pickle.dumps((initializer, tuple(initargs), {})) if initializer else None
+        self._timeout = timeout
+        self._cpus = tuple(cpus)
+        self._lock = threading.Lock()
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._closed = False
+        self._killed = False
+        self._idle = 0
+        self._limit = workers
+        self._threads: list[threading.Thread] = []
+        self._processes: set[_Process] = set()
+
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """See ``Executor``. ``RuntimeError`` after ``shutdown`` or ``kill``."""
+        task = _Task(Future(), pickle.dumps((fn, args, kwargs), protocol=5))
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the worker pool is shut down")
+            self._tasks.put(task)
+            if len(self._threads) < self._limit and self._idle < self._tasks.qsize():
+                # Daemons: a worker that hangs must not keep the interpreter from ending.
+                thread = threading.Thread(target=self._serve, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+        return task.future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """See ``Executor``."""
+        with self._lock:
+            self._closed = True
+            if cancel_futures:
+                self._cancel_waiting()
+            for _ in self._threads:
+                self._tasks.put(None)
+        if wait:
+            for thread in self._threads:
+                thread.join()
+
+    def kill(self) -> None:
+        """End all processes at once. Running tasks fail with ``WorkerDied``, waiting ones are
+        cancelled."""
+        with self._lock:
+            self._closed = self._killed = True
+            self._cancel_waiting()
+            for process in self._processes:
+                process.kill()
+            for _ in self._threads:
+                self._tasks.put(None)
+
+    def _cancel_waiting(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                task = self._tasks.get_nowait()
+                if task is not None:
+                    task.future.cancel()
+
+    def _serve(self) -> None:
+        """Run tasks, one at a time, in one process after the other."""
+        process: _Process | None = None
+        while True:
+            with self._lock:
+                self._idle += 1
+            task = self._tasks.get()
+            with self._lock:
+                self._idle -= 1
+            if task is None:
+                break
+            if not task.future.set_running_or_notify_cancel():
+                continue
+            try:
+                if process is None:
+                    process = self._start()
+                succeeded, result = process.call(task.message, self._timeout)
+            except BaseException as error:  # noqa: BLE001 - it belongs to the task
+                if process is not None:
+                    self._end(process)
+                process = None
+                succeeded, result = False, error
+            if succeeded:
+                task.future.set_result(result)
+            else:
+                task.future.set_exception(result)
+        if process is not None:
+            self._end(process)
+
+    def _start(self) -> _Process:
+        process = _Process(self._cpus)
+        with self._lock:
+            self._processes.add(process)
+            if self._killed:
+                process.kill()
+        if self._setup is not None:
+            try:
+                succeeded, error = process.call(self._setup, None)
+                if not succeeded:
+                    raise error
+            except BaseException:
+                self._end(process)
+                raise
+        return process
+
+    def _end(self, process: _Process) -> None:
+        process.kill()
+        with self._lock:
+            self._processes.discard(process)
+        process.close()
+
+
+class _Process:
+    """One worker process, used by one thread at a time; ``kill`` from any."""
+
+    def __init__(self, cpus: Sequence[int]) -> None:
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()
+        argument = json.dumps([[p or os.getcwd() for p in sys.path], list(cpus)])
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _BOOT, argument],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            process_group=0,  # a Ctrl+C at the terminal is for the parent alone
+        )
+
+    def call(self, message: bytes, timeout: float | None) -> tuple[bool, Any]:
+        """Send a task and wait for (succeeded, result or exception).
+
+        ``WorkerDied``, or ``WorkerTimeout`` after ``timeout`` seconds.
+        """
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            self.kill()
+
+        timer = threading.Timer(timeout, expire) if timeout is not None else None
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            assert self._process.stdin is not None and self._process.stdout is not None
+            protocol.send(self._process.stdin, message)
+            reply: tuple[bool, Any] = pickle.loads(protocol.receive(self._process.stdout))
+            if expired.is_set():  # at the same moment: the process is dead, so the task counts so
+                raise EOFError
+            return reply
+        except (EOFError, OSError):
+            if expired.is_set():
+                raise WorkerTimeout(f"it took more than {timeout:g} s") from None
+            raise WorkerDied(self._last_words()) from None
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def close(self) -> None:
+        """Reap the killed process and close its pipes."""
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def _last_words(self) -> str:
+        """How the process ended, as a sentence."""
+        code = self._process.wait()
+        if code < 0:
+            try:
+                return f"its process was ended by {signal.Signals(-code).name}"
+            except ValueError:
+                return f"its process was ended by signal {-code}"
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        return f"its process ended with status {code}" + (f": {lines[-1]}" if lines else "")

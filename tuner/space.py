@@ -1,0 +1,109 @@
+"""A search space: knobs, and the constraints that a configuration has to meet."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TypeAlias
+
+from tcl.tuner.knobs import Knob, Value
+
+Config: TypeAlias = tuple[Value, ...]
+"""One value per knob, in the order of the knobs."""
+
+Constraint: TypeAlias = Callable[[Mapping[str, Value]], str | None]
+"""Knob name → value, to the reason why it cannot work; None when it can."""
+
+_TRIES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSpace:
+    """The configurations a search may propose."""
+
+    knobs: tuple[Knob, ...]
+    constraints: tuple[Constraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [k.name for k in self.knobs]
+        if len(set(names)) != len(names):
+            raise ValueError(f"knob names must differ: {', '.join(names)}")
+
+    @property
+    def cardinality(self) -> int:
+        """Number of configurations, constraints not counted."""
+        return math.prod(k.cardinality for k in self.knobs)
+
+    @property
+    def default(self) -> Config:
+        """Every knob at its default."""
+        return tuple(k.default for k in self.knobs)
+
+    def values(self, config: Config) -> dict[str, Value]:
+        """The configuration as knob name → value."""
+        return {k.name: v for k, v in zip(self.knobs, config, strict=True)}
+
+    def config(self, values: Mapping[str, Value]) -> Config:
+        """A configuration from knob name → value; what is not named is at its default.
+
+        ``ValueError`` for an unknown knob, or a value that is not one of its choices.
+        """
+        known = {k.name for k in self.knobs}
+        for name in values:
+            if name not in known:
+                raise ValueError(f"there is no knob {name!r}; knobs are {', '.join(sorted(known))}")
+        return tuple(
+            k.fixed(values[k.name]).default if k.name in values else k.default for k in self.knobs
+        )
+
+    def fix(self, values: Mapping[str, Value]) -> SearchSpace:
+        """The same space with these knobs fixed: sampling, mutation and crossover leave them be.
+
+        ``ValueError`` as in ``config``.
+        """
+        self.config(values)
+        knobs = tuple(k.fixed(values[k.name]) if k.name in values else k for k in self.knobs)
+        return replace(self, knobs=knobs)
+
+    def contains(self, config: Config) -> bool:
+        """Whether every value is one of its knob's choices."""
+        return len(config) == len(self.knobs) and all(
+            v in k.choices for k, v in zip(self.knobs, config, strict=True)
+        )
+
+    def reason(self, config: Config) -> str | None:
+        """Why the configuration cannot work; None when all constraints are met."""
+        values = self.values(config)
+        return next((r for c in self.constraints if (r := c(values)) is not None), None)
+
+    def valid(self, config: Config) -> bool:
+        """Whether all constraints are met."""
+        return self.reason(config) is None
+
+    def sample(self, rng: Random) -> Config | None:
+        """A random valid configuration; None if a bounded number of tries finds none."""
+        for _ in range(_TRIES):
+            config = tuple(k.sample(rng) for k in self.knobs)
+            if self.valid(config):
+                return config
+        return self.default if self.valid(self.default) else None
+
+    def neighbours(self, config: Config) -> Iterator[Config]:
+        """Valid configurations that differ in one knob, by one step where the knob is ordered."""
+        for i, (knob, value) in enumerate(zip(self.knobs, config, strict=True)):
+            for other in knob.neighbours(value):
+                candidate = (*config[:i], other, *config[i + 1 :])
+                if self.valid(candidate):
+                    yield candidate
+
+    def enumerate(self) -> Iterator[Config]:
+        """All valid configurations, in a fixed order."""
+        return filter(self.valid, itertools.product(*(k.choices for k in self.knobs)))
+
+    def encode(self, config: Config) -> tuple[float, ...]:
+        """The features of all knobs, one after the other."""
+        encoded = (k.encode(v) for k, v in zip(self.knobs, config, strict=True))
+        return tuple(itertools.chain.from_iterable(encoded))

@@ -1,0 +1,37 @@
+"""Search strategies, one per file, behind one signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from types import MappingProxyType
+
+from tcl.codegen.errors import OptionsError
+from tcl.tuner.space import Config, SearchSpace
+from tcl.tuner.strategies.base import SearchSettings, Strategy
+from tcl.tuner.strategies.genetic import Genetic
+from tcl.tuner.strategies.random import RandomSearch
+
+_Make = Callable[[SearchSpace, Random, SearchSettings, Sequence[Config]], Strategy]
+
+STRATEGIES: MappingProxyType[str, _Make] = MappingProxyType(
+    {"genetic": Genetic, "random": RandomSearch}
+)
+"""Name → strategy."""
+
+
+def make_strategy(
+    name: str,
+    space: SearchSpace,
+    rng: Random,
+    settings: SearchSettings,
+    seeds: Sequence[Config] = (),
+) -> Strategy:
+    """The strategy of that name. ``seeds`` open the first generation.
+
+    ``OptionsError`` for an unknown name.
+    """
+    if name not in STRATEGIES:
+        known = ", ".join(sorted(STRATEGIES))
+        raise OptionsError(f"there is no search strategy {name!r}; choose one of: {known}")
+    return STRATEGIES[name](space, rng, settings, seeds)

@@ -1,0 +1,48 @@
+"""How a candidate ended, in the vocabulary of the auto-tuning community's T4 format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Verdict(Enum):
+    """Every candidate ends with exactly one."""
+
+    CORRECT = "correct"
+    """Verified and timed."""
+    CONSTRAINTS = "constraints"
+    """The options cannot be applied to this def, sizes or device."""
+    COMPILE = "compile"
+    """The compiler failed."""
+    RUNTIME = "runtime"
+    """The kernel raised or killed its process."""
+    TIMEOUT = "timeout"
+    """Compiling or running took too long and was ended."""
+    CORRECTNESS = "correctness"
+    """It ran, and its results differ from the reference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is known of a candidate after its evaluation."""
+
+    verdict: Verdict
+    times: tuple[float, ...] = ()
+    """Seconds per call, one per sample, in the order measured. Empty unless ``CORRECT``."""
+    message: str = ""
+    """Why it failed, or that measuring stopped early; a sentence."""
+
+    @property
+    def time(self) -> float | None:
+        """Median seconds per call; None unless ``CORRECT``."""
+        return median(self.times) if self.times else None
+
+
+def median(values: tuple[float, ...]) -> float:
+    """The middle value, or the mean of the two in the middle; ``ValueError`` if there is none."""
+    if not values:
+        raise ValueError("no median of nothing")
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
