@@ -91,7 +91,8 @@ class _Statement:
         box = tuple(
             slice(first - o, stop - o) for (first, stop), o in zip(ranges, origin, strict=True)
         )
-        return array[box]
+        view: Array = array[(*box, ...)]  # the ellipsis keeps rank 0 an array
+        return view
 
     def _reduce(self, values: Array, type_: ScalarType, target: Array) -> Array:
         statement = self.own.statement
@@ -234,8 +235,8 @@ class _Statement:
             case c.Read():
                 return self._read(expr, mask)
             case c.Unary(op=op, operand=operand):
-                value = self._value(operand, mask)
-                return np.logical_not(value) if op == "!" else _as(np.negative(value), dtype)
+                inner = self._value(operand, mask)
+                return np.logical_not(inner) if op == "!" else _as(np.negative(inner), dtype)
             case c.Binary():
                 return self._binary(expr, mask)
             case c.Select(condition=condition, then=then, otherwise=otherwise):

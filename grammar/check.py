@@ -62,6 +62,8 @@ class _ModuleChecker:
     """None for a def with problems."""
     open: list[str] = field(default_factory=list)
     """Defs being checked: each but the first is called by the one before it."""
+    depths: dict[str, int] = field(default_factory=dict)
+    """How deep the calls of a def are nested."""
     problems: list[Diagnostic] = field(default_factory=list)
 
     def checked(self, definition: ast.Def) -> c.CheckedDef | None:
@@ -85,6 +87,8 @@ class _DefChecker:
         self.declared: dict[str, ast.TensorType] = {}
         self.boundaries: list[c.CallBoundary] = []
         self.calls = 0
+        self.faulty_callee = False
+        """Some def that this one calls has problems, which are reported there."""
 
     def run(self) -> c.CheckedDef | None:
         definition, scope = self.definition, self.scope
@@ -107,7 +111,7 @@ class _DefChecker:
                 )
         check_dependencies(self.statements, scope)
         self.module.problems += scope.problems
-        return None if scope.problems else self._result()
+        return None if scope.problems or self.faulty_callee else self._result()
 
     def _result(self) -> c.CheckedDef:
         scope = self.scope
@@ -232,10 +236,12 @@ class _DefChecker:
         if call.name in self.module.open:
             self.scope.problem(call.span, f"'{call.name}' calls itself; defs cannot recurse")
         elif len(self.module.open) > MAX_CALL_DEPTH:
-            self.scope.problem(call.span, f"calls are nested deeper than {MAX_CALL_DEPTH}")
+            self._too_deep(call.span)
         else:
             callee = self.module.checked(self.module.defs[call.name])
-            if callee is not None:
+            if callee is None:
+                self.faulty_callee = True
+            elif self._shallow_enough(call):
                 done = expand(expansion, callee, self.scope, self.declared)
         if done is not None and len(self.statements) + len(done.statements) > MAX_STATEMENTS:
             self.scope.problem(
@@ -254,6 +260,19 @@ class _DefChecker:
             if self.scope.written.get(tensor.name) is None:
                 self.scope.written[tensor.name] = tensor
             self._sizes_known(tensor.name)
+
+    def _shallow_enough(self, call: ast.Apply) -> bool:
+        """Whether this call is nested no deeper than is allowed; in whatever order defs stand."""
+        name, depths = self.definition.name, self.module.depths
+        depths[name] = max(depths.get(name, 0), depths.get(call.name, 0) + 1)
+        if depths[name] > MAX_CALL_DEPTH:
+            self._too_deep(call.span)
+        return depths[name] <= MAX_CALL_DEPTH
+
+    def _too_deep(self, span: Span) -> None:
+        self.scope.problem(
+            span, f"calls are nested deeper than {MAX_CALL_DEPTH}; write some of them out"
+        )
 
     def _boundary(self, tensors: tuple[str, ...], span: Span) -> None:
         self.boundaries.append(c.CallBoundary(len(self.statements), tensors, span))

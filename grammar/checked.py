@@ -240,6 +240,5 @@ class CheckedDef:
     @property
     def sizes(self) -> tuple[str, ...]:
         """The size symbols of the inputs, in order of appearance."""
-        names = {t.name for t in self.inputs}
-        found = (b.size for b in self.bindings if b.tensor in names)
-        return tuple(dict.fromkeys(s for s in found if isinstance(s, str)))
+        dims = (d for tensor in self.inputs for d in tensor.dims or ())
+        return tuple(dict.fromkeys(d for d in dims if isinstance(d, str)))

@@ -2,19 +2,20 @@
 
 Inference proceeds in rounds, as in Tensor Comprehensions: in each round every subscript with one
 unresolved index bounds that index, given the ranges of those already resolved; several bounds on
-one index intersect. Ranges are rectangular. A subscript that a surrounding condition bounds
-(padding written as a guard) does not take part.
+one index intersect. Ranges are rectangular. A side on which a surrounding condition bounds a
+subscript (padding written as a guard) is left to the condition.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tcl.grammar import checked as c
 from tcl.grammar.errors import ArgumentError, Diagnostic, RangeInferenceError
-from tcl.grammar.linear import Analysis, Facts, Linear
+from tcl.grammar.linear import NO_FACTS, Analysis, Facts, Linear
+from tcl.grammar.overflow import overflows
 from tcl.grammar.sized import SizedDef, SizedStatement
 from tcl.grammar.source import Source, Span
 from tcl.grammar.traverse import children, evaluated
@@ -140,9 +141,9 @@ class _Inference:
         for clause in self.statement.ranges:
             self._explicit(clause)
         for expr in evaluated(self.statement):
-            self.accesses += self._accesses(expr, Facts(), evaluated=True)
+            self.accesses += self._accesses(expr, NO_FACTS, evaluated=True)
         for expr in self.statement.exists:
-            self.accesses += self._accesses(expr, Facts(), evaluated=False)
+            self.accesses += self._accesses(expr, NO_FACTS, evaluated=False)
         self._rounds()
         self._define_target()
         checks, problems = set(), []
@@ -153,6 +154,8 @@ class _Inference:
                 problems.append(verdict)
             elif verdict:
                 checks.add((access.read.span, access.axis))
+        if not empty:
+            problems += overflows(self.statement, self.analysis)
         if problems:
             raise RangeInferenceError(self.source, problems)
         ranges = {name: self.ranges[name] for name in self.statement.all_indices}
@@ -164,7 +167,7 @@ class _Inference:
     def _resolve(self, index: str, first: int, stop: int) -> None:
         self.ranges[index] = (first, stop)
         # An empty range counts as its first index: it then restricts the others the least.
-        self.analysis.ranges[index] = (first, max(first, stop - 1))
+        self.analysis.resolve(index, (first, max(first, stop - 1)))
 
     def _explicit(self, clause: c.Range) -> None:
         bounds = []
@@ -190,11 +193,11 @@ class _Inference:
             case c.Select(condition=condition, then=then, otherwise=otherwise):
                 yield from self._accesses(condition, facts, evaluated=evaluated)
                 for side, holds in ((then, True), (otherwise, False)):
-                    inner = facts.also(self.analysis.facts(condition, holds))
+                    inner = self.analysis.under(facts, condition, holds)
                     yield from self._accesses(side, inner, evaluated=evaluated)
             case c.Binary(op="&&" | "||" as op, left=left, right=right):
                 yield from self._accesses(left, facts, evaluated=evaluated)
-                inner = facts.also(self.analysis.facts(left, op == "&&"))
+                inner = self.analysis.under(facts, left, op == "&&")
                 yield from self._accesses(right, inner, evaluated=evaluated)
             case _:
                 for child in children(expr):
@@ -205,29 +208,46 @@ class _Inference:
     def _rounds(self) -> None:
         unresolved = [i for i in self.statement.all_indices if i not in self.ranges]
         bounds = [*self._access_bounds(), *self._target_bounds()]
+        # What else may bound an index, where the rounds come to a halt.
+        further = iter((self._declared_bounds, self._plain_bounds))
         while unresolved:
             found: dict[str, list[_Bound]] = {}
             for bound in bounds:
                 free = [i for i in bound.form.indices if i not in self.ranges]
                 if len(free) == 1:
                     found.setdefault(free[0], []).append(bound)
-            if not found:
-                found = self._declared_bounds(unresolved)
-            if not found:
-                raise self._ambiguous(unresolved)
             solved = {index: self._solve(index, its) for index, its in found.items()}
-            for index, (first, stop) in solved.items():
+            known = {index: range_ for index, range_ in solved.items() if range_ is not None}
+            for index, (first, stop) in known.items():
                 self._resolve(index, first, stop)
             unresolved = [i for i in unresolved if i not in self.ranges]
+            while unresolved and not known:
+                more = next(further, None)
+                if more is None:
+                    raise self._ambiguous(unresolved)
+                added = list(more(unresolved))
+                bounds += added
+                if added:
+                    break
 
     def _access_bounds(self) -> Iterator[_Bound]:
+        """What the subscripts bound. A condition around one takes the place of its bound."""
         for access in self.accesses:
-            if access.form.is_affine and not access.facts.speaks_of(access.form):
-                tensor, axis = access.read.tensor, access.axis
-                first, extent = self.sizes.origins[tensor][axis], self.sizes.shapes[tensor][axis]
-                symbol = (self.sizes.checked.tensors[tensor].dims or (None,) * (axis + 1))[axis]
-                span = access.read.span
-                yield _Bound(access.form, first, first + extent, tensor, span, symbol)
+            if access.form.is_affine:
+                below, above = access.facts.guards(access.form)
+                yield replace(self._bound(access), low=not below, high=not above)
+
+    def _bound(self, access: _Access) -> _Bound:
+        tensor, axis = access.read.tensor, access.axis
+        first, extent = self.sizes.origins[tensor][axis], self.sizes.shapes[tensor][axis]
+        symbol = (self.sizes.checked.tensors[tensor].dims or (None,) * (axis + 1))[axis]
+        return _Bound(access.form, first, first + extent, tensor, access.read.span, symbol)
+
+    def _plain_bounds(self, unresolved: list[str]) -> Iterator[_Bound]:
+        """An index that is a subscript by itself runs over that dimension, guarded or not."""
+        for access in self.accesses:
+            if any(access.form == Linear({index: 1}) for index in unresolved):
+                yield self._bound(access)
 
     def _target_bounds(self) -> Iterator[_Bound]:
         """A tensor that has its shape bounds the indices it is written at."""
@@ -238,35 +258,27 @@ class _Inference:
                 stop = first + self.sizes.shapes[target][axis]
                 yield _Bound(Linear({index: 1}), first, stop, target, self.statement.span, None)
 
-    def _declared_bounds(self, unresolved: list[str]) -> dict[str, list[_Bound]]:
-        """Indices that only the target's declared type bounds."""
-        found: dict[str, list[_Bound]] = {}
+    def _declared_bounds(self, unresolved: list[str]) -> Iterator[_Bound]:
+        """Indices that the target's declared type bounds."""
         target, span = self.statement.target, self.statement.span
         if target in self.sizes.shapes:
-            return found
+            return
         for index, extent in zip(self.statement.indices, self.sizes.declared(target), strict=True):
             if index in unresolved and extent is not None:
-                found[index] = [_Bound(Linear({index: 1}), 0, extent, target, span, None)]
-        return found
+                yield _Bound(Linear({index: 1}), 0, extent, target, span, None)
 
-    def _solve(self, index: str, bounds: list[_Bound]) -> tuple[int, int]:
-        """The largest range of ``index`` for which every bound holds."""
+    def _solve(self, index: str, bounds: list[_Bound]) -> tuple[int, int] | None:
+        """The largest range of ``index`` for which every bound holds; None if it has no end."""
         low, high = -math.inf, math.inf
         lowest = highest = bounds[0]
         for bound in bounds:
-            k = bound.form.terms[index]
-            rest = bound.form.plus(Linear({index: k}), -1)
-            a, b = self.analysis.bounds(rest)
-            # first <= k * index + rest <= stop - 1 for all values of the rest
-            above, below = bound.first - int(a), bound.stop - 1 - int(b)
-            if k > 0:
-                first, last = -(-above // k), below // k
-            else:
-                first, last = -(below // -k), -above // -k
+            first, last = self._limits(index, bound)
             if first > low:
                 low, lowest = first, bound
             if last < high:
                 high, highest = last, bound
+        if math.isinf(low) or math.isinf(high):
+            return None
         self._check_agreement(index, bounds)
         if high < low and not any(b.stop <= b.first for b in bounds):
             raise self._fail(
@@ -276,9 +288,24 @@ class _Inference:
             )
         return int(low), max(int(low), int(high) + 1)
 
+    def _limits(self, index: str, bound: _Bound) -> tuple[float, float]:
+        """The smallest and largest value of ``index`` that one bound allows."""
+        k = bound.form.terms[index]
+        a, b = self.analysis.bounds(bound.form.plus(Linear({index: k}), -1))
+        # first <= k * index + rest <= stop - 1 for all values of the rest
+        above, below = bound.first - int(a), bound.stop - 1 - int(b)
+        if k > 0:
+            first, last = -(-above // k), below // k
+            low, high = bound.low, bound.high
+        else:
+            first, last = -(below // -k), -above // -k
+            low, high = bound.high, bound.low
+        return first if low else -math.inf, last if high else math.inf
+
     def _check_agreement(self, index: str, bounds: list[_Bound]) -> None:
         """An index that runs over whole dimensions of two sizes needs them equal."""
-        plain = [b for b in bounds if b.symbol is not None and b.form == Linear({index: 1})]
+        whole = Linear({index: 1})
+        plain = [b for b in bounds if b.symbol is not None and b.form == whole and b.high]
         for bound in plain[1:]:
             first = plain[0]
             if bound.stop != first.stop:
@@ -330,7 +357,10 @@ class _Inference:
         end = origin + self.sizes.shapes[tensor][axis]
         if low > high or (origin <= low and high < end):
             return False
-        if not access.form.is_affine or access.form.indices & access.facts.mentioned:
+        if self.analysis.impossible(access.facts):
+            return False
+        certain = access.facts.rectangular or not access.form.indices & access.facts.mentioned
+        if not (access.form.is_affine and certain):
             return access.evaluated
         at = f"index {int(low)}" if low == high else f"indices {int(low)} to {int(high)}"
         return Diagnostic(
@@ -351,6 +381,10 @@ class _Bound:
     span: Span
     symbol: str | int | None
     """The declared size of the dimension, if it has one."""
+    low: bool = True
+    """Whether ``first <= form`` is required,"""
+    high: bool = True
+    """and ``form < stop``."""
 
 
 def _indices(first: int, stop: int) -> str:

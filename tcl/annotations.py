@@ -35,7 +35,7 @@ def read_annotations(checked: CheckedDef) -> Annotations:
     start = re.search(rf"^[ \t]*def\s+{re.escape(checked.name)}\b", text, re.MULTILINE)
     if start is None:
         return Annotations()
-    above = text[: start.start()].rstrip("\n").split("\n")
+    above = text[: start.start()].removesuffix("\n").split("\n")
     sizes: dict[str, Mapping[str, int]] = {}
     values: dict[str, tuple[str, str]] = {}
     comments = []

@@ -19,6 +19,7 @@ from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import TclWarning
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
+from tcl.known import best_known
 
 
 class OptionsFactory(Protocol):
@@ -138,8 +139,6 @@ class Definitions:
         sized = size(self._defs[entry_point], arrays)
         options = self._options
         if options is None:
-            from tcl.tuning import best_known
-
             return Executor(sized, best_known(sized, arrays))
         if isinstance(options, MappingOptions):
             return Executor(sized, options)

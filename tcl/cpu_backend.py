@@ -18,7 +18,7 @@ from tcl.codegen.cpu.compile import compile_object
 from tcl.codegen.cpu.emit import emit
 from tcl.codegen.cpu.kernel import layouts
 from tcl.codegen.cpu.load import Loaded
-from tcl.codegen.device import CpuProfile, host_cpu
+from tcl.codegen.device import host_cpu
 from tcl.codegen.dtypes import numpy_dtype, storage_dtype
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions
@@ -151,25 +151,3 @@ def _with_strides(values: Array, strides: tuple[int, ...]) -> Array:
     result: Array = np.ndarray(values.shape, values.dtype, memory, -below, strides)
     result[...] = values
     return result
-
-
-def device_identity(device: CpuProfile) -> str:
-    """What measured times depend on: model, vector width, cores, caches."""
-    return (
-        f"{_model()}; {device.vector_bits}-bit vectors; {device.cores} cores; "
-        f"L2 {device.l2_bytes >> 10} KiB"
-    )
-
-
-@functools.cache
-def _model() -> str:
-    """The processor's name."""
-    import platform
-
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

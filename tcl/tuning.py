@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 import tempfile
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcl.api import Definitions, OptionsFactory, compile, size
-from tcl.arguments import Argument, Array, input_arrays
+from tcl.arguments import Argument, input_arrays
 from tcl.codegen.device import host_cpu
-from tcl.codegen.errors import ArgumentError, OptionsError
+from tcl.codegen.errors import ArgumentError
 from tcl.codegen.options import MappingOptions
-from tcl.codegen.version import CODEGEN_VERSION
-from tcl.cpu_backend import CpuBackend, device_identity
+from tcl.cpu_backend import CpuBackend
 from tcl.executor import Executor
-from tcl.grammar.canonical import canonical_text
-from tcl.grammar.errors import TclWarning
-from tcl.grammar.sized import SizedDef
-from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache, default_path
+from tcl.known import DEFAULT, cache_key
+from tcl.tuner.cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
 from tcl.tuner.events import Event
@@ -30,9 +26,6 @@ from tcl.tuner.tuner import TuningResult
 
 Start: TypeAlias = MappingOptions | str | None
 Report: TypeAlias = Callable[[Event[MappingOptions]], object]
-
-DEFAULT = MappingOptions("mlp")
-"""What is used when nothing is known: tiles and vectors where they apply."""
 
 
 class Tuner:
@@ -143,30 +136,6 @@ class MappingOptionsCache:
         key = cache_key(size(definition, arrays), arrays)
         records = TuningCache(self._path).top(key, count)
         return [MappingOptions.from_json(record.options) for record in records]
-
-
-def cache_key(sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
-    """What measured times of this def on these inputs depend on."""
-    return CacheKey(
-        definition=canonical_text(sized.checked),
-        backend="cpu",
-        inputs=tuple(ArrayLayout(a.shape, a.strides, a.dtype.name) for a in arrays),
-        device=device_identity(host_cpu()),
-        codegen_version=CODEGEN_VERSION,
-    )
-
-
-def best_known(sized: SizedDef, arrays: Sequence[Array]) -> MappingOptions:
-    """The best options that the user's cache has for this, else the heuristic default."""
-    path = default_path()
-    if path.exists():
-        try:
-            record = TuningCache(path).best(cache_key(sized, arrays))
-            if record is not None:
-                return MappingOptions.from_json(record.options)
-        except (CacheError, OptionsError) as error:
-            warnings.warn(f"cached options are not used: {error}", TclWarning, stacklevel=5)
-    return DEFAULT
 
 
 def make_naive_options_factory() -> OptionsFactory:

@@ -180,12 +180,12 @@ class Accesses:
         tight = statement.points * 6 > _MAX_POINTS
         kind = "w" if tight else self.pick(kinds)
         found: Index | None = None
-        if kind == "n":
-            found = self._anchor_new(statement, name)
-        elif kind == "e":
+        if kind == "e":
             found = self._anchor_existing(statement, name, readable)
         elif kind == "s":
             found = self._anchor_stencil(statement, name)
+        if kind == "n" or (found is None and kind != "w" and self.chance(80)):
+            found = self._anchor_new(statement, name)
         if found is None:
             first = self.number(-2, 3) if self.chance(30) else 0
             extent = 0 if self.chance(3) else self.number(1, 2 if tight else 5)
@@ -261,12 +261,12 @@ class Accesses:
         """A subscript whose values lie in first..stop-1 for all points of the statement."""
         if stop <= first:
             return None
-        how = self.number(0, 9)
+        how = self.number(0, 11)
         affine = statement.kinds("early", "where")
         anything = statement.kinds("early", "where", "late")
-        if how == 9 and (text := self._table(statement, first, stop)):
+        if how >= 9 and (text := self._table(statement, first, stop)):
             return text
-        if how >= 7 and anything:
+        if how in (7, 8) and anything:
             i = self.pick(anything)
             if first == 0 and i.first >= 0 and how == 7:
                 return f"{i.name} % {stop}"

@@ -47,10 +47,12 @@ def test_stored_results_come_back_ranked(cache: TuningCache) -> None:
     assert [r.options for r in history] == ['{"a":3}', '{"a":1}', '{"a":2}']
     assert [r.time for r in history] == [0.5, 2.0, None]
     assert history[1].samples == (3.0, 1.0, 2.0)
-    assert history[2].verdict is Verdict.COMPILE and history[2].message == "no"
+    assert history[2].verdict is Verdict.COMPILE
+    assert history[2].message == "no"
     assert [r.run for r in history] == ["r2", "r1", "r1"]
     best = cache.best(KEY)
-    assert best is not None and best.options == '{"a":3}'
+    assert best is not None
+    assert best.options == '{"a":3}'
 
 
 def test_another_connection_sees_every_result_at_once(cache: TuningCache) -> None:
@@ -91,7 +93,8 @@ def test_every_ingredient_of_the_key_counts(cache: TuningCache, other: CacheKey)
     assert cache.best(other) is None
     cache.store(other, "theirs", correct(0.5), run="r")
     best = cache.best(KEY)
-    assert best is not None and best.options == "mine"
+    assert best is not None
+    assert best.options == "mine"
     assert other.digest != KEY.digest
 
 
@@ -119,7 +122,9 @@ def test_runs_keep_their_state(cache: TuningCache) -> None:
 
 
 def test_looking_up_leaves_nothing_behind(cache: TuningCache) -> None:
-    assert cache.best(KEY) is None and cache.list() == () and cache.load_run("r") is None
+    assert cache.best(KEY) is None
+    assert cache.list() == ()
+    assert cache.load_run("r") is None
     assert not cache.path.parent.exists()
 
 
@@ -146,7 +151,8 @@ def test_default_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert TuningCache().path == default_path()
     monkeypatch.delenv("TCL_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert default_path().name == "tuning.db" and "tcl" in default_path().parts
+    assert default_path().name == "tuning.db"
+    assert "tcl" in default_path().parts
 
 
 def _write(path: str, who: int, count: int) -> None:
@@ -224,6 +230,12 @@ def filled(path: Path, count: int) -> None:
     cache.close()
 
 
+def reuse(cache: TuningCache) -> None:
+    """A truncated file may only be noticed when the missing part is read."""
+    cache.history(KEY)
+    cache.store(KEY, "new", correct(1.0), run="r")
+
+
 def test_file_that_is_no_database_is_set_aside(tmp_path: Path) -> None:
     path = tmp_path / "tuning.db"
     path.write_bytes(b"precious but broken" * 100)
@@ -242,8 +254,7 @@ def test_truncated_file_is_set_aside(tmp_path: Path, keep: float) -> None:
     path.write_bytes(content)
     cache = TuningCache(path)
     with pytest.warns(TclWarning, match="damaged"):
-        cache.history(KEY)
-        cache.store(KEY, "new", correct(1.0), run="r")
+        reuse(cache)
     (aside,) = kept(path, "damaged")
     assert aside.read_bytes() == content
     assert [r.options for r in cache.history(KEY)] == ["new"]
@@ -289,8 +300,8 @@ def test_setting_aside_twice_overwrites_nothing(tmp_path: Path) -> None:
     path = tmp_path / "tuning.db"
     for text in ("first", "second", "third"):
         path.write_text(text * 300)
+        cache = TuningCache(path)
         with pytest.warns(TclWarning):
-            cache = TuningCache(path)
             cache.store(KEY, "a", correct(1.0), run="r")
         cache.close()
     assert sorted(f.read_text()[:5] for f in kept(path, "damaged")) == ["first", "secon", "third"]
@@ -303,7 +314,8 @@ def test_file_replaced_by_another_process_is_left_alone(tmp_path: Path) -> None:
     path.rename(tmp_path / "elsewhere")
     filled(path, 1)
     cache_file.set_aside(path, "damaged", "it was", seen)
-    assert len(TuningCache(path).history(KEY)) == 1 and not kept(path, "damaged")
+    assert len(TuningCache(path).history(KEY)) == 1
+    assert not kept(path, "damaged")
 
 
 def test_database_of_another_program_is_refused_and_untouched(tmp_path: Path) -> None:
@@ -314,7 +326,8 @@ def test_database_of_another_program_is_refused_and_untouched(tmp_path: Path) ->
     content = path.read_bytes()
     with pytest.raises(CacheError, match=r"photos.db is a database of another program"):
         TuningCache(path).store(KEY, "a", correct(1.0), run="r")
-    assert path.read_bytes() == content and list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_migrations_bring_an_older_file_up_to_date(
@@ -364,7 +377,7 @@ def test_file_that_may_not_be_written_can_be_read(
     monkeypatch.setattr(os, "access", access)
     cache = TuningCache(path)
     assert len(cache.history(KEY)) == 2
-    with pytest.raises(CacheError, match="it is read-only$"):
+    with pytest.raises(CacheError, match=r"it is read-only$"):
         cache.store(KEY, "a", correct(1.0), run="r")
     assert sorted(f.name for f in tmp_path.iterdir()) == ["tuning.db"]
 
@@ -381,7 +394,7 @@ def test_full_disk_is_said_and_loses_nothing(cache: TuningCache) -> None:
     db = cache._open()
     pages = db.execute("PRAGMA page_count").fetchone()[0]
     db.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(CacheError, match="the disk is full$"):
+    with pytest.raises(CacheError, match=r"the disk is full$"):
         cache.store(KEY, "b" * 100_000, correct(1.0), run="r")
     db.execute("PRAGMA max_page_count = 100000")
     cache.store(KEY, "c", correct(2.0), run="r")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from formulations import FORMULATIONS, Array, Arrays
 
-from tcl.codegen.cpu import compile_cpu
+from tcl.codegen.cpu.kernel import compile_cpu
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.reference import compile_reference

@@ -104,9 +104,18 @@ def test_presets_are_in_the_space_or_said_not_to_be(name: str, preset: str) -> N
 def test_knobs_of_a_matrix_product() -> None:
     space = space_of(CASES["matmul"]).space
     choices = {k.name.split(".", 1)[1]: k.choices for k in space.knobs}
-    assert list(choices) == ["m.tile", "n.tile", "k.tile", "order", "inner_order", "vector", "lanes"]
+    assert list(choices) == [
+        "m.tile",
+        "n.tile",
+        "k.tile",
+        "order",
+        "inner_order",
+        "vector",
+        "lanes",
+    ]
     assert choices["n.tile"] == (2, 4, 8, 10, 11, 13, 16, 22, 32, 64)
-    assert len(choices["order"]) == 6 and choices["order"][0] == "0 1 2"
+    assert len(choices["order"]) == 6
+    assert choices["order"][0] == "0 1 2"
     assert choices["vector"] == (0, 1)
     assert choices["lanes"] == (1, 2, 4, 8, 16, 32)
 
@@ -173,8 +182,10 @@ def test_knobs_can_be_fixed() -> None:
         config = fixed.space.sample(rng)
         assert config is not None
         nest = fixed.to_options(config).nests[0]
-        assert nest.tile is not None and nest.tile[0] == 16
-        assert nest.vectorize is not None and nest.vectorize[1] == 8
+        assert nest.tile is not None
+        assert nest.tile[0] == 16
+        assert nest.vectorize is not None
+        assert nest.vectorize[1] == 8
     with pytest.raises(ValueError, match="no knob 'x'"):
         space_of(CASES["matmul"], x=1)
 
@@ -182,7 +193,9 @@ def test_knobs_can_be_fixed() -> None:
 def test_statements_that_have_to_run_in_order_have_no_knobs() -> None:
     program = lower(CASES["softmax"], None)
     first, *others = program.nests
-    ordered = replace(program, nests=(replace(first, sequential="it reads what it writes"), *others))
+    ordered = replace(
+        program, nests=(replace(first, sequential="it reads what it writes"), *others)
+    )
     space = MappingSpace(ordered, DEVICE)
     owners = {k.name.split(".")[0] for k in space.space.knobs}
     assert owners == {n.name for n in others}
@@ -229,6 +242,7 @@ def test_loop_orders_are_permutations_with_the_natural_one_first() -> None:
     assert list(loop_orders([False])) == [(0,)]
     assert len(list(loop_orders([False] * 4))) == 24
     seven = list(loop_orders([False] * 4 + [True] * 3))
-    assert seven[0] == tuple(range(7)) and (4, 5, 6, 0, 1, 2, 3) in seven
+    assert seven[0] == tuple(range(7))
+    assert (4, 5, 6, 0, 1, 2, 3) in seven
     assert len(set(seven)) == len(seven) <= 1 + 1 + 3 * 7
     assert all(sorted(o) == list(range(7)) for o in seven)

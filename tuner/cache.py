@@ -287,8 +287,10 @@ def _problem_id(db: sqlite3.Connection, key: CacheKey, entry: str) -> int:
     db.execute(
         "INSERT OR IGNORE INTO problems (digest, definition_hash, definition, entry, backend, "
         "inputs, device, codegen_version, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (key.digest, key.definition_hash, key.definition, entry, key.backend, inputs)
-        + (key.device, key.codegen_version, time.time()),
+        (
+            *(key.digest, key.definition_hash, key.definition, entry, key.backend, inputs),
+            *(key.device, key.codegen_version, time.time()),
+        ),
     )
     row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
     return int(row[0])

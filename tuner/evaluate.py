@@ -40,7 +40,7 @@ def compile_candidate(backend: Backend[Any], options: object) -> bytes | Outcome
         return backend.compile(options)
     except OptionsError as error:
         return Outcome(Verdict.CONSTRAINTS, message=str(error))
-    except Exception as error:  # noqa: BLE001 - whatever a compiler raises ends this candidate only
+    except Exception as error:  # whatever a compiler raises ends this candidate only
         return Outcome(Verdict.COMPILE, message=_sentence(error))
 
 
@@ -69,7 +69,7 @@ class Evaluator:
                 outcome = Outcome(Verdict.CORRECTNESS, message=wrong)
             else:
                 outcome = self._time(kernel, first, best)
-        except Exception as error:  # noqa: BLE001 - a kernel's failure is its verdict
+        except Exception as error:  # a kernel's failure is its verdict
             outcome = Outcome(Verdict.RUNTIME, message=_sentence(error))
         if [g.checksum() for g in self._inputs] != self._checksums:
             self._restore_inputs()

@@ -118,9 +118,7 @@ class _NestKnobs:
             if len(named) > 1
         )
         lanes = _lanes(nest, device)
-        targets = tuple(
-            i for i in movable if i < len(outputs(nest)) and why_not(nest, i) is None
-        )
+        targets = tuple(i for i in movable if i < len(outputs(nest)) and why_not(nest, i) is None)
         vector: tuple[Knob, ...] = ()
         if targets and len(lanes) > 1:
             vector = (
@@ -191,7 +189,9 @@ class _NestKnobs:
     def _order_matters(self, values: Mapping[str, Value]) -> str | None:
         tiled = sum(values[k.name] != k.choices[-1] for k in self.tiles)
         if tiled < 2 and values[self.orders[0].name] != self.orders[0].choices[0]:
-            return f"nest {self.nest.name}: with {tiled} tiled dimensions there is no order of tiles"
+            return (
+                f"nest {self.nest.name}: with {tiled} tiled dimensions there is no order of tiles"
+            )
         return None
 
     def _lanes_fit(self, values: Mapping[str, Value]) -> str | None:
@@ -232,7 +232,7 @@ def loop_orders(reduction: list[bool]) -> Iterator[tuple[int, ...]]:
     for i in natural:
         others = natural[:i] + natural[i + 1 :]
         moved += [(i, *others), (*others, i)]
-        moved += [natural[:i] + (i + 1, i) + natural[i + 2 :]] if i + 1 < rank else []
+        moved += [(*natural[:i], i + 1, i, *natural[i + 2 :])] if i + 1 < rank else []
     yield from dict.fromkeys(moved)
 
 

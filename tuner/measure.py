@@ -33,6 +33,8 @@ class MeasureSettings:
     """Dropped if the first call takes this many times the best."""
     slow: float = 5.0
     """Dropped if the second call still takes this many times the best."""
+    behind: float = 1.2
+    """No more than ``samples`` if even the fastest takes this many times the best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +87,31 @@ def measure(
         return Measurement((second,), True)
     calls = max(1, math.ceil(settings.sample / max(second, 1e-9)))
     started = clock()
-    for _ in range(settings.discard):
-        fastest = sample(calls)
-        # The estimate came from a cold call: correct it while samples are still discarded.
-        calls = max(calls, math.ceil(settings.sample / max(fastest, 1e-9)))
     times: list[float] = []
-    while not _enough(times, clock() - started, settings):
+    if second * (settings.discard + _FEWEST) > settings.budget:
+        times.append(second)  # long calls are warm after one, and too dear to throw away
+    else:
+        for _ in range(settings.discard):
+            fastest = sample(calls)
+            # The estimate came from a cold call: correct it while samples are still discarded.
+            calls = max(calls, math.ceil(settings.sample / max(fastest, 1e-9)))
+    while not _enough(times, clock() - started, best, settings):
         times.append(sample(calls))
     return Measurement(tuple(times), False)
 
 
-def _enough(times: list[float], spent: float, settings: MeasureSettings) -> bool:
+def _enough(
+    times: list[float], spent: float, best: float | None, settings: MeasureSettings
+) -> bool:
     if len(times) < _FEWEST:
         return False
     if spent >= settings.budget:
         return True
-    return len(times) >= settings.samples and spread(tuple(times)) < settings.agreement
+    if len(times) < settings.samples:
+        return False
+    if best is not None and min(times) > settings.behind * best:
+        return True
+    return spread(tuple(times)) < settings.agreement
 
 
 def spread(times: tuple[float, ...]) -> float:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from tcl.tuner.backend import Backend, OptionsT
 from tcl.tuner.evaluate import compile_candidate, evaluate_candidate
 from tcl.tuner.interrupt import FINISH, KILL
-from tcl.tuner.pool import WorkerDied, WorkerTimeout
+from tcl.tuner.pool import WorkerDiedError, WorkerTimeoutError
 from tcl.tuner.space import Config
 from tcl.tuner.verdict import Outcome, Verdict
 
@@ -120,11 +120,11 @@ def _result(future: Future[_T], failure: Verdict) -> _T | Outcome:
     """The result, or the outcome that the failure of its process means."""
     try:
         return future.result()
-    except WorkerTimeout as error:
+    except WorkerTimeoutError as error:
         return Outcome(Verdict.TIMEOUT, message=str(error))
-    except (WorkerDied, CancelledError) as error:
+    except (WorkerDiedError, CancelledError) as error:
         return Outcome(failure, message=str(error))
-    except Exception as error:  # noqa: BLE001 - of the executor or the set-up of its process
+    except Exception as error:  # of the executor or the set-up of its process
         return Outcome(failure, message=f"{type(error).__name__}: {error}")
 
 

@@ -33,11 +33,11 @@ _BOOT = (
 )
 
 
-class WorkerDied(Exception):
+class WorkerDiedError(Exception):
     """The process that ran a task ended: it crashed, or was killed."""
 
 
-class WorkerTimeout(Exception):
+class WorkerTimeoutError(Exception):
     """A task took longer than its pool allows; its process was killed."""
 
 
@@ -104,7 +104,7 @@ class WorkerPool(Executor):
                 thread.join()
 
     def kill(self) -> None:
-        """End all processes at once. Running tasks fail with ``WorkerDied``, waiting ones are
+        """End all processes at once. Running tasks fail with ``WorkerDiedError``, waiting ones are
         cancelled."""
         with self._lock:
             self._closed = self._killed = True
@@ -138,7 +138,7 @@ class WorkerPool(Executor):
                 if process is None:
                     process = self._start()
                 succeeded, result = process.call(task.message, self._timeout)
-            except BaseException as error:  # noqa: BLE001 - it belongs to the task
+            except BaseException as error:  # it belongs to the task
                 if process is not None:
                     self._end(process)
                 process = None
@@ -177,8 +177,8 @@ class _Process:
     """One worker process, used by one thread at a time; ``kill`` from any."""
 
     def __init__(self, cpus: Sequence[int]) -> None:
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()
-        argument = json.dumps([[p or os.getcwd() for p in sys.path], list(cpus)])
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
+        argument = json.dumps([[str(p) or os.getcwd() for p in sys.path], list(cpus)])
         self._process = subprocess.Popen(
             [sys.executable, "-c", _BOOT, argument],
             stdin=subprocess.PIPE,
@@ -190,7 +190,7 @@ class _Process:
     def call(self, message: bytes, timeout: float | None) -> tuple[bool, Any]:
         """Send a task and wait for (succeeded, result or exception).
 
-        ``WorkerDied``, or ``WorkerTimeout`` after ``timeout`` seconds.
+        ``WorkerDiedError``, or ``WorkerTimeoutError`` after ``timeout`` seconds.
         """
         expired = threading.Event()
 
@@ -203,7 +203,8 @@ class _Process:
             timer.daemon = True
             timer.start()
         try:
-            assert self._process.stdin is not None and self._process.stdout is not None
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
             protocol.send(self._process.stdin, message)
             reply: tuple[bool, Any] = pickle.loads(protocol.receive(self._process.stdout))
             if expired.is_set():  # at the same moment: the process is dead, so the task counts so
@@ -211,8 +212,8 @@ class _Process:
             return reply
         except (EOFError, OSError):
             if expired.is_set():
-                raise WorkerTimeout(f"it took more than {timeout:g} s") from None
-            raise WorkerDied(self._last_words()) from None
+                raise WorkerTimeoutError(f"it took more than {timeout:g} s") from None
+            raise WorkerDiedError(self._last_words()) from None
         finally:
             if timer is not None:
                 timer.cancel()

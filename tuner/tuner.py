@@ -31,7 +31,7 @@ from tcl.tuner.events import (
 from tcl.tuner.interrupt import FINISH, KILL, Interrupts
 from tcl.tuner.measure import MeasureSettings
 from tcl.tuner.pipeline import Job, Pipeline
-from tcl.tuner.pool import WorkerDied, WorkerPool
+from tcl.tuner.pool import WorkerDiedError, WorkerPool
 from tcl.tuner.space import Config
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.base import Result
@@ -159,7 +159,7 @@ class Tuner(Generic[OptionsT]):
                     return None
                 wait([future], timeout=0.05)
             return future.result()
-        except WorkerDied as error:
+        except WorkerDiedError as error:
             raise CompileError(f"the reference kernel could not be run: {error}") from None
         finally:
             pool.kill()

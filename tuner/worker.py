@@ -70,14 +70,14 @@ def _run(task: bytes) -> bytes:
     try:
         function, args, kwargs = pickle.loads(task)
         reply = (True, function(*args, **kwargs))
-    except BaseException as error:  # noqa: BLE001 - it belongs to the one who waits for the result
+    except BaseException as error:  # it belongs to the one who waits for the result
         reply = (False, error)
     try:
         message = pickle.dumps(reply, protocol=5)
         if not reply[0]:
             pickle.loads(message)  # many exceptions can be pickled but not unpickled
         return message
-    except Exception:  # noqa: BLE001
+    except Exception:
         error_or_result = reply[1]
         text = f"{type(error_or_result).__name__}: {error_or_result}"
         return pickle.dumps((False, RuntimeError(text)))

@@ -29,7 +29,8 @@ def _optimised(text: str, device: CpuProfile) -> tuple[Any, Any]:
 
     machine = target_machine(device)
     try:
-        module = llvm.parse_assembly(text)
+        # A context of its own: the global one keeps every type and constant it ever saw.
+        module = llvm.parse_assembly(text, llvm.create_context())
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         module.verify()
@@ -45,7 +46,12 @@ def _optimised(text: str, device: CpuProfile) -> tuple[Any, Any]:
 
 @functools.lru_cache(maxsize=8)
 def target_machine(device: CpuProfile) -> Any:
-    """LLVM's code generator for a device."""
+    """LLVM's code generator for a device, made once."""
+    return new_machine(device)
+
+
+def new_machine(device: CpuProfile) -> Any:
+    """A code generator that nothing else uses."""
     import llvmlite.binding as llvm
 
     initialise()

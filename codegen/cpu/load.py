@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import ctypes
-import functools
-import itertools
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
+from tcl.codegen.cpu.compile import new_machine
 from tcl.codegen.cpu.emit import ENTRY
+from tcl.codegen.device import host_cpu
 from tcl.codegen.errors import CompileError
 
 Function = Callable[[Any, Any], int]
 """Takes the addresses of the array of addresses and of the error record. Without the GIL."""
 
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
-_numbers = itertools.count()
-_lock = threading.Lock()
+_PER_SESSION = 64
+"""LLVM never frees what it notes about a library until its session ends (9 KB each), so sessions
+are changed; one ends when the last of its kernels is gone."""
 
 
 class Loaded:
@@ -28,21 +30,34 @@ class Loaded:
 
         builder = llvm.JITLibraryBuilder().add_object_img(object_code)
         builder.export_symbol(ENTRY).add_current_process()
-        with _lock:  # LLVM's session is one for the process
+        with _sessions.lock:
+            self._session, name = _sessions.next()
             try:
-                self._library = builder.link(_session(), f"tcl_{next(_numbers)}")
+                self._library = builder.link(self._session, name)
             except RuntimeError as error:
                 raise CompileError(f"the kernel could not be loaded: {error}") from None
         self.call: Function = _PROTOTYPE(self._library[ENTRY])
 
 
-@functools.lru_cache(maxsize=1)
-def _session() -> Any:
+@dataclass(slots=True)
+class _Sessions:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    count: int = 0
+    session: Any = None
+
+    def next(self) -> tuple[Any, str]:
+        """The session for one more library, and a name for it."""
+        if self.count % _PER_SESSION == 0:
+            self.session = _new_session()
+        self.count += 1
+        return self.session, f"tcl_{self.count}"
+
+
+_sessions = _Sessions()
+
+
+def _new_session() -> Any:
     import llvmlite.binding as llvm
 
-    from tcl.codegen.cpu.compile import target_machine
-    from tcl.codegen.device import host_cpu
-
     # The session takes its machine over, so it cannot have the one that compiles.
-    machine = target_machine.__wrapped__(host_cpu())
-    return llvm.create_lljit_compiler(machine, use_jit_link=False)
+    return llvm.create_lljit_compiler(new_machine(host_cpu()), use_jit_link=False)

@@ -46,9 +46,7 @@ def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> 
     if name == "exp10":  # pow is exact enough, and every C library has it
         return call(b, "pow", [b.constant(10.0, real), *arguments], type_)
     lanes = max(a.lanes for a in arguments)
-    results = [
-        _scalar(b, name, [b.lane(a, k) for a in arguments], real) for k in range(lanes)
-    ]
+    results = [_scalar(b, name, [b.lane(a, k) for a in arguments], real) for k in range(lanes)]
     return b.gather_lanes(results)
 
 

@@ -196,7 +196,8 @@ def _erfcinv(c: Number) -> Number:
 
 
 def _normcdfinv(p: Number) -> Number:
-    return _special("erfcinv", p + p) * -1.4142135623730951
+    # The sum turns the negative zero of p = 1/2 into a positive one.
+    return _special("erfcinv", p + p) * -1.4142135623730951 + 0.0
 
 
 # Modified Bessel functions.

@@ -12,7 +12,7 @@ from tcl.cli.common import reporting
 def command() -> None:
     """What this machine has."""
     from tcl.codegen.device import host_cpu
-    from tcl.cpu_backend import device_identity
+    from tcl.known import device_identity
 
     device = host_cpu()
     click.echo(f"cpu     {device_identity(device)}")

@@ -41,8 +41,8 @@ def command(
     """Run a def on random inputs, compare it with the reference, print the time."""
     from tcl.cli.kernels import Work, parse_options, require_cpu
     from tcl.executor import Executor
+    from tcl.known import best_known
     from tcl.tuner.measure import measure
-    from tcl.tuning import best_known
 
     require_cpu(device)
     work = Work.load(file, entry, sizes, seed)

@@ -49,7 +49,7 @@ def command(
 
         click.echo(compile_reference(sized, jit=False).source)
         return
-    from tcl.tuning import DEFAULT
+    from tcl.known import DEFAULT
 
     chosen = parse_options(options) or DEFAULT
     if stage in ("ir", "schedule"):

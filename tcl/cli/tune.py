@@ -136,7 +136,7 @@ def _compared(work: Work, best: MappingOptions) -> dict[str, float]:
     from tcl.codegen.options import MappingOptions
     from tcl.codegen.whole_array import NoFormulationError, whole_array
     from tcl.executor import Executor
-    from tcl.tuning import DEFAULT
+    from tcl.known import DEFAULT
 
     outputs = work.outputs()
     contenders: dict[str, Callable[[], object]] = {}

@@ -62,7 +62,7 @@ class Genetic:
         self._begun = bool(state["begun"])
 
     def _fill(self, found: list[Config], count: int) -> list[Config]:
-        """``found``, brought to ``count`` by random configurations as long as there are new ones."""
+        """``found``, brought to ``count`` by random configurations while there are new ones."""
         while len(found) < count:
             config = self._memory.fresh()
             if config is None:

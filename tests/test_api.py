@@ -1,0 +1,309 @@
+"""What users call from Python."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcl
+
+MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+SOFTMAX = """
+def softmax(float(N, D) I) -> (O, expsum, maxVal) {
+    maxVal(n) max=! I(n, d)
+    expsum(n) +=! exp(I(n, d) - maxVal(n))
+    O(n, d) = exp(I(n, d) - maxVal(n)) / expsum(n)
+}
+"""
+LUT = "def lut(float(R, D) T, int32(N) I) -> (O) { O(n, d) = T(I(n), d) }"
+ADD = "def accumulate(float(N) X) -> (S) { S(n) += X(n) }"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+
+
+def rand(*shape: int) -> Any:
+    return np.random.default_rng(0).random(shape, np.float32)
+
+
+def test_define_and_call() -> None:
+    T = tcl.define(MM)
+    A, B = rand(17, 31), rand(31, 13)
+    np.testing.assert_allclose(T.mm(A, B), A @ B, rtol=1e-5)
+    np.testing.assert_allclose(T["mm"](A, B), A @ B, rtol=1e-5)
+    np.testing.assert_allclose(T("mm", A, B), A @ B, rtol=1e-5)
+    assert list(T) == ["mm"]
+    assert "mm" in dir(T)
+    assert T.mm.__doc__ == "mm(A, B) -> (C)"
+
+
+def test_outputs_are_written_in_place() -> None:
+    A, B, C = rand(5, 6), rand(6, 7), np.empty((5, 7), np.float32)
+    assert tcl.define(MM).mm(A, B, outputs=(C,)) is C
+    np.testing.assert_allclose(C, A @ B, rtol=1e-5)
+
+
+def test_several_outputs_in_order() -> None:
+    x = rand(9, 33)
+    O, total, largest = tcl.define(SOFTMAX).softmax(x)  # noqa: E741
+    np.testing.assert_allclose(largest, x.max(1))
+    np.testing.assert_allclose(O.sum(1), np.ones(9), rtol=1e-5)
+    assert total.shape == (9,)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: a.T,
+        lambda a: a[::-1],
+        lambda a: a[:, ::2],
+        lambda a: np.broadcast_to(a[:1], a.shape),
+        lambda a: a[1:, 3:],
+        np.asfortranarray,
+    ],
+)
+def test_any_strides(view: Any) -> None:
+    A = view(rand(12, 16))
+    B = rand(A.shape[1], 5)
+    T = tcl.define(MM)
+    np.testing.assert_allclose(T.mm(A, B), A @ B, rtol=1e-5)
+    C = np.zeros((2 * A.shape[0], 10), np.float32)[::-2, ::2]
+    T.mm(A, B, outputs=(C,))
+    np.testing.assert_allclose(C, A @ B, rtol=1e-5)
+
+
+def test_unaligned_input() -> None:
+    raw = np.zeros(4 * 30 + 1, np.uint8)[1:].view(np.float32).reshape(5, 6)
+    raw[...] = rand(5, 6)
+    assert not raw.flags.aligned
+    np.testing.assert_allclose(tcl.define(MM).mm(raw, rand(6, 3)), raw @ rand(6, 3), rtol=1e-5)
+
+
+def test_scalars() -> None:
+    T = tcl.define("def scale(float(N) X, float a, int32 k) -> (Y) { Y(i) = a * X(i) + k }")
+    np.testing.assert_allclose(T.scale(rand(4), 2.5, 3), 2.5 * rand(4) + 3, rtol=1e-6)
+    np.testing.assert_allclose(T.scale(rand(4), np.float32(2.5), np.int32(3)), 2.5 * rand(4) + 3)
+    with pytest.raises(tcl.ArgumentError, match=r"'k' of scale is int32, which 1\.5 is not"):
+        T.scale(rand(4), 1.0, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((rand(2, 3),), "mm takes 2 inputs (A, B), but 1 argument was given"),
+        ((rand(2, 3), rand(4, 5)), "dimension 0 of 'B' is 4, but K is 3"),
+        ((rand(2, 3), rand(3)), "'B' of mm has 2 dimensions (K, N), but an array of shape (3,)"),
+        ((rand(2, 3), rand(3, 4).astype("d")), "convert it with .astype('float32')"),
+        ((rand(2, 3), [[1.0]]), "has to be a NumPy array, not list"),
+        ((rand(2, 3), rand(3, 4).astype(">f4")), "foreign byte order"),
+        ((rand(2, 3), rand(3, 4).astype("F")), "arrays of complex64 are not supported"),
+    ],
+)
+def test_wrong_inputs(arguments: tuple[Any, ...], sentence: str) -> None:
+    with pytest.raises(tcl.ArgumentError) as caught:
+        tcl.define(MM).mm(*arguments)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        (np.empty((4, 5), np.float32), "has shape (5, 7), but an array of (4, 5) was given"),
+        (np.empty((5, 7)), "is float32, but an array of float64 was given"),
+        (np.broadcast_to(np.float32(0), (5, 7)), "is read-only"),
+        (
+            np.lib.stride_tricks.as_strided(np.zeros(20, np.float32), (5, 7), (4, 4)),
+            "overlaps itself in memory",
+        ),
+        ([1.0], "has to be a NumPy array, not list"),
+    ],
+)
+def test_wrong_outputs(output: Any, sentence: str) -> None:
+    with pytest.raises(tcl.ArgumentError) as caught:
+        tcl.define(MM).mm(rand(5, 6), rand(6, 7), outputs=(output,))
+    assert sentence in str(caught.value)
+
+
+def test_overlap_with_an_input_is_refused() -> None:
+    T = tcl.define("def double_(float(N) X) -> (Y) { Y(i) = 2 * X(i) }")
+    x = rand(10)
+    with pytest.raises(tcl.ArgumentError, match="overlaps input 'X'"):
+        T.double_(x, outputs=(x,))
+    both = np.zeros(20, np.float32)
+    T.double_(both[::2], outputs=(both[1::2],))  # interleaved is not overlapping
+
+
+def test_data_dependent_subscripts() -> None:
+    T = tcl.define(LUT)
+    table, good = rand(10, 4), np.array([0, 9, 3], np.int32)
+    np.testing.assert_array_equal(T.lut(table, good), table[good])
+    for bad in (10, -1, 2**31 - 1):
+        with pytest.raises(IndexError, match=f"index {bad} is out of range for dimension 0"):
+            T.lut(table, np.array([0, bad], np.int32))
+    np.testing.assert_array_equal(T.lut(table, good, unchecked=True), table[good])
+
+
+def test_uninitialised_reduction() -> None:
+    with pytest.warns(tcl.TclWarning, match="reduced into without being initialised"):
+        T = tcl.define(ADD)
+    with pytest.raises(tcl.ArgumentError, match="pass outputs="):
+        T.accumulate(rand(3))
+    S = np.ones(3, np.float32)
+    T.accumulate(rand(3), outputs=(S,))
+    np.testing.assert_allclose(S, 1 + rand(3), rtol=1e-6)
+
+
+def test_unknown_def() -> None:
+    T = tcl.define(MM)
+    with pytest.raises(AttributeError, match="no def 'mmm'; did you mean 'mm'"):
+        T.mmm  # noqa: B018
+    with pytest.raises(tcl.ArgumentError, match="there are: mm"):
+        T("something_else")
+
+
+@pytest.mark.parametrize("preset", ["naive", "pointwise", "mlp", "conv"])
+def test_presets(preset: str) -> None:
+    A, B = rand(33, 17), rand(17, 29)
+    np.testing.assert_allclose(tcl.define(MM, preset).mm(A, B), A @ B, rtol=1e-5)
+
+
+def test_bad_options() -> None:
+    with pytest.raises(tcl.OptionsError, match="unknown preset 'fast'"):
+        tcl.define(MM, "fast")
+    with pytest.raises(tcl.OptionsError, match="not int"):
+        tcl.define(MM, 3)  # type: ignore[arg-type]
+    nothing = tcl.define(MM, lambda *args: None)
+    with pytest.raises(tcl.OptionsError, match="factory has none for mm"):
+        nothing.mm(rand(2, 3), rand(3, 4))
+    with pytest.raises(tcl.ArgumentError, match="a TC is a string"):
+        tcl.define(b"x")  # type: ignore[arg-type]
+
+
+def test_options_that_do_not_apply_are_refused() -> None:
+    options = tcl.MappingOptions("naive").nest(3).tile(4)
+    with pytest.raises(tcl.OptionsError):
+        tcl.define(MM, options).mm(rand(2, 3), rand(3, 4))
+
+
+def test_compile_gives_an_executor() -> None:
+    A, B = rand(8, 9), rand(9, 10)
+    mm = tcl.compile(MM, "mm", "naive", A, B)
+    np.testing.assert_allclose(mm(A, B), A @ B, rtol=1e-5)
+    with pytest.raises(tcl.ArgumentError, match="in this executor"):
+        mm(rand(3, 9), B)
+
+
+def test_factories_see_the_inputs() -> None:
+    seen: list[Any] = []
+
+    def factory(source: str, entry_point: str, /, *inputs: Any) -> tcl.MappingOptions:
+        seen.append((source, entry_point, [i.shape for i in inputs]))
+        return tcl.MappingOptions("pointwise")
+
+    T = tcl.define(MM, factory)
+    T.mm(rand(2, 3), rand(3, 4))
+    T.mm(rand(2, 3), rand(3, 4))
+    assert seen == [(MM, "mm", [(2, 3), (3, 4)])]
+    assert tcl.make_naive_options_factory()(MM, "mm") == tcl.MappingOptions("naive")
+
+
+def test_sizes_beyond_memory() -> None:
+    source = "def big(float(N) X) -> (Y) { Y(i, j, k) = X(0) where i in 0:N, j in 0:N, k in 0:N }"
+    with pytest.raises(tcl.ArgumentError, match=r"would need .* GiB"):
+        tcl.define(source).big(np.zeros(20_000, np.float32))
+
+
+def test_awkward_names() -> None:
+    long = "n" * 10_000
+    source = (
+        f"def main(float(lambda) class, float(lambda) {long}) -> (None) "
+        f"{{ None(del) = class(del) + {long}(del) }}"
+    )
+    np.testing.assert_allclose(tcl.define(source).main(rand(5), rand(5)), 2 * rand(5))
+
+
+def test_threads() -> None:
+    """Several Python threads, several sizes, one object."""
+    T = tcl.define(MM)
+    problems: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        try:
+            for _ in range(20):
+                m, k, n = rng.integers(1, 9, 3)
+                A, B = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
+                np.testing.assert_allclose(T.mm(A, B), A @ B, rtol=1e-5)
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not problems
+
+
+def test_autotune_and_the_cache(tmp_path: Path) -> None:
+    A, B = rand(64, 64), rand(64, 64)
+    config = tcl.TunerConfig().generations(2).pop_size(6).threads(1).seed(0)
+    path = tmp_path / "tuned.db"
+    best = tcl.autotune(
+        MM, "mm", A, B, tuner_config=config, cache_filename=path, store_to_cache=True
+    )
+    assert best is not None
+    np.testing.assert_allclose(tcl.compile(MM, "mm", best, A, B)(A, B), A @ B, rtol=1e-5)
+    # names and layout do not matter
+    renamed = "def f(float(P,Q) X, float(Q,R) Y) -> (Z) {\n Z(i, j) +=! X(i, r) * Y(r, j) }"
+    assert tcl.MappingOptionsCache(path).load(renamed, "f", (A, B)) == [best]
+    assert tcl.make_load_from_cache_options_factory(path)(renamed, "f", A, B) == best
+    assert tcl.MappingOptionsCache(path).load(MM, "mm", (A[:32], B)) == []
+    again = tcl.autotune(
+        MM, "mm", A, B, tuner_config=config, cache_filename=path, load_from_cache=True
+    )
+    assert again is not None
+
+
+def test_define_uses_what_was_tuned() -> None:
+    A, B = rand(48, 48), rand(48, 48)
+    config = tcl.TunerConfig(generations=2, population=6, threads=1, seed=0)
+    best = tcl.autotune(MM, "mm", A, B, tuner_config=config, store_to_cache=True)
+    executor, _ = tcl.define(MM).executor("mm", (A, B))
+    assert executor.options == best
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        ({"starting_options": "naive", "load_from_cache": True}, "ArgumentError", "not both"),
+        ({"cache_filename": "x.db"}, "ArgumentError", "say which"),
+        ({"load_from_cache": True}, "CacheError", "tune it first"),
+        ({"starting_options": "nave"}, "OptionsError", "unknown preset"),
+    ],
+)
+def test_autotune_arguments(arguments: dict[str, Any], error: str, sentence: str) -> None:
+    with pytest.raises(getattr(tcl, error), match=sentence):
+        tcl.autotune(MM, "mm", rand(4, 4), rand(4, 4), **arguments)
+
+
+def test_assert_almost_equal() -> None:
+    x = rand(10)
+    tcl.assert_almost_equal(x, x + np.float32(1e-7), x, operations=10)
+    with pytest.raises(AssertionError, match="largest difference"):
+        tcl.assert_almost_equal(x, x + 1, x)
+    with pytest.raises(AssertionError):
+        tcl.assert_almost_equal(x * np.nan, x, x)
+
+
+def test_no_warning_in_ordinary_use() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tcl.define(SOFTMAX).softmax(rand(4, 5))

@@ -1,0 +1,218 @@
+"""The command line, as a user runs it: in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }\n"
+
+
+def tcl(
+    *arguments: str | Path, cache: Path | None = None, stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "120"}
+    if cache is not None:
+        environment["TCL_CACHE_DIR"] = str(cache)
+    return subprocess.run(
+        [sys.executable, "-m", "tcl", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        input=stdin,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture
+def mm(tmp_path: Path) -> Path:
+    file = tmp_path / "mm.tc"
+    file.write_text(MM)
+    return file
+
+
+def test_help() -> None:
+    done = tcl("--help")
+    assert done.returncode == 0
+    for name in ("check", "show", "run", "tune", "cache", "devices"):
+        assert name in done.stdout
+        assert tcl(name, "--help").returncode == 0
+
+
+def test_usage_errors_exit_with_2(mm: Path) -> None:
+    assert tcl("chek", mm).returncode == 2
+    assert tcl("check").returncode == 2
+    assert tcl("tune", mm, "--generations", "many").returncode == 2
+
+
+def test_check_accepts(mm: Path) -> None:
+    done = tcl("check", mm)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "mm(float32(M, K) A, float32(K, N) B) -> (float32 C)" in done.stdout
+
+
+def test_check_reports_every_problem(tmp_path: Path) -> None:
+    file = tmp_path / "bad.tc"
+    file.write_text(
+        "def f(float(N) A) -> (B) { B(i) = A(i, i) }\ndef g(float(N) A) -> (B) { C(i) = A(i) }\n"
+    )
+    done = tcl("check", file)
+    assert done.returncode == 1
+    assert f"{file}:1:35: error:" in done.stderr
+    assert f"{file}:2:28: error:" in done.stderr
+    assert "^" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_check_strict(tmp_path: Path) -> None:
+    file = tmp_path / "loose.tc"
+    file.write_text("def f(float(N) A, float(M) B) -> (C) { C(i) = A(i) + B(i) }\n")
+    assert tcl("check", file).returncode == 0
+    done = tcl("check", "--strict", file)
+    assert done.returncode == 1
+    assert "runs over M of 'B' and over N of 'A'" in done.stderr
+
+
+def test_check_reads_standard_input() -> None:
+    assert tcl("check", "-", stdin=MM).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda f: None, "cannot be read"),
+        (lambda f: f.write_bytes(b"\xff\xfe"), "is not UTF-8 text"),
+        (lambda f: f.write_text(""), "the text holds no def"),
+        (lambda f: f.mkdir(), "is a directory"),
+    ],
+)
+def test_unreadable_files(tmp_path: Path, make: object, sentence: str) -> None:
+    file = tmp_path / "file.tc"
+    assert callable(make)
+    make(file)
+    done = tcl("check", file)
+    assert done.returncode in (1, 2)
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_check_is_fast() -> None:
+    """The longest example under 0.4 s from a cold start; the best of three runs."""
+    longest = max(EXAMPLES.glob("*.tc"), key=lambda f: f.stat().st_size)
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        assert tcl("check", longest).returncode == 0
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.4
+
+
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [
+        ("ast", "C(m, n) +=! A(m, k) * B(k, n)"),
+        ("canonical", "t0(i0, i2)"),
+        ("ir", "m"),
+        ("schedule", "m"),
+        ("source", "define"),
+        ("asm", "ret"),
+        ("reference", "for "),
+    ],
+)
+def test_show(mm: Path, stage: str, expected: str) -> None:
+    done = tcl("show", mm, "--sizes", "M=5,K=6,N=7", "--stage", stage)
+    assert done.returncode == 0, done.stderr
+    assert expected in done.stdout
+
+
+def test_run(mm: Path, tmp_path: Path) -> None:
+    done = tcl("run", mm, "-s", "M=5,K=6,N=7", cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "agrees with the reference" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "mm has the sizes M, K, N; say what they are: --sizes M=...,K=...,N=..."),
+        (("-s", "M=5"), "needs a value for K, N"),
+        (("-s", "M=5,K=5,N=5,Q=1"), "has no size Q"),
+        (("-s", "M=5,M=5,K=5,N=5"), "given twice"),
+        (("-s", "M=x,K=5,N=5"), "'M=x' is no size"),
+        (("-s", "M=5,K=5,N=5", "-e", "mmm"), "has no def mmm; did you mean mm?"),
+        (("-s", "M=5,K=5,N=5", "-o", "fast"), "unknown preset 'fast'"),
+        (("-s", "M=5,K=5,N=5", "-o", '{"tile": 3}'), "tile"),
+        (("-s", "M=5,K=5,N=5", "--device", "cuda:0"), "there is no device cuda:0 here"),
+        (("-s", "M=99999999,K=99999999,N=5"), "cannot be made"),
+    ],
+)
+def test_run_explains(mm: Path, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    done = tcl("run", mm, *arguments, cache=tmp_path)
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_tune_saves_and_a_second_process_loads(mm: Path, tmp_path: Path) -> None:
+    sizes = "M=64,K=64,N=64"
+    search = ("--generations", "2", "--population", "6", "--seed", "1")
+    done = tcl("tune", mm, "-s", sizes, *search, cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for row in ("before: naive", "before: untuned default", "after: tuned", "NumPy"):
+        assert row in done.stdout
+    assert str(tmp_path / "tuning.db") in done.stdout
+    options = next(
+        line.partition(": ")[2] for line in done.stdout.splitlines() if line.startswith("options")
+    )
+    assert options in tcl("run", mm, "-s", sizes, cache=tmp_path).stdout
+    listed = tcl("cache", "list", cache=tmp_path).stdout
+    assert "mm" in listed
+    assert "float32[64,64]" in listed
+
+
+def test_cache_list_without_a_cache(tmp_path: Path) -> None:
+    assert "nothing was tuned yet" in tcl("cache", "list", cache=tmp_path / "none").stdout
+
+
+def test_tune_with_settings_that_make_no_sense(mm: Path, tmp_path: Path) -> None:
+    done = tcl("tune", mm, "-s", "M=8,K=8,N=8", "--population", "4", "--elites", "9")
+    assert done.returncode == 1
+    assert "elites" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_saves_the_best(mm: Path, tmp_path: Path, number: signal.Signals) -> None:
+    """One signal: what is in flight finishes, the best is saved, exit code 130."""
+    command = [sys.executable, "-m", "tcl", "tune", str(mm), "-s", "M=200,K=200,N=200"]
+    process = subprocess.Popen(
+        [*command, "--generations", "1000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TCL_CACHE_DIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("generation 1/"):
+            break
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "saved in" in out
+    assert "options: {" in out
+    assert "Traceback" not in err
+    assert "mm" in tcl("cache", "list", cache=tmp_path).stdout
+
+
+def test_devices() -> None:
+    done = tcl("devices")
+    assert done.returncode == 0
+    assert done.stdout.startswith("cpu")

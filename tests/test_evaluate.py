@@ -1,0 +1,83 @@
+"""The outcome of candidates, in the process that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tuner_fakes import QUICK, FakeBackend, FakeOptions
+
+from tcl.tuner.backend import Kernel, Problem
+from tcl.tuner.evaluate import Evaluator, compute_reference
+from tcl.tuner.verdict import Verdict
+
+Array = np.ndarray[Any, Any]
+
+
+def evaluator(backend: FakeBackend) -> Evaluator:
+    return Evaluator(backend, compute_reference(backend).outputs, QUICK)
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict", "message"),
+    [
+        ("right", Verdict.CORRECT, ""),
+        ("wrong", Verdict.CORRECTNESS, "output O differs from the reference at (0): 3.0 instead"),
+        ("partial", Verdict.CORRECTNESS, "output O differs from the reference at (99): nan"),
+        ("stray", Verdict.CORRECTNESS, "the kernel wrote outside of output O"),
+        ("raises", Verdict.RUNTIME, "RuntimeError: the kernel raised"),
+    ],
+)
+def test_outcomes_of_kernels(kind: str, verdict: Verdict, message: str) -> None:
+    backend = FakeBackend()
+    outcome = evaluator(backend).evaluate(backend.compile(FakeOptions(100, kind)), None)
+    assert outcome.verdict is verdict
+    assert outcome.message.startswith(message)
+    assert (outcome.time is not None) == (verdict is Verdict.CORRECT)
+
+
+def test_a_kernel_that_changes_inputs_spoils_nothing_for_the_next() -> None:
+    backend = FakeBackend()
+    one = evaluator(backend)
+    bad = one.evaluate(backend.compile(FakeOptions(10, "changes input")), None)
+    assert bad.verdict is Verdict.CORRECTNESS
+    good = one.evaluate(backend.compile(FakeOptions(10)), None)
+    assert good.verdict is Verdict.CORRECT
+
+
+def test_slow_candidates_are_correct_and_say_that_they_were_dropped() -> None:
+    backend = FakeBackend()
+    outcome = evaluator(backend).evaluate(backend.compile(FakeOptions(20_000)), 1e-5)
+    assert outcome.verdict is Verdict.CORRECT
+    assert "far slower" in outcome.message
+    assert outcome.time is not None
+    assert outcome.time >= 0.02
+
+
+@dataclass(frozen=True)
+class InPlaceBackend(FakeBackend):
+    """Adds the input to the output, which therefore has to be given."""
+
+    def load(self, code: bytes) -> Kernel:
+        def kernel(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+            outputs[0][:] += inputs[0]
+
+        return kernel
+
+    def problem(self) -> Problem:
+        base = super().problem()
+        return replace(base, outputs=(np.full(100, 7, np.float32),), initialised=(True,))
+
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        outputs[0][:] += inputs[0]
+
+
+def test_outputs_that_kernels_start_from_are_given() -> None:
+    backend = InPlaceBackend()
+    one = evaluator(backend)
+    for _ in range(2):
+        outcome = one.evaluate(backend.compile(FakeOptions(1)), None)
+        assert outcome.verdict is Verdict.CORRECT, outcome

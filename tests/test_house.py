@@ -1,0 +1,86 @@
+"""The house itself: layers, types, style, import time, packaging."""
+
+from __future__ import annotations
+
+import configparser
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE_TREE = (ROOT / "setup.cfg").exists() and (ROOT / "grammar").is_dir()
+needs_source = pytest.mark.skipif(not SOURCE_TREE, reason="runs in the source tree only")
+
+HEAVY = ("numba", "llvmlite", "cupy", "torch", "lightgbm", "dask", "scipy", "rich", "lark")
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@needs_source
+def test_ruff_has_nothing_to_say() -> None:
+    run(sys.executable, "-m", "ruff", "check", ".")
+
+
+@needs_source
+def test_formatting_is_ruffs() -> None:
+    run(sys.executable, "-m", "ruff", "format", "--check", ".")
+
+
+@needs_source
+def test_types_are_strict() -> None:
+    run(sys.executable, "-m", "mypy")
+
+
+@needs_source
+def test_layers_import_only_what_stands_above_them() -> None:
+    run(str(Path(sys.executable).with_name("lint-imports")))
+
+
+@needs_source
+def test_every_package_is_listed() -> None:
+    """A subpackage missing from setup.cfg works in editable mode and is absent from the wheel."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    listed = set(config["options"]["packages"].split())
+    found = {"tcl"}
+    for folder in ("tcl", "grammar", "codegen", "tuner"):
+        prefix = "tcl" if folder == "tcl" else f"tcl.{folder}"
+        for init in (ROOT / folder).rglob("__init__.py"):
+            parts = init.parent.relative_to(ROOT / folder).parts
+            if folder == "tcl" and parts and parts[0] in ("grammar", "codegen", "tuner"):
+                continue  # the same folders, by their links
+            found.add(".".join((prefix, *parts)))
+    assert listed == found
+
+
+def test_import_is_light() -> None:
+    """``import tcl`` loads nothing heavy."""
+    code = f"import sys, tcl; print([m for m in {HEAVY} if m in sys.modules])"
+    assert run(sys.executable, "-c", code).strip() == "[]"
+
+
+def test_import_adds_little_to_numpy() -> None:
+    """Under 100 ms more than ``import numpy``; the best of five, as the machine is shared."""
+    code = "import time, numpy; t = time.perf_counter(); import tcl; print(time.perf_counter() - t)"
+    assert min(float(run(sys.executable, "-c", code)) for _ in range(5)) < 0.1
+
+
+@pytest.mark.parametrize("name", ["define", "compile", "autotune", "MappingOptions", "TclError"])
+def test_public_names(name: str) -> None:
+    import tcl
+
+    assert name in dir(tcl)
+    assert getattr(tcl, name).__doc__
+
+
+def test_unknown_name() -> None:
+    import tcl
+
+    with pytest.raises(AttributeError, match="no attribute 'defin'"):
+        tcl.defin  # noqa: B018

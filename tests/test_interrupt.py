@@ -1,0 +1,139 @@
+"""Ctrl+C once and twice, SIGTERM, ``kill -9``: on tuners in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from tuner_fakes import KEY, started
+
+from tcl.tuner.cache import TuningCache
+from tcl.tuner.interrupt import FINISH, KILL, Interrupts
+from tcl.tuner.verdict import Verdict
+
+
+def test_signals_are_counted_and_handlers_restored() -> None:
+    before = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
+    with Interrupts() as interrupts:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert (interrupts.level, interrupts.reason) == (FINISH, "SIGTERM")
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupts.level == KILL
+    assert [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+_SCRIPT = """
+import sys
+from tuner_fakes import *
+def report(event):
+    print(type(event).__name__, getattr(event, "level", ""), flush=True)
+kind, path = sys.argv[1:]
+tuner = Tuner(
+    FakeBackend(delay=0.15), FakeSpace(*dict.fromkeys(("right", kind))),
+    config=TunerConfig(seed=5, generations=1000, threads=1, run_timeout=60.0),
+    cache=TuningCache(path), key=KEY, timing=QUICK,
+)
+start = [FakeOptions(10), FakeOptions(20), FakeOptions(30)]
+result = tuner.tune(start + [FakeOptions(1, kind)] * (kind != "right"), report)
+print("RESULT", result.interrupted, result.options.micros, len(result.history), flush=True)
+"""
+
+
+class RunningTuner:
+    """A tuner in a process of its own that has measured three candidates, and is at work."""
+
+    def __init__(self, tmp_path: Path, kind: str) -> None:
+        self.path = tmp_path / "t.db"
+        self.process = started(_SCRIPT, kind, str(self.path))
+        self.until("CandidateDone", 3)
+        if kind == "hang":
+            time.sleep(0.5)  # until the fourth is being evaluated
+
+    def until(self, line: str, count: int = 1) -> None:
+        """Read output up to the ``count``-th such line."""
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        while count:
+            read = self.process.stdout.readline()
+            assert read, self.process.stderr.read()
+            count -= read.startswith(line)
+
+    def finish(self, patience: float) -> tuple[list[str], str]:
+        """The RESULT line in words, and what was written to standard error."""
+        try:
+            output, errors = self.process.communicate(timeout=patience)
+        finally:
+            self.process.kill()
+        lines = [x for x in output.splitlines() if x.startswith("RESULT")]
+        assert lines, errors
+        return lines[0].split(), errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_first_signal_finishes_what_is_in_flight(tmp_path: Path, number: int) -> None:
+    tuner = RunningTuner(tmp_path, "right")
+    os.killpg(tuner.process.pid, number)  # as a terminal does: the whole group
+    (_, interrupted, micros, count), errors = tuner.finish(10)
+    assert tuner.process.returncode == 0
+    assert errors == ""
+    assert interrupted == "True"
+    assert micros == "10"
+    records = TuningCache(tuner.path).history(KEY)
+    assert len(records) == int(count) >= 3
+    assert all(r.verdict is Verdict.CORRECT for r in records)
+
+
+def test_second_signal_kills_what_is_in_flight(tmp_path: Path) -> None:
+    tuner = RunningTuner(tmp_path, "hang")
+    tuner.process.send_signal(signal.SIGINT)
+    tuner.until("Interrupted 1")
+    time.sleep(0.5)
+    assert tuner.process.poll() is None  # it waits for the candidate that hangs
+    begin = time.monotonic()
+    tuner.process.send_signal(signal.SIGINT)
+    (_, interrupted, micros, count), errors = tuner.finish(10)
+    assert time.monotonic() - begin < 1.5
+    assert tuner.process.returncode == 0
+    assert errors == ""
+    assert interrupted == "True"
+    assert micros == "10"
+    assert len(TuningCache(tuner.path).history(KEY)) == int(count) >= 3
+
+
+def test_killed_tuner_loses_nothing(tmp_path: Path) -> None:
+    tuner = RunningTuner(tmp_path, "right")
+    tuner.process.kill()
+    tuner.process.wait()
+    assert len(TuningCache(tuner.path).history(KEY)) >= 3
+
+
+def test_signal_during_the_reference_returns_at_once(tmp_path: Path) -> None:
+    script = (
+        "from tuner_fakes import *\n"
+        "print('ready', flush=True)\n"
+        "result = Tuner(FakeBackend(0.0, 'hang'), FakeSpace()).tune()\n"
+        "print('RESULT', result.interrupted, result.best)"
+    )
+    process = started(script)
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=10)
+    assert output.split() == ["RESULT", "True", "None"], errors
+
+
+def test_script_without_main_guard_can_tune(tmp_path: Path) -> None:
+    script = tmp_path / "user_script.py"
+    script.write_text(
+        "from tuner_fakes import *\n"
+        "print('once')\n"
+        "print(fake_tuner(generations=1).tune().options is not None)\n"
+    )
+    process = started(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
+    output, errors = process.communicate(timeout=60)
+    assert output.split() == ["once", "True"], errors

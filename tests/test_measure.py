@@ -1,0 +1,296 @@
+"""Timing and verifying kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.tuner.measure import MeasureSettings, measure, spread
+from tcl.tuner.verdict import median
+from tcl.tuner.verify import Guarded, accumulation_depths, mismatch, tolerance
+
+Array = np.ndarray[Any, Any]
+
+
+# Measuring.
+
+
+class Clock:
+    """Time that passes only while a kernel runs."""
+
+    def __init__(self, durations: Iterator[float]) -> None:
+        self.now = 0.0
+        self.calls = 0
+        self._durations = durations
+
+    def __call__(self) -> float:
+        return self.now
+
+    def run(self) -> None:
+        self.calls += 1
+        self.now += next(self._durations)
+
+
+def steady(seconds: float) -> Iterator[float]:
+    while True:
+        yield seconds
+
+
+def jittery(seconds: float) -> Iterator[float]:
+    while True:
+        yield seconds
+        yield seconds * 1.5
+        yield seconds * 0.7
+
+
+def test_short_kernels_are_batched_to_a_millisecond() -> None:
+    clock = Clock(steady(1e-5))
+    measured = measure(clock.run, clock=clock)
+    assert measured.median == pytest.approx(1e-5)
+    assert len(measured.times) == 9
+    assert not measured.dropped
+    assert clock.calls == pytest.approx(2 + (2 + 9) * 100, abs=11)
+
+
+def test_cold_first_call_neither_counts_nor_spoils_the_batches() -> None:
+    def durations() -> Iterator[float]:
+        yield 1.0
+        yield 2e-3
+        yield from steady(1e-5)
+
+    clock = Clock(durations())
+    measured = measure(clock.run, clock=clock)
+    assert measured.times == pytest.approx((1e-5,) * 9)
+    assert clock.calls > 9 * 100
+
+
+def test_noisy_kernels_are_sampled_until_the_budget_is_spent() -> None:
+    clock = Clock(jittery(2e-3))
+    measured = measure(clock.run, clock=clock)
+    assert len(measured.times) > 50
+    assert clock.now == pytest.approx(0.2, rel=0.2)
+
+
+def test_long_kernels_are_sampled_three_times() -> None:
+    clock = Clock(jittery(0.5))
+    assert len(measure(clock.run, clock=clock).times) == 3
+    assert clock.calls == 4  # the first does not count, the others all do
+
+
+@pytest.mark.parametrize(("first", "calls"), [(0.2, 1), (0.02, 2), (0.0011, 2)])
+def test_hopeless_kernels_are_dropped(first: float, calls: int) -> None:
+    clock = Clock(iter([first, 0.0051, *[0.004] * 10_000]))
+    measured = measure(clock.run, best=0.001, clock=clock)
+    assert measured.dropped
+    assert clock.calls == calls
+    assert len(measured.times) == 1
+
+
+def test_kernels_within_reach_of_the_best_are_not_dropped() -> None:
+    clock = Clock(iter([0.09, *[0.004] * 10_000]))
+    assert not measure(clock.run, best=0.001, clock=clock).dropped
+
+
+@pytest.mark.parametrize(("best", "many"), [(1.1e-3, False), (1.9e-3, True), (None, True)])
+def test_precision_is_spent_on_those_that_may_win(best: float | None, many: bool) -> None:
+    clock = Clock(jittery(2e-3))
+    measured = measure(clock.run, best=best, clock=clock)
+    assert (len(measured.times) > 9) == many
+    assert len(measured.times) >= 9
+
+
+def test_outputs_are_reset_before_every_sample_and_not_timed() -> None:
+    clock = Clock(steady(1e-3))
+    resets: list[int] = []
+
+    def reset() -> None:
+        resets.append(clock.calls)
+        clock.now += 100.0 if len(resets) < 3 else 0.0
+
+    measured = measure(clock.run, clock=clock, reset=reset)
+    assert measured.median == pytest.approx(1e-3)
+    assert resets == list(range(clock.calls))
+
+
+def test_measuring_a_real_function() -> None:
+    measured = measure(lambda: time.sleep(2e-3), settings=MeasureSettings(budget=0.05))
+    assert 2e-3 <= measured.median < 2e-2
+
+
+def test_median_and_spread() -> None:
+    assert median((3.0, 1.0, 2.0)) == 2.0
+    assert median((4.0, 1.0, 2.0, 3.0)) == 2.5
+    assert spread((1.0, 1.0, 1.0)) == 0.0
+    assert spread((1.0, 2.0, 3.0)) == 0.5
+    with pytest.raises(ValueError, match="no median of nothing"):
+        median(())
+
+
+# Verifying.
+
+
+def test_equal_and_rounded_results_are_right() -> None:
+    expected = np.linspace(-1, 1, 101, dtype=np.float32)
+    assert mismatch("O", expected.copy(), expected, 1) is None
+    rounded = np.nextafter(expected, np.float32(2))
+    assert mismatch("O", rounded, expected, 1) is None
+
+
+def test_first_wrong_element_is_named() -> None:
+    expected = np.ones((4, 5), np.float32)
+    actual = expected.copy()
+    actual[2, 3] = 1.001
+    actual[3, 0] = np.nan
+    sentence = mismatch("O", actual, expected, 1)
+    assert sentence == (
+        "output O differs from the reference at (2, 3): 1.0010000467300415 instead of 1.0 "
+        "(2 of 20 elements differ)"
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_tolerance_grows_with_depth_and_still_finds_a_missing_term(dtype: str) -> None:
+    terms = 256
+    data = np.random.default_rng(0).uniform(1, 2, (50, terms))
+    expected = data.sum(1).astype(dtype)
+    if dtype != "float16":
+        forth = np.cumsum(data.astype(dtype), axis=1, dtype=dtype)[:, -1]
+        back = np.cumsum(data[:, ::-1].astype(dtype), axis=1, dtype=dtype)[:, -1]
+        assert mismatch("O", forth, back, terms) is None
+        assert mismatch("O", (data.sum(1) - data[:, 0]).astype(dtype), expected, terms)
+    assert tolerance(dtype, terms) == 16 * tolerance(dtype, 1)
+
+
+def test_cancelled_elements_are_judged_by_the_size_of_the_others() -> None:
+    rng = np.random.default_rng(1)
+    a = rng.standard_normal((64, 512)).astype(np.float32)
+    b = rng.standard_normal((512, 64)).astype(np.float32)
+    sequential = np.zeros((64, 64), np.float32)
+    for k in range(512):
+        sequential += a[:, k : k + 1] * b[k : k + 1]
+    assert mismatch("C", a @ b, sequential, 512) is None
+    wrong = a[:, 1:] @ b[1:]
+    assert mismatch("C", wrong, sequential, 512) is not None
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "same"),
+    [
+        (np.nan, np.nan, True),
+        (np.inf, np.inf, True),
+        (-np.inf, np.inf, False),
+        (np.nan, 1.0, False),
+        (1.0, np.nan, False),
+        (np.inf, 3e38, False),
+        (1.0, np.inf, False),
+        (0.0, -0.0, True),
+        (0.0, 1e-30, False),
+    ],
+)
+def test_values_that_are_not_finite(expected: float, actual: float, same: bool) -> None:
+    pair = np.array([expected], np.float32), np.array([actual], np.float32)
+    assert (mismatch("O", pair[1], pair[0], 1) is None) == same
+
+
+def test_infinities_do_not_hide_errors_of_others() -> None:
+    expected = np.array([np.inf, 1.0, 3e38], np.float32)
+    assert mismatch("O", np.array([np.inf, 1.0, 3e38], np.float32), expected, 1) is None
+    assert mismatch("O", np.array([np.inf, 1.0, 2e38], np.float32), expected, 1)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "bool"])
+def test_integers_and_bools_have_to_be_equal(dtype: str) -> None:
+    expected = np.array([0, 1, 1, 0]).astype(dtype)
+    assert mismatch("O", expected.copy(), expected, 1000) is None
+    actual = expected.copy()
+    actual[2] = 0
+    assert "at (2)" in (mismatch("O", actual, expected, 1000) or "")
+
+
+def test_large_integers_are_compared_exactly() -> None:
+    expected = np.array([2**62 + 1], np.int64)
+    assert mismatch("O", expected - 1, expected, 1) is not None
+
+
+def test_outputs_of_rank_0_and_empty_ones() -> None:
+    assert mismatch("O", np.float32(1.0) * np.ones(()), np.ones(()), 1) is None
+    assert mismatch("O", np.zeros(()), np.ones(()), 1) == (
+        "output O differs from the reference: 0.0 instead of 1.0 (1 of 1 elements differ)"
+    )
+    assert mismatch("O", np.ones((0, 3)), np.ones((0, 3)), 1) is None
+
+
+def test_bfloat16_is_compared_as_a_float() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    expected = np.array([1.0, 2.0], ml_dtypes.bfloat16)
+    assert mismatch("O", np.array([1.0078125, 2.0], ml_dtypes.bfloat16), expected, 1) is None
+    assert mismatch("O", np.array([1.25, 2.0], ml_dtypes.bfloat16), expected, 1) is not None
+    guarded = Guarded(expected)
+    guarded.poison()
+    assert np.isnan(guarded.array.astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("value", [0, 1])
+def test_elements_that_are_not_written_are_found(dtype: str, value: int) -> None:
+    expected = np.full((3, 4), value, dtype)
+    guarded = Guarded(expected)
+    guarded.poison()
+    guarded.array[:2] = expected[:2]
+    assert "at (2, 0)" in (mismatch("O", guarded.array, expected, 1) or "")
+    guarded.array[2] = expected[2]
+    assert mismatch("O", guarded.array, expected, 1) is None
+
+
+@pytest.mark.parametrize(
+    "like",
+    [
+        np.empty((3, 4), np.float32),
+        np.empty((3, 4), np.float64).T,
+        np.empty(10, np.int16)[::-2],
+        np.empty((), np.float32),
+        np.empty((0, 3), np.float32),
+        np.empty(100, np.uint8)[1:],
+    ],
+    ids=["plain", "transposed", "reversed", "scalar", "empty", "misaligned"],
+)
+def test_guarded_memory_is_laid_out_alike_and_notices_stray_writes(like: Array) -> None:
+    guarded = Guarded(like)
+    assert guarded.array.shape == like.shape
+    assert guarded.array.dtype == like.dtype
+    assert guarded.array.strides == like.strides
+    if like.size:
+        low = [x.__array_interface__["data"][0] % 64 for x in (guarded.array, like)]
+        assert low[0] == low[1]
+    guarded.poison()
+    guarded.array[...] = 0
+    assert guarded.intact()
+    reach = [(n - 1) * s for n, s in zip(like.shape, like.strides, strict=True) if n > 1]
+    data = guarded.array.ctypes.data
+    first, last = data + sum(r for r in reach if r < 0), data + sum(r for r in reach if r > 0)
+    for address in (first - 1, last + like.itemsize):
+        guarded.poison()
+        ctypes.memset(address, 0, 1)
+        assert not guarded.intact()
+
+
+def test_depths_follow_what_is_read() -> None:
+    text = """
+    def f(float(N, K) I) -> (S, E, T, O, X) {
+        S(n) +=! I(n, k)
+        E(n, k) = exp(I(n, k) - S(n))
+        T(n) +=! E(n, k)
+        O(n, k) = E(n, k) / T(n)
+        X(n) max=! I(n, k)
+        X(n) max= O(n, k)
+    }
+    """
+    depths = accumulation_depths(infer(check(text)["f"], {"I": (3, 10)}))
+    assert depths == {"I": 0, "S": 10, "E": 11, "T": 21, "O": 22, "X": 32}

@@ -1,0 +1,195 @@
+"""Worker processes: each may crash, hang or be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future
+from pathlib import Path
+
+import pytest
+from tuner_fakes import gone, started
+
+from tcl.codegen.errors import OptionsError
+from tcl.tuner.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
+
+
+def double(value: int) -> int:
+    return 2 * value
+
+
+def pause(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds
+
+
+def fail() -> None:
+    raise OptionsError("no")
+
+
+class AwkwardError(Exception):
+    """Can be pickled, but not unpickled."""
+
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(f"{a} {b}")
+
+
+def fail_awkwardly() -> None:
+    raise AwkwardError(1, 2)
+
+
+def crash() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave() -> None:
+    sys.stderr.write("first\nfamous last words\n")
+    sys.stderr.flush()
+    os._exit(4)
+
+
+_PLACE: list[int] = []
+
+
+def remember(value: int) -> None:
+    _PLACE.append(value)
+
+
+def recall() -> tuple[list[int], int]:
+    return _PLACE, os.getpid()
+
+
+def say() -> str:
+    print("hello", flush=True)
+    return "said"
+
+
+def affinity() -> set[int]:
+    return os.sched_getaffinity(0)
+
+
+@pytest.fixture
+def pool() -> Iterator[WorkerPool]:
+    found = WorkerPool(2, timeout=20.0)
+    yield found
+    found.kill()
+
+
+def test_pool_returns_results_and_errors(pool: WorkerPool) -> None:
+    assert [f.result(20) for f in [pool.submit(double, i) for i in range(10)]] == list(
+        range(0, 20, 2)
+    )
+    with pytest.raises(OptionsError, match=r"^no$"):
+        pool.submit(fail).result(20)
+    with pytest.raises(RuntimeError, match="AwkwardError: 1 2"):
+        pool.submit(fail_awkwardly).result(20)
+    assert list(pool.map(double, [1, 2, 3])) == [2, 4, 6]
+
+
+def test_crash_fails_its_task_alone(pool: WorkerPool) -> None:
+    slow = pool.submit(pause, 0.3)
+    with pytest.raises(WorkerDiedError, match="ended by SIGKILL"):
+        pool.submit(crash).result(20)
+    assert slow.result(20) == 0.3
+    with pytest.raises(WorkerDiedError, match="status 4: famous last words"):
+        pool.submit(leave).result(20)
+    assert pool.submit(double, 4).result(20) == 8
+
+
+def test_task_that_takes_too_long_is_killed() -> None:
+    pool = WorkerPool(1, timeout=0.5)
+    try:
+        slow, next_one = pool.submit(pause, 1000), pool.submit(double, 3)
+        with pytest.raises(WorkerTimeoutError, match=r"more than 0\.5 s"):
+            slow.result(20)
+        assert next_one.result(20) == 6
+    finally:
+        pool.kill()
+
+
+def test_every_process_is_set_up_once() -> None:
+    pool = WorkerPool(1, initializer=remember, initargs=(5,))
+    try:
+        first, again = pool.submit(recall).result(20), pool.submit(recall).result(20)
+        assert first == again
+        assert first[0] == [5]
+        with pytest.raises(WorkerDiedError):
+            pool.submit(crash).result(20)
+        restarted = pool.submit(recall).result(20)
+        assert restarted[0] == [5]
+        assert restarted[1] != first[1]
+    finally:
+        pool.kill()
+
+
+def test_failing_set_up_is_the_tasks_error() -> None:
+    pool = WorkerPool(1, initializer=fail)
+    try:
+        with pytest.raises(OptionsError):
+            pool.submit(double, 1).result(20)
+    finally:
+        pool.kill()
+
+
+def test_what_tasks_print_does_not_disturb(pool: WorkerPool) -> None:
+    assert pool.submit(say).result(20) == "said"
+    assert pool.submit(double, 1).result(20) == 2
+
+
+def test_kill_ends_everything_at_once(pool: WorkerPool) -> None:
+    pid = pool.submit(recall).result(20)[1]
+    running = [pool.submit(pause, 1000) for _ in range(2)]
+    waiting = pool.submit(double, 1)
+    time.sleep(0.2)
+    begin = time.monotonic()
+    pool.kill()
+    for future in running:
+        with pytest.raises((WorkerDiedError, CancelledError)):
+            future.result(5)
+    with pytest.raises(CancelledError):
+        waiting.result(5)
+    assert time.monotonic() - begin < 1.0
+    assert gone(pid)
+    with pytest.raises(RuntimeError, match="shut down"):
+        pool.submit(double, 1)
+
+
+def test_shutdown_finishes_what_was_submitted() -> None:
+    pool = WorkerPool(1)
+    futures = [pool.submit(double, i) for i in range(3)]
+    pool.shutdown()
+    assert [f.result(0) for f in futures] == [0, 2, 4]
+    with WorkerPool(1) as other:
+        cancelled: Future[float]
+        running, cancelled = other.submit(pause, 0.3), other.submit(pause, 0.3)
+        time.sleep(0.1)
+        other.shutdown(cancel_futures=True)
+        assert running.result(0) == 0.3
+        assert cancelled.cancelled()
+
+
+def test_workers_run_on_the_cores_they_are_given() -> None:
+    core = min(os.sched_getaffinity(0))
+    pool = WorkerPool(1, cpus=[core])
+    try:
+        assert pool.submit(affinity).result(20) == {core}
+    finally:
+        pool.kill()
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    script = (
+        "from test_pool import *; pool = WorkerPool(1); "
+        "print(pool.submit(recall).result()[1], flush=True); "
+        "pool.submit(pause, 1000); import time; time.sleep(1000)"
+    )
+    parent = started(script)
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    assert not gone(worker, patience=0.2)
+    parent.kill()
+    parent.wait()
+    assert gone(worker)

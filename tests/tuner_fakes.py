@@ -1,0 +1,189 @@
+"""A backend that stands for a compiler, with candidates that fail in every way there is."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tcl.codegen.errors import CompileError, OptionsError
+from tcl.tuner.backend import Kernel, Problem
+from tcl.tuner.cache import CacheKey, TuningCache
+from tcl.tuner.config import TunerConfig
+from tcl.tuner.events import Event
+from tcl.tuner.knobs import Knob
+from tcl.tuner.measure import MeasureSettings
+from tcl.tuner.space import Config, SearchSpace
+from tcl.tuner.tuner import Tuner, TuningResult
+
+Array = np.ndarray[Any, Any]
+HERE = Path(__file__).resolve().parent
+QUICK = MeasureSettings(sample=1e-4, budget=5e-3)
+
+
+@dataclass(frozen=True, slots=True)
+class FakeOptions:
+    """Microseconds that the kernel takes, and how it behaves."""
+
+    micros: int
+    kind: str = "right"
+
+
+@dataclass(frozen=True)
+class FakeKernel:
+    options: FakeOptions
+
+    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        (source,), (target,) = inputs, outputs
+        end = time.perf_counter() + self.options.micros * 1e-6
+        match self.options.kind:
+            case "raises":
+                raise RuntimeError("the kernel\nraised")
+            case "segfault":
+                ctypes.string_at(0)
+            case "hang":
+                time.sleep(1000)
+            case "exit":
+                os._exit(3)
+            case "prints":
+                print("noise on standard output", flush=True)
+            case "changes input":
+                source[0] += 1
+        if self.options.kind == "partial":
+            target[:-1] = source[:-1] * 2
+        elif self.options.kind == "stray":
+            target[:] = source * 2
+            ctypes.memset(target.ctypes.data + target.nbytes, 0, 4)
+        else:
+            target[:] = source * (3 if self.options.kind == "wrong" else 2)
+        while time.perf_counter() < end:
+            pass
+
+
+@dataclass(frozen=True)
+class FakeBackend:
+    """Doubles an array. ``delay``: seconds that compiling takes."""
+
+    delay: float = 0.0
+    reference_kind: str = "right"
+
+    def compile(self, options: FakeOptions) -> bytes:
+        time.sleep(self.delay)
+        match options.kind:
+            case "constraints":
+                raise OptionsError("tile: it cannot be tiled")
+            case "no compile":
+                raise CompileError("the compiler refused")
+            case "compiler crash":
+                os.kill(os.getpid(), signal.SIGSEGV)
+            case "compiler hang":
+                time.sleep(1000)
+        return json.dumps([options.micros, options.kind]).encode()
+
+    def load(self, code: bytes) -> Kernel:
+        return FakeKernel(FakeOptions(*json.loads(code)))
+
+    def problem(self) -> Problem:
+        source = np.arange(1, 101, dtype=np.float32)
+        return Problem((source,), (np.empty(100, np.float32),), ("O",), (False,), (1,))
+
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        match self.reference_kind:
+            case "raises":
+                raise IndexError("index 12 is out of range for dimension 0 of tensor LUT")
+            case "segfault":
+                ctypes.string_at(0)
+            case "hang":
+                time.sleep(1000)
+        outputs[0][:] = inputs[0] * 2
+
+
+class FakeSpace:
+    """``micros`` is the better the smaller, and ``kind`` may be fatal."""
+
+    def __init__(self, *kinds: str, micros: Sequence[int] = tuple(range(50, 1000, 25))) -> None:
+        kinds = kinds or ("right",)
+        self.space = SearchSpace(
+            (
+                Knob("micros", tuple(micros), micros[-1], ordered=True),
+                Knob("kind", kinds, kinds[0], ordered=False),
+            )
+        )
+
+    def to_options(self, config: Config) -> FakeOptions:
+        return FakeOptions(int(config[0]), str(config[1]))
+
+    def from_options(self, options: FakeOptions) -> Config | None:
+        config: Config = (options.micros, options.kind)
+        return config if self.space.contains(config) else None
+
+    def to_json(self, options: FakeOptions) -> str:
+        return json.dumps({"kind": options.kind, "micros": options.micros})
+
+    def from_json(self, text: str) -> FakeOptions:
+        try:
+            return FakeOptions(**json.loads(text))
+        except (TypeError, ValueError):
+            raise OptionsError("these are no options") from None
+
+
+KEY = CacheKey("def double", "fake", (), "this machine", "1")
+
+
+def fake_tuner(
+    *kinds: str, cache: TuningCache | None = None, delay: float = 0.0, **settings: Any
+) -> Tuner[FakeOptions]:
+    values = {"seed": 1, "generations": 2, "population": 8, "compile_timeout": 20.0, **settings}
+    return Tuner(
+        FakeBackend(delay),
+        FakeSpace(*kinds),
+        config=TunerConfig(**values),
+        cache=cache,
+        key=KEY if cache is not None else None,
+        entry="double",
+        timing=QUICK,
+    )
+
+
+def gone(pid: int, patience: float = 5.0) -> bool:
+    """Whether a process has ended, or does within ``patience`` seconds."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def started(script: str, *arguments: str) -> subprocess.Popen[str]:
+    """A Python process of its own, in its own group, that can import this file."""
+    path = [str(HERE), *(p or os.getcwd() for p in sys.path)]
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+        start_new_session=True,
+    )
+
+
+def events_of(
+    tuner: Tuner[FakeOptions], start: Sequence[FakeOptions] = ()
+) -> tuple[TuningResult[FakeOptions], list[Event[FakeOptions]]]:
+    events: list[Event[FakeOptions]] = []
+    return tuner.tune(start, events.append), events
