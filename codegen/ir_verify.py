@@ -130,8 +130,13 @@ class _Nest:
                 raise self.fail(f"a subscript of {ref.tensor} is not int64 or uint64")
 
     def affine(self, index: ir.Affine, inside: Sequence[ir.Fold] | None) -> None:
-        """Every name is a dim of this nest, and all of its loops are around this place."""
+        """Every name is a fold, or a dim with all of its folds, of the loops around this place."""
+        folds = {x.fold.name: x.fold for x in self.nest.loops}
         for name, _ in index.terms:
+            if name in folds:
+                if inside is not None and folds[name] not in inside:
+                    raise self.fail(f"{name} is used outside of its loop")
+                continue
             if name not in self.dims:
                 raise self.fail(f"it has no dimension {name}")
             if inside is None:
@@ -148,5 +153,3 @@ def built(program: ir.Program) -> None:
             raise ir.IRError(f"nest {nest.name} has no body yet")
         if not any(isinstance(s, ir.Store) for s in statements(nest.body)):
             raise ir.IRError(f"nest {nest.name} stores nothing")
-
-

@@ -74,9 +74,7 @@ class _StatementLowering:
             statement.target, tuple(ir.Affine.of(self.dims[i].name) for i in statement.indices)
         )
         type_ = self.tensors[statement.target].layout.type
-        point = ir.Point(
-            tuple(self.lets), target, type_, statement.op, statement.initialise, value
-        )
+        point = ir.Point(tuple(self.lets), target, type_, statement.op, statement.initialise, value)
         dims = tuple(self.dims.values())
         loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
         return ir.Nest(self.name, dims, loops, point, self.sequential)

@@ -8,9 +8,10 @@ preset. Options are honoured or refused when a schedule is made, before anything
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, SupportsIndex
 
 from tcl.codegen.errors import OptionsError
 
@@ -105,9 +106,14 @@ class MappingOptions:
             raise OptionsError(f"unknown preset {self.preset!r}: use one of {', '.join(PRESETS)}")
         if not isinstance(self.default, NestOptions):
             raise OptionsError("default: must be NestOptions")
-        nests = tuple(self.nests)
-        if len(nests) > MAX_NESTS or not all(isinstance(n, NestOptions) for n in nests):
+        nests = self.nests
+        if (
+            not isinstance(nests, (tuple, list))
+            or len(nests) > MAX_NESTS
+            or not all(isinstance(n, NestOptions) for n in nests)
+        ):
             raise OptionsError(f"nests: must be up to {MAX_NESTS} NestOptions")
+        nests = tuple(nests)
         while nests and nests[-1] == NestOptions():  # so that equal options compare equal
             nests = nests[:-1]
         object.__setattr__(self, "nests", nests)
@@ -130,9 +136,10 @@ class MappingOptions:
 
     def nest(self, position: int) -> NestSelection:
         """One nest, to be refined: ``options.nest(1).tile(32, 32)`` gives new options."""
-        if type(position) is not int or not 0 <= position < MAX_NESTS:
+        index = _int(position)
+        if index is None or not 0 <= index < MAX_NESTS:
             raise OptionsError(f"nest: position must be from 0 to {MAX_NESTS - 1}: {position!r}")
-        return NestSelection(self, position)
+        return NestSelection(self, index)
 
     def tile(self, *sizes: int) -> MappingOptions:
         """Tile every nest; 0 leaves a dimension untiled."""
@@ -228,9 +235,20 @@ class NestSelection:
 def _ints(key: str, value: object) -> tuple[int, ...]:
     if not isinstance(value, (tuple, list)) or len(value) > MAX_RANK:
         raise OptionsError(f"{key}: must be a list of up to {MAX_RANK} integers: {value!r}")
-    if any(type(x) is not int for x in value):
+    found = tuple(map(_int, value))
+    if None in found:
         raise OptionsError(f"{key}: must be integers: {value!r}")
-    return tuple(value)
+    return tuple(x for x in found if x is not None)
+
+
+def _int(value: object) -> int | None:
+    """The value of an integer of any class, NumPy's too; None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # a NumPy array has the method, but refuses
+        return None
 
 
 def _vectorize(value: object) -> tuple[int, int]:

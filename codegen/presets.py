@@ -52,7 +52,9 @@ def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[
             best, best_score = position, score
     if best < 0:
         return -1, 1
-    lanes = min(64, device.lanes(nest.point.type))
+    # A reduction waits for its accumulator: several registers of lanes hide that.
+    registers = 4 if any(d.reduction for d in nest.dims) else 1
+    lanes = min(64, registers * device.lanes(nest.point.type))
     while lanes > nest.dims[best].extent:
         lanes //= 2
     return best, max(1, lanes)

@@ -20,6 +20,7 @@ from tcl.codegen.passes.order import Order
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize, why_not
 from tcl.codegen.presets import preset
+from tcl.codegen.recursion import with_room
 from tcl.grammar.sized import SizedDef
 
 
@@ -75,7 +76,7 @@ def schedule(
 
     Raises ``OptionsError`` for options that cannot be applied.
     """
-    *_, (_, program) = stages(sized, options, device, layouts)
+    *_, (_, program) = with_room(lambda: list(stages(sized, options, device, layouts)))
     return program
 
 

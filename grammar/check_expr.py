@@ -116,9 +116,10 @@ class ExprChecker:
             self._problem(expr.name_span, f"'{name}' is no tensor and takes no subscripts")
             return None
         tensor = scope.readable(name, expr.name_span)
-        subscripts = [self.integral(a, "a subscript") for a in expr.arguments]
         if tensor is None:
+            self._unknown_arguments(expr)
             return None
+        subscripts = [self.integral(a, "a subscript") for a in expr.arguments]
         if len(subscripts) != tensor.rank:
             self._problem(
                 expr.span,
@@ -128,6 +129,12 @@ class ExprChecker:
             return None
         done = _all(subscripts)
         return None if done is None else c.Read(name, done, tensor.type, expr.span)
+
+    def _unknown_arguments(self, expr: ast.Apply) -> None:
+        """Names inside something undefined: it may be meant as a function or a call of a def."""
+        for argument in expr.arguments:
+            if not (isinstance(argument, ast.Name) and self.scope.is_tensor(argument.name)):
+                self.check(argument)
 
     def _builtin(self, expr: ast.Apply) -> c.Expr | None:
         arity = BUILTINS[expr.name]

@@ -52,9 +52,10 @@ def check_assign(
             if not _names_tensor(argument, scope):
                 checker.check(argument)
 
-    seen = [*checker.indices, *(r.index for r in ranges)]
+    seen = [*checker.indices, *(r.index for r in ranges if r.index in ranged)]
     reduction = tuple(n for n in dict.fromkeys(seen) if n not in indices)
-    _check_operator(statement, reduction, scope)
+    if len(indices) == len(statement.indices):
+        _check_operator(statement, reduction, scope)
     if rhs is None or len(scope.problems) > before:
         return None
     type_ = _target_type(statement, rhs, scope, declared)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Any
 
@@ -10,6 +11,7 @@ from lark import Token, UnexpectedToken
 from tcl.grammar.errors import Diagnostic, TclSyntaxError
 from tcl.grammar.source import Source
 
+_DEF = re.compile(r"def\s+\w+\s*\(")
 _KEYWORDS = frozenset({"DEF", "WHERE", "IN", "EXISTS", "MIN", "MAX", "SCALAR"})
 
 _EXPRESSION = frozenset({"INT", "FLOAT", "NAME", "SCALAR", "MIN", "MAX", "LPAR", "MINUS", "NOT"})
@@ -91,6 +93,8 @@ def _hint(source: Source, token: Token, accepts: frozenset[str]) -> str | None:
     text = source.text
     start, end = token.start_pos or 0, token.end_pos or 0
     after = text[end : end + 1]
+    if token.type == "DEF" and _DEF.match(text, start):
+        return f"a '}}' is missing before this def (expected {_expected(accepts)})"
     if token.type in _KEYWORDS and "NAME" in accepts and token.type not in accepts:
         return f"'{token}' is a keyword and cannot be a name; rename it"
     if token.type in ("MINUS", "TIMES") and after == "=" and "REDUCE" in accepts:
@@ -103,8 +107,6 @@ def _hint(source: Source, token: Token, accepts: frozenset[str]) -> str | None:
         return "a comparison is written '=='; a new statement starts with its target"
     if token.type == "AXIS" and text[start - 1 : start] != ")":
         return "a dimension is written T.0, right behind a tensor's name"
-    if token.type == "DEF":
-        return f"a '}}' is missing before this def (expected {_expected(accepts)})"
     return None
 
 

@@ -158,7 +158,8 @@ class _Builder(Transformer_NonRecursive[Token, list[ast.Def]]):
         return ast.Number(self._integer(parts[0]), _span(meta))
 
     def _integer(self, token: Token) -> int:
-        value = int(token) if len(token) <= 20 else 2**64
+        digits = token.lstrip("0") or "0"
+        value = int(digits) if len(digits) <= 20 else 2**64
         if value >= 2**64:
             raise self._fail(_span(token), "the number does not fit in 64 bits")
         return value

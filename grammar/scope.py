@@ -60,12 +60,12 @@ class Scope:
             message = f"'{name}' is a def; call it in a statement of its own: A = {name}(X)"
             self.problem(span, message)
         else:
-            self.problem(span, f"undefined tensor '{name}'{self.suggest(name)}")
+            self.problem(span, f"undefined tensor or function '{name}'{self.suggest(name)}")
         return None
 
     def suggest(self, name: str) -> str:
         """A remedy for an undefined name: the names that look like it."""
-        known = [*self.inputs, *self.outputs, *self.sizes, *BUILTINS]
+        known = [*self.inputs, *self.outputs, *self.sizes, *BUILTINS, *self.defs]
         close = difflib.get_close_matches(name[:64], [k for k in known if len(k) <= 64], n=2)
         if close:
             return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"

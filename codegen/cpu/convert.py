@@ -115,9 +115,7 @@ def _odd_double(b: Builder, value: Val, source: ScalarType) -> Val:
     if source.bits < 64:
         return b.convert(to_float, value, "double")
     kept = b.binary("ashr" if signed else "lshr", value, b.constant(11, "i64"))
-    lost = b.compare(
-        "icmp ne", b.binary("shl", kept, b.constant(11, "i64")), value
-    )
+    lost = b.compare("icmp ne", b.binary("shl", kept, b.constant(11, "i64")), value)
     kept = b.binary("or", kept, b.convert("zext", lost, "i64"))
     large = b.binary("fmul", b.convert(to_float, kept, "double"), b.constant(2048.0, "double"))
     limit = b.constant(2**53, "i64")

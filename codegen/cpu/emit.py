@@ -16,6 +16,7 @@ from tcl.codegen.cpu.loops import NestEmitter
 from tcl.codegen.cpu.memory import FAIL, Site
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_verify import built
+from tcl.codegen.recursion import with_room
 
 ENTRY = "tcl_kernel"
 """The symbol of every kernel."""
@@ -34,6 +35,10 @@ def emit(program: ir.Program, device: CpuProfile, *, unchecked: bool = False) ->
     """The LLVM IR of a built program. ``unchecked`` leaves out the checks of data-dependent
     subscripts. Raises ``CompileError`` for a built-in that this machine's C library lacks."""
     built(program)
+    return with_room(lambda: _emit(program, device, unchecked))
+
+
+def _emit(program: ir.Program, device: CpuProfile, unchecked: bool) -> Source:
     b = Builder()
     pointers: dict[str, Val] = {}
     for k, tensor in enumerate(program.tensors):
@@ -49,5 +54,3 @@ def emit(program: ir.Program, device: CpuProfile, *, unchecked: bool = False) ->
     body = [header, "entry:", *b.entry, *b.lines, "}", ""]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
     return Source("\n".join(parts), tuple(sites))
-
-

@@ -208,5 +208,3 @@ class NestEmitter:
         self.statement(
             body, replace(scope.copied(), lanes=fold.count, lane_dim=fold.dim, mask=None)
         )
-
-

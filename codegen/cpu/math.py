@@ -7,7 +7,7 @@ float64 one is called and its result rounded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tcl.codegen.cpu import special
 from tcl.codegen.cpu.builder import Builder, Val, register_type
@@ -107,7 +107,7 @@ def _rsqrt(x: Number) -> Number:
     return x.like(1.0) / x.sqrt()
 
 
-_INLINE = {
+_INLINE: dict[str, Callable[..., Number]] = {
     "fdim": _fdim,
     "fdivide": lambda x, y: x / y,
     "fmod": lambda x, y: x % y,

@@ -39,9 +39,7 @@ class Scope:
 
     def copied(self) -> Scope:
         """For a block of its own: names defined in it end with it."""
-        return replace(
-            self, variables=dict(self.variables), accumulators=dict(self.accumulators)
-        )
+        return replace(self, variables=dict(self.variables), accumulators=dict(self.accumulators))
 
 
 def add(b: Builder, left: Val | int, right: Val | int) -> Val | int:

@@ -203,9 +203,7 @@ def _normcdfinv(p: Number) -> Number:
 # Modified Bessel functions.
 
 
-def _bessel(
-    x: Number, small: Sequence[float], large: Sequence[float], odd: bool
-) -> Number:
+def _bessel(x: Number, small: Sequence[float], large: Sequence[float], odd: bool) -> Number:
     # Beyond 800 the result is infinite; infinity itself would make NaNs on the way.
     a = x.abs()
     a = (a > 800.0).choose(x.like(800.0), a)

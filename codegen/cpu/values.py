@@ -70,9 +70,7 @@ class Values:
             return compare(self.b, value.op, left, right, value.left.type)
         return arithmetic(self.b, value.op, left, right, value.type)
 
-    def _choose(
-        self, condition: Val, then: ir.Value, otherwise: ir.Value, scope: Scope
-    ) -> Val:
+    def _choose(self, condition: Val, then: ir.Value, otherwise: ir.Value, scope: Scope) -> Val:
         b = self.b
         if condition.lanes > 1:
             # Both sides for all lanes, except where that would read what must not be read.

@@ -17,9 +17,7 @@ class Pass(Protocol):
         ...
 
 
-def map_nest(
-    program: ir.Program, name: str, change: Callable[[ir.Nest], ir.Nest]
-) -> ir.Program:
+def map_nest(program: ir.Program, name: str, change: Callable[[ir.Nest], ir.Nest]) -> ir.Program:
     """``program`` with the nest of this name changed; ``IRError`` if there is none."""
     if all(n.name != name for n in program.nests):
         raise ir.IRError(f"program {program.name} has no nest {name}")

@@ -38,6 +38,8 @@ def reporting(command: _F) -> _F:
             return command(*args, **kwargs)
         except (TclError, IndexError) as error:
             fail(str(error))
+        except KeyboardInterrupt:
+            sys.exit(130)
 
     return run  # type: ignore[return-value]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -88,8 +89,13 @@ def command(
     work = Work.load(file, entry, sizes, seed or 0)
     path = cache or default_path()
     tuner = Tuner(work.text, path)
+    # During the search the tuner counts the signals. One that comes just after it, by a second
+    # press of Ctrl+C, must not cost the user the table.
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     with Progress(work.title) as progress:
         result = tuner.tune(work.checked.name, work.inputs, start, config, report=progress.report)
+    if not progress.signalled:
+        signal.signal(signal.SIGINT, handler)
     if result.options is None:
         fail(_nothing(result))
     compare = not progress.signalled

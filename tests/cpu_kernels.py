@@ -1,0 +1,90 @@
+"""Defs compiled for the CPU and by the reference, for the tests of both and of the loop IR."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcl.codegen.cpu.kernel import compile_cpu
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.lower import lower
+from tcl.codegen.options import PRESETS, MappingOptions, NestOptions
+from tcl.codegen.reference import compile_reference
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+
+Array = np.ndarray[Any, np.dtype[Any]]
+NAIVE = MappingOptions()
+LANES = MappingOptions().vectorize(8)
+BOTH = pytest.mark.parametrize("options", [NAIVE, LANES], ids=["scalar", "lanes"])
+POISON = 77
+MATMUL = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+
+
+def sized_of(text: str, *inputs: Array) -> SizedDef:
+    """The one def of ``text`` for these inputs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (checked,) = check(text).values()
+    names = [t.name for t in checked.inputs]
+    return infer(checked, {n: a.shape for n, a in zip(names, inputs, strict=True)})
+
+
+def poisoned(sized: SizedDef) -> list[Array]:
+    return [
+        np.full(sized.shapes[t.name], POISON).astype(numpy_dtype(t.type))
+        for t in sized.checked.outputs
+    ]
+
+
+def run(
+    text: str,
+    *inputs: Array,
+    options: MappingOptions = NAIVE,
+    unchecked: bool = False,
+    device: CpuProfile | None = None,
+) -> list[Array]:
+    """Outputs of the one def of ``text``; the kernel is compiled for the inputs' strides."""
+    sized = sized_of(text, *inputs)
+    strides = {t.name: a.strides for t, a in zip(sized.checked.inputs, inputs, strict=True)}
+    outputs = poisoned(sized)
+    kernel = compile_cpu(sized, options, strides=strides, unchecked=unchecked, device=device)
+    kernel(inputs, outputs)
+    return outputs
+
+
+def reference(text: str, *inputs: Array) -> list[Array]:
+    sized = sized_of(text, *inputs)
+    outputs = poisoned(sized)
+    compile_reference(sized, jit=False)(inputs, outputs)
+    return outputs
+
+
+def same_bits(a: Array, b: Array) -> bool:
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def random_options(rng: random.Random, sized: SizedDef) -> MappingOptions:
+    """Any tiles, orders and lanes that the nests of ``sized`` can have."""
+    if rng.random() < 0.1:
+        return MappingOptions(rng.choice(PRESETS))
+    nests = []
+    for nest in lower(sized).nests:
+        rank = len(nest.dims)
+        outer, inner = (tuple(rng.sample(range(rank), rank)) for _ in range(2))
+        outputs = [k for k, d in enumerate(nest.dims) if not d.reduction]
+        lanes = (rng.choice(outputs), rng.choice([1, 2, 4, 8, 16])) if outputs else None
+        tile = tuple(rng.choice([0, 1, 2, 3, 4, 5, 8]) for _ in range(rank))
+        nests.append(NestOptions(tile, outer, inner, lanes))
+    return MappingOptions(nests=tuple(nests))
+
+
+def plain(a: Array) -> Array:
+    """Floats of any width as float64, for comparing."""
+    return a.astype(np.float64) if a.dtype.kind not in "biu" else a

@@ -1,0 +1,514 @@
+"""A corpus of small programs, accepted and rejected.
+
+In a rejected program «guillemets» stand around each place a message has to point at. They are
+removed before the text is checked; what they enclose is the span that has to be reported, and the
+line and column are those of the opening one. Beside the text stands a part of each message, in
+order. Texts without ``def`` are bodies of the def ``HEADER``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HEADER = (
+    "def f(float(M, N) A, float(N) b, int32(N) idx, bool(N) c, float s) -> ({}) {{\n    {}\n}}\n"
+)
+
+
+def in_def(text: str) -> str:
+    """A whole text: ``outputs | body`` or a body alone, which writes ``O``, go into a def."""
+    if "def" in text:
+        return text
+    outputs, separator, body = text.partition(" | ")
+    return HEADER.format(outputs, body) if separator else HEADER.format("O", text)
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A text and the places in it that were marked: (line, column, marked text)."""
+
+    text: str
+    places: tuple[tuple[int, int, str], ...]
+
+
+def unmark(marked: str) -> Marked:
+    text, places, line, column = "", [], 1, 1
+    open_at: tuple[int, int, int] | None = None
+    for character in marked:
+        if character == "«":
+            open_at = line, column, len(text)
+        elif character == "»":
+            assert open_at is not None
+            places.append((open_at[0], open_at[1], text[open_at[2] :]))
+        else:
+            text += character
+            line, column = (line + 1, 1) if character == "\n" else (line, column + 1)
+    return Marked(text, tuple(places))
+
+
+ACCEPTED = """
+O(i) = b(i)
+---
+O(i)=b(i)
+---
+O = s
+---
+O() = s
+---
+O(m,n) = A(m,n) * s() + b(n)
+---
+O(m) +=! A(m, n)
+---
+O(m) *=! A(m, n)
+---
+O(m) min=! A(m, n)
+---
+O(m) max=! A(m, n)
+---
+O +=! b(n)
+---
+O(m) += A(m, n)
+---
+O(m) *= A(m, n)
+---
+O(m) min= A(m, n)
+---
+O(m) max= A(m, n)
+---
+O(i) = b(i)  O(i) += b(i)
+---
+O(i) = b(i)
+    O(i) = O(i) / 2
+---
+O(i) = 1 + 2 * 3 - 4 / 2 % 3 + b(i)
+---
+O(i) = -b(i) + - - b(i)
+---
+O(i) = !c(i) && c(i) || idx(i) != 3 ? 1 : 0
+---
+O(i) = b(i) < 1 ? 1 : b(i) < 2 ? 2 : 3
+---
+O(i) = (b(i) < 1 ? c(i) : idx(i) > 0) ? 1 : 0
+---
+O(i) = c(i) == c(i) ? b(i) : s
+---
+O(i) = b(i) <= s && b(i) >= s || b(i) > s == c(i) ? 1 : 0
+---
+O(i) = 1 * b(i) + 1.5 + .5 + 3. + 3e-3 + 1E5 + 2.5e+2 + 0.
+---
+O(i) = min(b(i), max(s, 1))
+---
+O(i) = float(idx(i)) + float32(idx(i)) + float64(idx(i)) + double(idx(i)) + half(b(i))
+---
+O(i) = float16(b(i)) + bfloat16(b(i))
+---
+O(i) = int8(b(i)) + int16(b(i)) + int32(b(i)) + int64(b(i))
+---
+O(i) = uint8(b(i)) + uint16(b(i)) + uint32(b(i)) + uint64(b(i)) + byte(b(i)) + bool(b(i))
+---
+O(m) = A.0 + A.1 + float(m) where m in 0:A.0
+---
+O(i) = b(i) where i in 0:N - 1
+---
+O(i) = b(i) where i in 1:N
+---
+O(m) +=! A(m, n) where n in 0:min(N, 4), m in 0:M / 2 * 1 + max(0, M % 2)
+---
+O(i) = x * x where x = b(i) + 1
+---
+O(i) = y where x = b(i), y = x * x
+---
+O(i) = s where exists b(i)
+---
+O(i) = k * s where i in 0:N, k = i + 1, exists b(i)
+---
+O(m, n) +=! A(m, k) * A(k, n) <=> gemm(A, A, O)
+---
+O(i) = b(i) <=> copy()
+---
+O(m, n) +=! A(m, k) * A(k, n) <=> gemm(A, A) where k in 0:N
+---
+O(i) = b(idx(i))
+---
+O(i) = b(idx(idx(i)) + 1)
+---
+O(i) = b(i + 1) - b(i - 1)
+---
+O(i) = b(2 * i) + b(N - 1 - i)
+---
+O(i) = i - 1 >= 0 && i - 1 < N ? b(i - 1) : 0 where i in 0:N
+---
+O(i) = fmax(b(i), 0) + pow(b(i), 2) + fma(b(i), s, 1) + norm4d(s, s, s, s)
+---
+O(i) = exp(idx(i)) + sqrt(2) + atan2(c(i), 1.0)
+---
+O, P | O(i) = b(i) P(i) = O(i) + 1
+---
+O, P | O(i) = b(i) * 2
+P +=! O(i)
+---
+float(N) O | O(i) = b(i)
+---
+float(N) O | O(i) = 1
+---
+double(N) O | O(i) = b(i)
+---
+int64(N) O | O(i) = idx(i)
+---
+int32(N) O | O(i) = int32(b(i))
+---
+float(M, N) O | O(m, n) = A(m, n)
+---
+float O | O +=! b(i)
+---
+float() O | O +=! b(i)
+---
+float16(N) O | O(i) = half(b(i))
+---
+uint8(N) O | O(i) = 255
+---
+int8(N) O | O(i) = -128
+---
+bool(N) O | O(i) = b(i) > 0
+---
+bool(N) O | O(i) max=! A(m, i) > 0
+---
+float(P) O | O(p) = s where p in 0:N + 2
+---
+float(7) O | O(i) = s
+---
+O, float(N) P | O(i) = b(i) P(i) = O(i)
+---
+def f(float(N) b) -> (O) {
+    # a comment
+    O(i) = b(i) # another, after a statement
+
+    # the last
+}
+# ---
+---
+def   f ( float ( N )  b ) -> ( O ) { O ( i ) = b ( i ) }
+---
+def f(float(N)b)->(O){O(i)=b(i)}
+---
+def f(float(N) b) -> O { O(i) = b(i) }
+---
+def f(float(N) b) -> O, P { O(i) = b(i) P(i) = b(i) }
+---
+def f(float(N) b) -> float(N) O { O(i) = b(i) }
+---
+def f() -> (O) { O(i) = i where i in 0:10 }
+---
+def f(float(3, 4) b) -> (O) { O(j, i) = b(i, j) }
+---
+def f(float(N, 4) b) -> (O) { O(i) +=! b(i, j) }
+---
+def f(float s, int32 n) -> (O) { O = s * n }
+---
+def f(float() s, int32() n) -> (O) { O = s() * n() }
+---
+def f(float(N, N) b) -> (O) { O(i) = b(i, i) }
+---
+def f(float(N) floats, float(N) int32s) -> (inn) { inn(i) = floats(i) + int32s(i) }
+---
+def main(float(N) _x, float(N) class) -> (lambda) { lambda(i) = _x(i) + class(i) }
+---
+def f(uint8(N) I, float(256) T) -> (O) { O(i) = T(I(i)) }
+---
+def g(float(N) X) -> (Y) { Y(i) = X(i) * 2 }
+def f(float(N) A) -> (O) { O = g(A) }
+---
+def f(float(N) A) -> (O) { O = g(A) }
+def g(float(N) X) -> (Y) { Y(i) = X(i) * 2 }
+---
+def g(float(M, N) X) -> (R, C) { R(i) +=! X(i, j) C(j) +=! X(i, j) }
+def f(float(K, L) A) -> (P, Q, S) { P, Q = g(A) S(i) = P(i) * 2 }
+---
+def h(float(N) X) -> (Y) { Y(i) = X(i) + 1 }
+def g(float(N) X) -> (Y, Z) { Y = h(X) Z = h(Y) }
+def f(float(N) A) -> (O, P) { O, P = g(A) }
+---
+def softmax(float(N, D) I) -> (O, maxVal, expDistance, expSum) {
+maxVal(n) max=! I(n, d)
+expDistance(n, d) = exp(I(n, d) - maxVal(n))
+expSum(n) +=! expDistance(n, d)
+O(n, d) = expDistance(n, d) / expSum(n)
+}
+---
+def softmax(float(N, D) I) -> (O, expsum, maxVal) {
+maxVal(n) max=! I(n, d)
+expsum(n) +=! exp(I(n, d) - maxVal(n))
+O(n, d) = exp(I(n, d) - maxVal(n)) / expsum(n)
+}
+---
+def f(
+    float(B, C, H, W) I,
+    float(K, C, KH, KW) W1
+) -> (
+    O
+) {
+    O(b, k, h, w)
+        +=! I(b, c, h + kh, w + kw)
+          * W1(k, c, kh, kw)
+}
+""".strip().split("\n---\n")  # fmt: skip
+
+SYNTAX = (
+    ("", "no def"),
+    ("# nothing\n", "no def"),
+    ("«deff» f() -> (O) {}", "expected 'def'"),
+    ("def f(float(N) b) -> (O) { O(i) = b(«i»", "ends too early"),
+    ("def f(float(N) b) -> (O) { O(i) = «}»", "expected an expression"),
+    ("O(i) = b(i) +\n«}»", "expected an expression"),
+    ("O(i) = «*» b(i)", "expected an expression"),
+    ("O(i) = b«[»i]", "indexed with parentheses"),
+    ("O(i) = b(i)«;»", "need no ';'"),
+    ("O(i) = c(i) «&» c(i) ? 1 : 0", "'&&'"),
+    ("O(i) = c(i) «|» c(i) ? 1 : 0", "'||'"),
+    ("O(i) = b(i) «^» 2", "pow(x, y)"),
+    ("O(i) = b(i) *«*» 2", "pow(x, y)"),
+    ("O(i) = b(i) /«/» 2", "comments start with '#'"),
+    ('O(i) = «"»x"', "no strings"),
+    ("O(i) = b(i) «@» 2", "no meaning"),
+    ("O(i) = b(i) «×» 2", "MULTIPLICATION SIGN"),
+    ("O(m) «-»= A(m, n)", "there is no '-='"),
+    ("O(m) «/»= A(m, n)", "there is no '/='"),
+    ("O(m) «%»= A(m, n)", "there is no '%='"),
+    ("O(i) = b(i) «=» 2 ? 1 : 0", "'=='"),
+    ("O(i) = b(i) ? «:» 2", "expected an expression"),
+    ("O(i) = c(i) ? 1 «}»", "':'"),
+    ("O(i) = («)»", "expected an expression"),
+    ("O(i) = b(i,«)»", "expected an expression"),
+    ("O(i) = min(b(i)«)»", "','"),
+    ("O(i) = max(b(i), 1«,» 2)", "')'"),
+    ("O(i) = float«+»", "'('"),
+    ("O(i) = s.1«.2»", "written T.0"),
+    ("«min»(i) = b(i)", "keyword"),
+    ("def «in»(float(N) b) -> (O) { O(i) = b(i) }", "keyword"),
+    ("def f(float(N) «where») -> (O) { O(i) = b(i) }", "keyword"),
+    ("def f(float(N) b) -> («exists») { O(i) = b(i) }", "keyword"),
+    ("def f(float(N) «def») -> (O) { O = 1 }", "keyword"),
+    ("def f(float(N) b) -> (O) { O(i) = b(i)\n«def» g(float(N) b) -> (O) { O(i) = b(i) }", "'}'"),
+    ("def f(float(N) b) «{» O(i) = b(i) }", "'->'"),
+    ("def f(float(N «+» 1) b) -> (O) { O(i) = b(i) }", "unexpected"),
+    ("def f(float(«1.5») b) -> (O) { O(i) = b(i) }", "expected"),
+    ("def f(float(N) b«;» int32 n) -> (O) { O(i) = b(i) }", "';'"),
+    ("def f(«,») -> (O) { O = 1 }", "expected"),
+    ("O(i) = b(i) where «}»", "expected"),
+    ("O(i) = b(i) where i in 0«,» 5", "':'"),
+    ("O(i) = b(i) where i «0»:5", "expected"),
+    ("O(i) = b(i) where exists «,»", "expected an expression"),
+    ("O(i) = «18446744073709551616»", "64 bits"),
+    ("O(i) = «1e999»", "too large"),
+    ("O(i) = 1.«.5»", "expected an operator"),
+    ("O(i) = b(i) <=> «(»A)", "a name"),
+    ("A, B «+=» f(A)", "'='"),
+    ("O«\0»(i) = b(i)", "character code 0"),
+    ("O(i) = «é»", "plain ASCII"),
+)
+"""Texts that do not follow the grammar, each with one place and a part of its message."""
+
+_CYCLE = """def softmax(float(N, D) I) -> (O, tmp) {
+tmp(n) max=! I(n, d)
+«O(n, d) = exp(I(n, d) - tmp(n))»
+tmp(n) +=! O(n, d)
+O(n, d) = O(n, d) / tmp(n)
+}"""
+
+_UNLISTED = """def softmax(float(N, D) I) -> (O, maxVal, expDistance) {
+maxVal(n) max=! I(n, d)
+expDistance(n, d) = exp(I(n, d) - maxVal(n))
+«expSum»(n) +=! expDistance(n, d)
+O(n, d) = expDistance(n, d) / expSum(n)
+}"""
+
+SEMANTIC: tuple[tuple[str, ...], ...] = (
+    # names
+    ("O(i) = «B»(i)", "undefined tensor or function 'B'"),
+    ("O(i) = «bb»(i)", "did you mean 'b'"),
+    ("O(i) = b(i) + «t»", "undefined name 't'"),
+    ("O(i) = «fmaxx»(b(i), 0)", "did you mean 'fmax'"),
+    ("O(i) = «fmax»", "call it: fmax(x)"),
+    ("O(i) = b(i) + «Q.0»", "undefined tensor 'Q'"),
+    ("O(i) = b(«Z.0» - 1 - i)", "undefined tensor 'Z'"),
+    ("«Q»(i) = b(i) O(i) = b(i)", "add it to the outputs: -> (O, Q)"),
+    ("«exp»(i) = b(i) O(i) = b(i)", "built-in"),
+    ("«b»(i) = s O(i) = s where i in 0:3", "inputs are immutable"),
+    ("O, «P» | O(i) = b(i)", "never assigned"),
+    ("«O», «P» | ", "'O' is never assigned", "'P' is never assigned"),
+    (_UNLISTED, "add it to the outputs: -> (O, maxVal, expDistance, expSum)"),
+    ("def f(float(N) b, float(N) «b») -> (O) { O(i) = b(i) }", "already defined as an input"),
+    ("def f(float(N) b) -> («b») { }", "is an input"),
+    ("def f(float(N) b) -> (O, «O») { O(i) = b(i) }", "already defined as an output"),
+    ("def f(float(«N») N) -> (O) { O = 1 }", "rename one of them"),
+    ("def f(float(N) b, float «N») -> (O) { O(i) = b(i) }", "size symbol"),
+    ("def f(float x, float(«x») b) -> (O) { O(i) = b(i) }", "cannot be a size"),
+    ("def f(float(N) «exp») -> (O) { O = 1 }", "rename the input"),
+    ("def f(float(N) b) -> («exp») { }", "rename the output"),
+    ("def f(float(«exp») b) -> (O) { O(i) = b(i) }", "cannot be a size"),
+    ("def «exp»(float(N) b) -> (O) { O(i) = b(i) }", "rename the def"),
+    ("def f(«b») -> (O) { O = 1 }", "needs a type"),
+    ("def «f»(float(N) b) -> () { }", "needs an output"),
+    ("def f(float s) -> (O) { O = s }\ndef «f»(float s) -> (O) { O = s }", "defined twice"),
+    # indices
+    ("O(«N») = b(N)", "size symbol and cannot be an index"),
+    ("O(«s») = s", "an input and cannot be an index"),
+    ("O(«fmax») = s", "a built-in function and cannot be an index"),
+    ("O(i, «i») = b(i)", "stands twice"),
+    ("O(«i + 1») = b(i)", "plain name"),
+    ("O(«0») = s", "plain name"),
+    ("O(m) «=» A(m, n)", "'n' is found on the right alone"),
+    ("O «=» A(m, n)", "'m', 'n' are found on the right alone"),
+    ("O(i) «=» b(i) where k in 0:3", "'k' is found on the right alone"),
+    ("O(i) = b(«b(i)»)", "has to be an integer, found float32"),
+    ("O(i) = b(«1.5»)", "has to be an integer"),
+    ("O(i) = b(«c(i)»)", "has to be an integer, found bool"),
+    ("O(i) = b(«i / 2.0»)", "has to be an integer"),
+    ("O(i) = b(i) + «k»", "undefined name 'k'"),
+    # ranks
+    ("O(i) = «A(i)»", "has 2 dimensions but is read with 1 subscript"),
+    ("O(i) = «b»", "has 1 dimension but is read with 0 subscripts"),
+    ("O(i) = «s(i)»", "has 0 dimensions but is read with 1 subscript"),
+    ("O(i) = b(i) «O»(i, j) = A(i, j)", "'O' has 1 dimension but is assigned with 2"),
+    ("float(N) O | «O»(i, j) = A(i, j)", "declared with 1 dimension but is assigned with 2"),
+    ("O(i) = «A.2» + b(i)", "'A' has 2 dimensions"),
+    ("O(i) = «s.0» + b(i)", "'s' has 0 dimensions"),
+    ("O(i) = b(i) + «O.0»", "not known before it is written"),
+    ("O(i) = «N»(i) + b(i)", "no tensor"),
+    ("O(i) = x(i) where x = b(i)".replace("x(i)", "«x»(i)", 1), "no tensor"),
+    ("O(i) = b(i) + «i(i)»".replace("«i(i)»", "«i»(i)"), "no tensor"),
+    # types
+    ("O(i) = «b(i)» ? 1 : 0", "expected a boolean, found float32"),
+    ("O(i) = «idx(i)» ? 1 : 0", "expected a boolean, found int32"),
+    ("O(i) = !«b(i)» ? 1 : 0", "expected a boolean"),
+    ("O(i) = «b(i)» && c(i) ? 1 : 0", "expected a boolean"),
+    ("O(i) = «b(i)» || «idx(i)» ? 1 : 0", "found float32", "found int32"),
+    ("O(i) = «1» ? 1 : 0", "expected a boolean, found integer literal"),
+    ("int32(N) O | O(i) = «b(i)»", "narrower than the float32"),
+    ("float(N) O | O(i) = «double(b(i))»", "narrower than the float64"),
+    ("float16(N) O | O(i) = «b(i)»", "cast the value: float16(...)"),
+    ("uint8(N) O | O(i) = «idx(i)»", "narrower than the int32"),
+    ("uint8(N) O | O(i) = «256»", "uint8"),
+    ("uint8(N) O | O(i) = «-1»", "uint8"),
+    ("bool(N) O | O(i) = «b(i)»", "bool(...)"),
+    ("bool(N) O | O(i) +=! «A(m, i) > 0»", "narrower than the int32"),
+    ("bool(N) O | O(i) = «1»", "narrower than the int32"),
+    ("O(i) = idx(i) O(i) = «b(i)»", "of type int32, narrower than the float32"),
+    ("int32(N) O | O(i) = «1.5»", "narrower than the float32"),
+    ("O(i) = «exp()» + b(i)", "takes 1 argument, found 0"),
+    ("O(i) = «pow(b(i))»", "takes 2 arguments, found 1"),
+    ("O(i) = «exp(b(i), 2)»", "takes 1 argument, found 2"),
+    ("O(i) = b(i) + «1 / 0»", "division of a number by zero"),
+    ("O(i) = b(i) + «5 % 0»", "division of a number by zero"),
+    ("O(i) = b(i) * («1e308 * 1e10»)", "too large for a float64"),
+    ("O(i) = idx(i) + («18446744073709551615 + 1»)", "64 bits"),
+    # order of evaluation
+    ("O, P | P(i) = «O»(i) O(i) = b(i)", "read before anything wrote it"),
+    ("O(i) = «O»(i) + b(i)", "read before anything wrote it"),
+    ("O(i) = b(i) O(i) = «O(i + 1)»", "at another element than O(i)"),
+    ("O(i) = b(i) O(j) = «O(i)» + b(j)".replace("«O(i)»", "«O(0)»"), "at another element"),
+    ("O(i, j) = A(i, j) O(i, j) = «O(j, i)»", "at another element than O(i, j)"),
+    ("O(m) = s where m in 0:M O(m) += «O(m)» * A(m, n)", "while it is being reduced"),
+    ("O(m) = s where m in 0:M O(m) +=! «O(m)» * A(m, n)", "clears it first"),
+    (_CYCLE, "O -> tmp -> O"),
+    (
+        "P, Q, R | P(i) = b(i) Q(i) = P(i) R(i) = Q(i) «P(i) = R(i)»".replace(
+            "«P(i) = R(i)»", "P(i) = R(i)"
+        ).replace("Q(i) = P(i)", "«Q(i) = P(i)»"),
+        "in a cycle",
+    ),
+    # where
+    ("O(i) = s where i in 0:«idx(0)»", "a range cannot contain"),
+    ("O(i) = s where i in 0:«s»", "a range cannot contain"),
+    ("O(i) = s where i in 0:«k», k = 3", "is no size"),
+    ("O(i) = s where i in 0:«j», j in 0:3".replace("O(i) =", "O(i) +=!"), "is no size"),
+    ("O(i) = s where i in 0:«1.5»", "has to be an integer"),
+    ("O(i) = s where i in «c.0 > 2»:3", "has to be an integer"),
+    ("O(i) = s where i in 0:3, «i» in 0:4", "has two ranges"),
+    ("O(i) = s where i in 0:3, «N» in 0:4", "a range is given to an index"),
+    ("O(i) = s where i in 0:3, «i» = 4", "choose another name"),
+    ("O(i) = s where i in 0:3, x = 1, «x» = 4", "bound already"),
+    ("O(i) = x where i in 0:3, x = «y», y = 1", "undefined name 'y'"),
+    ("O(i) = b(i) where «s» = 4", "an input"),
+    ("O(i) = b(i) where exists «Q»(i)", "undefined tensor"),
+    ("O(i) = b(i) where exists «A(i)»", "read with 1 subscript"),
+    ("O(i) = b(i) <=> gemm(«Q»)", "undefined"),
+    ("float(P) O | O(i) = b(i) + «P» where i in 0:N", "not known before its output"),
+    # calls
+    ("def f(float(N) A) -> (O) { O = «f(A)» }", "cannot recurse"),
+    (
+        "def g(float(N) A) -> (O) { O = f(A) }\ndef f(float(N) A) -> (O) { O = «g(A)» }",
+        "cannot recurse",
+    ),
+    ("def f(float(N) A) -> (O) { O = «g»(A) }", "undefined tensor or function 'g'"),
+    ("def f(float(N) A) -> (O, P) { «O, P = exp(A)» }", "several targets"),
+    ("def f(float(N) A) -> (O, P) { «O, P = A(0)» }", "several targets"),
+    (
+        "def g(float(N) X) -> (Y) { Y(i) = X(i) }\n"
+        "def f(float(N) A) -> (O) { O(i) = «g»(A) + A(i) }",
+        "'g' is a def",
+    ),
+    ("def g(float(N) X) -> (Y) { Y(i) = X(i) }\ndef f(float(N) A) -> (O) { O = «g()» }", "1 input"),
+    (
+        "def g(float(N) X) -> (Y) { Y(i) = X(i) }\ndef f(float(N) A) -> (O) { O = g(«A + 1») }",
+        "whole tensors",
+    ),
+    (
+        "def g(float(N) X) -> (Y) { Y(i) = X(i) }\ndef f(int32(N) A) -> (O) { O = g(«A») }",
+        "'A' is int32 of rank 1",
+    ),
+    (
+        "def g(float(N) X) -> (Y) { Y(i) = X(i) }\ndef f(float(N, N) A) -> (O) { O = g(«A») }",
+        "'A' is float32 of rank 2",
+    ),
+    (
+        "def g(float(N) X) -> (Y) { Y(i) = X(i) }\ndef f(float(N) A) -> (O, P) { «O», P = g(A) }",
+        "assigned to 2 targets",
+    ),
+    (
+        "def g(float(N) X) -> (Y, Z) { Y(i) = X(i) Z(i) = X(i) }\n"
+        "def f(float(N) A) -> (O) { O, «O» = g(A) }",
+        "stands twice",
+    ),
+    (
+        "def g(float(N) X) -> (Y) { Y(i) = X(i) }\n"
+        "def f(float(N) A) -> (O) { «A» = g(A) O = g(A) }",
+        "inputs are immutable",
+    ),
+    (
+        "def g(float(N) X) -> (Y) { Y(i) = X(i) }\n"
+        "def f(float(N) A) -> (O) { «Q» = g(A) O = g(A) }",
+        "add it to the outputs",
+    ),
+    (
+        "def g(float(N) X) -> (Y) { Y(i) = X(i) }\n"
+        "def f(float(N) A) -> (int32(N) O) { «O» = g(A) }",
+        "int32 of rank 1",
+    ),
+    # several problems, of one def and of several, in order
+    (
+        "O, «P» | O(i) = «x»(i) + «y» \n «Q»(i) = «exp()»",
+        "'P' is never assigned",
+        "undefined tensor or function 'x'",
+        "undefined name 'y'",
+        "'Q' is neither",
+        "takes 1 argument",
+    ),
+    (
+        "def g(float(N) A) -> (O) { O(i) = «B»(i) }\n"
+        "def f(float(N) A) -> (O) {\n    O(i) «=» A(j)\n    O(i) = «C»(i)\n}\n"
+        "def h(float(N) A) -> (O) { O = g(A) }",
+        "'B'",
+        "found on the right alone",
+        "'C'",
+    ),
+)
+"""Texts that parse but break a rule: the marked text, then a part of each message in order."""
+
+WARNED = (
+    ("«O(m) += A(m, n)»", "+=!"),
+    ("«O(m) max= A(m, n)»", "max=!"),
+    ("«O(i) *= b(i)»", "*=!"),
+    ("O, P | O(i) = b(i) O(i) += b(i) «P += O(i)»", "'P'"),
+)
+"""Texts that reduce into something never initialised."""

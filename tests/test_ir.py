@@ -1,0 +1,320 @@
+"""The loop IR: names, folds, legality, printing, and that every stage means the same."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import oracles
+import pytest
+from cpu_kernels import poisoned, random_options
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import Program, random_program
+
+from tcl.codegen import ir
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.interpret import interpret
+from tcl.codegen.ir_print import show, show_affine
+from tcl.codegen.ir_verify import built, verify
+from tcl.codegen.lower import lower
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.passes.tile import Tile
+from tcl.codegen.passes.vectorize import Vectorize
+from tcl.codegen.reference import compile_reference
+from tcl.codegen.schedule import schedule, stages
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+from tcl.grammar.types import FLOAT32, INT32
+
+DEVICE = CpuProfile("generic", "", "x86_64-unknown-linux-gnu", 256, 4, 32768, 1 << 20, 8 << 20)
+MATMUL = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+
+
+def sized_of(text: str, **shapes: tuple[int, ...]) -> SizedDef:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (checked,) = check(text).values()
+    return infer(checked, shapes)
+
+
+def matmul() -> ir.Program:
+    return lower(sized_of(MATMUL, A=(5, 7), B=(7, 9)))
+
+
+# Names and index expressions.
+
+affines = st.builds(
+    lambda terms, c: sum((ir.Affine.of(n).scaled(k) for n, k in terms), ir.Affine((), c)),
+    st.lists(st.tuples(st.sampled_from("ijk"), st.integers(-5, 5)), max_size=4),
+    st.integers(-9, 9),
+)
+
+
+def _dim(name: str, first: int, extent: int) -> ir.Dim:
+    return ir.Dim(name, first, extent, False)
+
+
+@given(affines, affines, st.integers(-4, 4))
+def test_affine_arithmetic(a: ir.Affine, b: ir.Affine, factor: int) -> None:
+    dims = {d.name: d for d in (_dim("i", 0, 2), _dim("j", -2, 3), _dim("k", 3, 4))}
+
+    def values(x: ir.Affine) -> list[int]:
+        every = product(*(range(d.first, d.first + d.extent) for d in dims.values()))
+        return [
+            x.constant + sum(x.coefficient(n) * p for n, p in zip(dims, point, strict=True))
+            for point in every
+        ]
+
+    assert values(a + b) == [x + y for x, y in zip(values(a), values(b), strict=True)]
+    assert values(a.scaled(factor)) == [factor * x for x in values(a)]
+    assert a.interval(dims) == (min(values(a)), max(values(a)))
+    assert all(c for _, c in (a + b).terms)
+
+
+def test_affine_text() -> None:
+    i, j = ir.Affine.of("i"), ir.Affine.of("j")
+    assert show_affine(i.scaled(2) + j.scaled(-1) + ir.Affine((), 3)) == "2*i - j + 3"
+    assert show_affine(ir.Affine((), -3)) == "-3"
+    assert show_affine(i.scaled(-1) + ir.Affine((), -1)) == "-i - 1"
+
+
+def test_layouts() -> None:
+    layout = ir.contiguous(FLOAT32, (3, 4, 5), (0, 2, 0))
+    assert layout.strides == (80, 20, 4)
+    assert layout.offset(1, ir.Affine.of("i")) == ir.Affine((("i", 20),), -40)
+
+
+# Legality. Each of these is a mistake that a pass could make.
+
+
+def changed(**fields: Any) -> ir.Program:
+    program = matmul()
+    return replace(program, nests=(replace(program.nests[0], **fields),))
+
+
+def value_of(value: ir.Value) -> ir.Program:
+    return changed(point=replace(matmul().nests[0].point, value=value))
+
+
+def _loops(*changes: tuple[int, ir.Loop]) -> tuple[ir.Loop, ...]:
+    loops = list(matmul().nests[0].loops)
+    for position, loop in changes:
+        loops[position] = loop
+    return tuple(loops)
+
+
+def _load(tensor: str, *names: str) -> ir.Load:
+    return ir.Load(ir.TensorRef(tensor, tuple(map(ir.Affine.of, names))), FLOAT32, True)
+
+
+NARROW = ir.Computed(ir.Const(1, INT32), True)
+BAD = {
+    "has no dimension s0.z": value_of(_load("A", "s0.z", "s0.k")),
+    "has no dimension s1.m": value_of(_load("A", "s1.m", "s0.k")),
+    "A has 2 dimensions": value_of(_load("A", "s0.k")),
+    "no tensor Z": value_of(_load("Z", "s0.k")),
+    "not int64": value_of(ir.Load(ir.TensorRef("A", (ir.Affine(), NARROW)), FLOAT32, False)),
+    "before it has a value": value_of(ir.Variable("x", FLOAT32)),
+    "does not cover": changed(
+        loops=_loops((0, ir.Loop(ir.Fold("s0.m", "point", 1, 4)))),
+    ),
+    "do not reach single points": changed(
+        loops=_loops((0, ir.Loop(ir.Fold("s0.m", "point", 5, 1)))),
+    ),
+    "do not reach": changed(loops=matmul().nests[0].loops[1:]),
+    "lacks that dimension": changed(
+        loops=(*matmul().nests[0].loops, ir.Loop(ir.Fold("s0.q", "point", 1, 4))),
+    ),
+    "is reduced and cannot be lanes": changed(
+        loops=_loops((2, ir.Loop(ir.Fold("s0.k", "point", 1, 7), ir.Kind.VECTOR))),
+    ),
+    "cannot be lanes: reasons": changed(
+        loops=_loops((1, ir.Loop(ir.Fold("s0.n", "point", 1, 9), ir.Kind.VECTOR))),
+        sequential="reasons",
+    ),
+    "split or reordered": changed(loops=matmul().nests[0].loops[::-1], sequential="reasons"),
+    "used outside of its loops": changed(
+        body=ir.Store(
+            ir.TensorRef("C", (ir.Affine.of("s0.m"), ir.Affine.of("s0.n"))),
+            ir.Const(0.0, FLOAT32),
+        )
+    ),
+    "writes the input A": changed(
+        body=ir.Store(ir.TensorRef("A", (ir.Affine(), ir.Affine())), ir.Const(0.0, FLOAT32))
+    ),
+    "not declared": changed(body=ir.Accumulate("acc", "+", ir.Const(0.0, FLOAT32))),
+    "looped over twice": changed(
+        body=ir.For(matmul().nests[0].loops[0], ir.For(matmul().nests[0].loops[0], ir.Block(())))
+    ),
+    "negative extent": changed(
+        dims=(ir.Dim("s0.m", 0, -1, False), *matmul().nests[0].dims[1:]),
+    ),
+    "share a name": replace(matmul(), nests=matmul().nests * 2),
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_mistakes_of_passes_are_found(words: str) -> None:
+    with pytest.raises(ir.IRError, match=words):
+        verify(BAD[words])
+
+
+def test_a_good_program_is_let_through() -> None:
+    verify(matmul())
+    with pytest.raises(ir.IRError, match="no body"):
+        built(matmul())
+
+
+def test_dimensions_are_found_by_name() -> None:
+    with pytest.raises(ir.IRError, match=r"no dimension s0\.z"):
+        matmul().nests[0].folds("s0.z")
+    with pytest.raises(ir.IRError, match="no nest s7"):
+        Tile("s7", (1,))(matmul())
+
+
+def test_a_nest_that_reads_what_it_writes_stays_in_order() -> None:
+    nest = replace(matmul().nests[0], sequential="it reads its own neighbours")
+    program = replace(matmul(), nests=(nest,))
+    for each in (Tile("s0", (2, 2, 2)), Vectorize("s0", -1, 4)):
+        with pytest.raises(OptionsError, match="its own neighbours"):
+            each(program)
+
+
+# Printing.
+
+
+def test_text_of_a_schedule() -> None:
+    options = MappingOptions().tile(4, 8, 3).order(2, 0, 1).vectorize(4)
+    text = show(schedule(sized_of(MATMUL, A=(5, 7), B=(7, 9)), options, DEVICE))
+    assert (
+        text
+        == """\
+program f
+  input A: float32(5, 7) strides (28, 4)
+  input B: float32(7, 9) strides (36, 4)
+  output C: float32(5, 9) strides (36, 4)
+nest s0
+  dim s0.m in 0:5
+  dim s0.n in 0:9
+  reduction s0.k in 0:7
+  for s0.m.tile x 2 step 4
+    for s0.n.tile x 2 step 8
+      for s0.m.point x 4
+        for s0.n.point x 2 step 4
+          for s0.n.lane x 4 vector
+            C(s0.m, s0.n) = 0.0
+  for s0.k.tile x 3 step 3
+    for s0.m.tile x 2 step 4
+      for s0.n.tile x 2 step 8
+        for s0.m.point x 4
+          for s0.n.point x 2 step 4
+            for s0.n.lane x 4 vector
+              float32 accumulator = C(s0.m, s0.n)
+              for s0.k.point x 3
+                accumulator += (A(s0.m, s0.k) * B(s0.k, s0.n))
+              C(s0.m, s0.n) = accumulator
+"""
+    )
+
+
+def test_naive_is_the_obvious_loop_nest() -> None:
+    text = show(schedule(sized_of(MATMUL, A=(5, 7), B=(7, 9)), MappingOptions("naive"), DEVICE))
+    assert (
+        text.split("in 0:7\n")[1]
+        == """\
+  for s0.m.point x 5
+    for s0.n.point x 9
+      float32 accumulator = 0.0
+      for s0.k.point x 7
+        accumulator += (A(s0.m, s0.k) * B(s0.k, s0.n))
+      C(s0.m, s0.n) = accumulator
+"""
+    )
+
+
+def test_16_bit_partial_sums_wait_in_float32() -> None:
+    text = "def f(half(M, N) A) -> (O) { O(m) +=! A(m, n) }"
+    sized = sized_of(text, A=(4, 9))
+    inside = show(schedule(sized, MappingOptions().tile(0, 3), DEVICE))
+    assert "scratch s0.partial: float32(4)" in inside
+    assert "scratch" not in show(schedule(sized, MappingOptions().tile(2, 0), DEVICE))
+
+
+# Meaning.
+
+
+def sized_program(program: Program) -> SizedDef:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return infer(check(program.source)[program.entry], program.shapes)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_every_stage_means_the_same(seed: int) -> None:
+    """The reference, the lowered program, and every step of random schedules."""
+    program = random_program(seed, max_statements=3)
+    sized = sized_program(program)
+    points = sum(int(np.prod([s.extent(i) for i in s.ranges])) for s in sized.statements)
+    if points > 4000:
+        pytest.skip("too many points to interpret")
+    arrays = program.inputs(seed)
+    inputs = [arrays[t.name] for t in sized.checked.inputs]
+    expected = poisoned(sized)
+    compile_reference(sized, jit=False)(inputs, expected)
+    rng = random.Random(seed)
+    functions = {n: _plain(o) for n, o in oracles.ORACLES.items()}
+    for stage, each in stages(sized, random_options(rng, sized), DEVICE):
+        outputs = dict(zip((t.name for t in sized.checked.outputs), poisoned(sized), strict=True))
+        interpret(each, {**arrays, **outputs}, functions)
+        for tensor, want in zip(sized.checked.outputs, expected, strict=True):
+            eps = {"float16": 1e-2, "bfloat16": 8e-2}.get(tensor.type.name, 1e-3)
+            known = program.outputs[tensor.name]
+            size = max(1.0, abs(known.low), abs(known.high))
+            np.testing.assert_allclose(
+                outputs[tensor.name].astype(np.float64), want.astype(np.float64),
+                rtol=0 if known.exact else eps, atol=0 if known.exact else eps * size,
+                err_msg=f"{stage}: {tensor.name}\n{program.source}\n{show(each)}",
+            )  # fmt: skip
+
+
+def _plain(oracle: oracles.Oracle) -> Any:
+    import mpmath as mp
+
+    return lambda *xs: float(mp.re(oracle.exact(*map(mp.mpf, xs))))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 12), st.sampled_from([1, 2, 4, 8]), st.integers(-5, 5))
+def test_folds_visit_every_point_once(extent: int, tile: int, width: int, first: int) -> None:
+    """Whatever tile and lanes leave over at the end."""
+    text = f"def f(int32(N) A) -> (O) {{ O(i) = A(i - {first}) + 1 where i in {first}:{first}+N }}"
+    text = text.replace("- -", "+ ")
+    sized = sized_of(text, A=(extent,))
+    program = schedule(sized, MappingOptions().tile(tile).vectorize(width), DEVICE)
+    out = np.zeros(extent, np.int32)
+    interpret(program, {"A": np.arange(extent, dtype=np.int32), "O": out})
+    np.testing.assert_array_equal(out, np.arange(extent) + 1)
+    visits = np.zeros(extent, np.int32)
+    total = sized_of("def f(int32(N) A) -> (P) { P(i) += A(i) }", A=(extent,))
+    interpret(
+        schedule(total, MappingOptions().tile(tile).vectorize(width), DEVICE),
+        {"A": np.ones(extent, np.int32), "P": visits},
+    )
+    np.testing.assert_array_equal(visits, 1)
+
+
+@pytest.mark.parametrize("tile", [0, 2, 3])
+def test_interpreting_finds_reads_outside(tile: int) -> None:
+    text = "def f(float(N) L, int32(B) I) -> (O) { O(b) = L(I(b)) }"
+    sized = sized_of(text, L=(4,), I=(3,))
+    program = schedule(sized, MappingOptions().tile(tile), DEVICE)
+    arrays = {"L": np.ones(4, np.float32), "I": np.array([0, 4, 1], np.int32)}
+    with pytest.raises(IndexError, match="index 4 of L, dimension 0"):
+        interpret(program, {**arrays, "O": np.zeros(3, np.float32)})
