@@ -1,15 +1,16 @@
-"""The built-in functions: LLVM's own, the C library's, or expansions of ``special``.
+"""The built-in functions: formulas of ``vector_math``, LLVM's own, the C library's, or expansions
+of ``special``.
 
-Functions of one instruction or a few work on all lanes at once; the others are called lane by
-lane. Where the C library's float32 function is less exact than two units in the last place, the
-float64 one is called and its result rounded.
+Formulas and functions of one instruction or a few work on all lanes at once; the others are
+called lane by lane. Where the C library's float32 function is less exact than two units in the
+last place, the float64 one is called and its result rounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tcl.codegen.cpu import special
+from tcl.codegen.cpu import special, vector_math
 from tcl.codegen.cpu.builder import Builder, Val, register_type
 from tcl.codegen.cpu.number import Number
 from tcl.grammar.types import ScalarType
@@ -39,6 +40,8 @@ _PURE = " nounwind willreturn memory(none)"
 def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> Val:
     """The built-in ``name`` on arguments of type ``type_``."""
     real = register_type(type_)
+    if vector_math.covers(name, real):
+        return vector_math.call(b, name, arguments, real)
     if name in _INTRINSICS:
         return b.intrinsic(_INTRINSICS[name], *arguments)
     if name in _INLINE:
