@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tcl.codegen.cpu import vector_math_single
+from tcl.codegen.cpu import (
+    vector_math_double,
+    vector_math_single,
+    vector_math_trig,
+    vector_math_wide,
+)
 from tcl.codegen.cpu.builder import Builder, Val, suffix
 from tcl.codegen.cpu.number import Number
 from tcl.codegen.cpu.vector_math_tools import PURE
@@ -16,8 +21,12 @@ from tcl.codegen.cpu.vector_math_tools import PURE
 Formula = Callable[..., Number]
 
 FORMULAS: dict[str, dict[str, Formula]] = {
-    "float": {**vector_math_single.FORMULAS},
-    "double": {},
+    "float": {
+        **vector_math_single.FORMULAS,
+        **vector_math_trig.FORMULAS,
+        **vector_math_wide.FORMULAS,
+    },
+    "double": vector_math_double.FORMULAS,
 }
 """LLVM type → name of the built-in → its formula."""
 _SHORT = 60

@@ -14,6 +14,8 @@ from tcl.codegen.cpu.vector_math_tools import (
     Bits,
     at_least,
     at_most,
+    log_edges,
+    log_times,
     normal,
     polynomial,
     round_shifted,
@@ -24,6 +26,9 @@ from tcl.codegen.cpu.vector_math_tools import (
 _LOG2_E = math.log2(math.e)
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 """The logarithm of 2: eleven bits, and the rest."""
+
+_LOG10_2_HIGH, _LOG10_2_LOW = 0.301025390625, 4.605038981195214e-06
+"""log10(2), likewise."""
 
 # The exponential functions.
 
@@ -54,11 +59,11 @@ def _exp_within(x: Number) -> Number:
     return polynomial(r, (1.0, 1.0, *_EXP)) * (shifted << 23).number()
 
 
-# 2**r and 10**r = 1 + r * p(r).
+# 2**r = 1 + r * p(r) and 10**r = 1 + r * log(10) + r*r * p(r).
 _EXP2 = (0.6931472420692444, 0.24022655189037323, 0.05550272390246391, 0.009617065079510212,
          0.0013418126618489623, 0.00015821278793737292)  # fmt: skip
-_EXP10 = (2.650949716567993, 2.034616470336914, 1.1710920333862305, 0.5431762337684631,
-          0.21400684118270874)  # fmt: skip
+_EXP10 = (2.6509487628936768, 2.0346598625183105, 1.1712896823883057, 0.541728138923645,
+          0.2065030187368393)  # fmt: skip
 _LN10_HIGH, _LN10_LOW = 2.302585124969482, -3.1975436e-08
 
 
@@ -71,8 +76,7 @@ def _exp2(x: Number) -> Number:
 def _exp10(x: Number) -> Number:
     x = at_least(at_most(x, 39.0), -46.0)
     n, shifted = round_shifted(x, math.log2(10), 254)
-    # log10(2) in eleven bits and the rest.
-    r = n.fma(x.like(-(math.log10(2) - 0.301025390625)), n.fma(x.like(-0.301025390625), x))
+    r = n.fma(x.like(-_LOG10_2_LOW), n.fma(x.like(-_LOG10_2_HIGH), x))
     low = (r * r).fma(polynomial(r, _EXP10), r * _LN10_LOW)
     return _scaled(r.fma(x.like(_LN10_HIGH), low) + 1.0, shifted)
 
@@ -82,24 +86,28 @@ _EXPM1 = (0.4999999701976776, 0.16666539013385773, 0.04166775569319725, 0.008367
 """expm1(r) = r + r*r * p(r) for |r| <= log(2)/2."""
 
 
-def _expm1_parts(x: Number, base: int) -> tuple[Number, Number]:
-    """expm1 of the remainder of x, and ``2**(n + base)`` for x = n log(2) + remainder."""
-    n, shifted = round_shifted(x, _LOG2_E, 127 + base)
-    r = n.fma(x.like(-_LN2_LOW), n.fma(x.like(-_LN2_HIGH), x))
-    return (r * r).fma(polynomial(r, _EXPM1), r), (shifted << 23).number()
-
-
 _TANH_NEAR = (-0.33333316445350647, 0.13332544267177582, -0.05384804680943489,
               0.021055085584521294, -0.006252137012779713)  # fmt: skip
 """tanh(x) = x + x*x*x * p(x*x) for |x| <= 0.55."""
+
+
+def _expm1(x: Number) -> Number:
+    kept = at_least(at_most(x, 89.0), -20.0)
+    n, shifted = round_shifted(kept, _LOG2_E, 126)
+    r = n.fma(x.like(-_LN2_LOW), n.fma(x.like(-_LN2_HIGH), kept))
+    p = (r * r).fma(polynomial(r, _EXPM1), r)
+    # Half of it, as 2**128 is no float32.
+    half = (shifted << 23).number()
+    result = half.fma(p, half - 0.5)
+    return (x.abs() < 1e-12).choose(x, result + result)
 
 
 def _tanh(x: Number) -> Number:
     square = x * x
     near = (x * square).fma(polynomial(square, _TANH_NEAR), x)
     e = _exp_within(at_most(x.abs() * 2.0, 20.0))
-    far = with_sign(x.like(1.0) - x.like(2.0) / (e + 1.0), x)
-    return (x.abs() > 0.55).choose(far, near)
+    far = x.like(1.0) - x.like(2.0) / (e + 1.0)
+    return with_sign((x.abs() > 0.55).choose(far, near), x)
 
 
 # Logarithms.
@@ -119,31 +127,25 @@ def _log_parts(x: Number) -> tuple[Number, Number, Number]:
     return f, square.fma(x.like(-0.5), square * f * polynomial(f, _LOG)), e + less
 
 
-def log_edges(x: Number, result: Number) -> Number:
-    """A logarithm's result, made right where x is not a positive number."""
-    result = (x > 0.0).choose(result, x.like(math.nan))
-    result = (x == x.like(0.0)).choose(x.like(-math.inf), result)
-    return (x == x.like(math.inf)).choose(x, result)
-
-
 def _log(x: Number) -> Number:
     f, rest, e = _log_parts(x)
     low = e.fma(x.like(_LN2_LOW), rest) + f
     return log_edges(x, e.fma(x.like(_LN2_HIGH), low))
 
 
+_LOG2_E_PARTS = 1.4426950216293335, _LOG2_E - 1.4426950216293335
+_LOG10_E_PARTS = 0.4342944920063019, math.log10(math.e) - 0.4342944920063019
+
+
 def _log2(x: Number) -> Number:
     f, rest, e = _log_parts(x)
-    low = f.fma(x.like(_LOG2_E - 1.4426950216293335), rest * _LOG2_E)
-    return log_edges(x, f.fma(x.like(1.4426950216293335), e) + low)
+    return log_edges(x, log_times(f, rest, e, _LOG2_E_PARTS))
 
 
 def _log10(x: Number) -> Number:
     f, rest, e = _log_parts(x)
-    high = 0.4342944920063019  # of 1 / log(10)
-    low = e.fma(x.like(math.log10(2) - 0.301025390625), rest * math.log10(math.e))
-    low = f.fma(x.like(math.log10(math.e) - high), low)
-    return log_edges(x, f.fma(x.like(high), e * 0.301025390625) + low)
+    rest = e.fma(x.like(_LOG10_2_LOW * math.log(10)), rest)
+    return log_edges(x, log_times(f, rest, e * _LOG10_2_HIGH, _LOG10_E_PARTS))
 
 
 # The error function.
@@ -174,6 +176,7 @@ FORMULAS: dict[str, Callable[..., Number]] = {
     "exp": _exp,
     "exp10": _exp10,
     "exp2": _exp2,
+    "expm1": _expm1,
     "log": _log,
     "log10": _log10,
     "log2": _log2,

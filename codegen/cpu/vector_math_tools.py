@@ -5,6 +5,7 @@ Everything works on scalars and on any number of lanes alike, and gives the same
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -104,26 +105,26 @@ def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
     return result
 
 
-def negated_fma(x: Number, factor: Number, summand: Number) -> Number:
-    """``summand - x * factor``, rounded once."""
-    return (-x).fma(factor, summand)
-
-
-def choose_bits(test: Test, then: Bits, otherwise: Bits) -> Bits:
-    return Bits(test.b, test.b.select(test.value, then.value, otherwise.value))
-
-
 def both(left: Test, right: Test) -> Test:
     return Test(left.b, left.b.binary("and", left.value, right.value))
+
+
+def negated(test: Test) -> Test:
+    return Test(test.b, test.b.negation(test.value))
+
+
+def floor(x: Number) -> Number:
+    return Number(x.b, x.b.intrinsic("floor", x.value))
 
 
 def is_nan(x: Number) -> Test:
     return Test(x.b, x.b.compare("fcmp uno", x.value, x.value))
 
 
-def not_less(x: Number, limit: float) -> Test:
-    """``x >= limit``, or NaN."""
-    return Test(x.b, x.b.compare("fcmp uge", x.value, x.like(limit).value))
+def negative(x: Number) -> Test:
+    """Whether the sign is set, of zeros and NaN too."""
+    raw = bits(x)
+    return Test(x.b, x.b.compare("icmp slt", raw.value, x.b.constant(0, raw.type)))
 
 
 def at_least(x: Number, limit: float) -> Number:
@@ -165,6 +166,20 @@ def split(x: Number) -> tuple[Number, Number]:
     carrier = 2.0**form.digits
     e = ((moved >> form.digits) | bits_of(carrier, x.type)).number()
     return m, e - (carrier + form.bias)
+
+
+def log_edges(x: Number, result: Number) -> Number:
+    """The logarithm of x, made right where x is not a positive number."""
+    result = (x > 0.0).choose(result, x.like(math.nan))
+    result = (x == x.like(0.0)).choose(x.like(-math.inf), result)
+    return (x == x.like(math.inf)).choose(x, result)
+
+
+def log_times(f: Number, rest: Number, whole: Number, parts: tuple[float, float]) -> Number:
+    """``whole + (f + rest) * factor`` for a factor in two parts, with one rounding that counts."""
+    high = f.fma(f.like(parts[0]), whole)
+    lost = f.fma(f.like(parts[0]), whole - high)
+    return f.fma(f.like(parts[1]), rest.fma(f.like(parts[0]), lost)) + high
 
 
 def normal(x: Number) -> tuple[Number, Number]:
