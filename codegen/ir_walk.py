@@ -60,6 +60,9 @@ def statements(statement: ir.Statement) -> Iterator[ir.Statement]:
     yield statement
     if isinstance(statement, ir.For):
         yield from statements(statement.body)
+    elif isinstance(statement, ir.First):
+        yield from statements(statement.then)
+        yield from statements(statement.otherwise)
     elif isinstance(statement, ir.Block):
         for s in statement.body:
             yield from statements(s)

@@ -19,6 +19,7 @@ PRESETS = ("naive", "pointwise", "mlp", "conv")
 """Names that ``MappingOptions`` takes. ``naive`` is the plain loop nest."""
 
 MAX_TILE = 2**31 - 1
+MAX_REGISTER = 64
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 """Lanes a loop may be vectorised to; 1 says not to."""
 MAX_NESTS = 10_000
@@ -41,6 +42,10 @@ class NestOptions:
     """Loop order inside a tile, likewise."""
     vectorize: tuple[int, int] | None = None
     """(dimension, lanes); dimension -1 is the last output dimension; 1 lane is scalar code."""
+    register: tuple[int, ...] | None = None
+    """Points that are written out, one size per leading dimension, so that each has a register:
+    vectors of the vectorised dimension, points of another, an unroll factor of a reduction.
+    0, 1 or a missing size leaves a dimension a loop."""
 
     def __post_init__(self) -> None:
         if self.tile is not None:
@@ -48,6 +53,13 @@ class NestOptions:
             if any(not 0 <= size <= MAX_TILE for size in tile):
                 raise OptionsError(f"tile: sizes must be from 0 (untiled) to {MAX_TILE}: {tile}")
             object.__setattr__(self, "tile", tile)
+        if self.register is not None:
+            register = _ints("register", self.register)
+            if any(not 0 <= size <= MAX_REGISTER for size in register):
+                raise OptionsError(
+                    f"register: sizes must be from 0 (a loop) to {MAX_REGISTER}: {register}"
+                )
+            object.__setattr__(self, "register", register)
         for key in ("order", "inner_order"):
             value = getattr(self, key)
             if value is not None:
@@ -68,6 +80,7 @@ class NestOptions:
             other.order if self.order is None else self.order,
             other.inner_order if self.inner_order is None else self.inner_order,
             other.vectorize if self.vectorize is None else self.vectorize,
+            other.register if self.register is None else self.register,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -84,7 +97,7 @@ class NestOptions:
         return NestOptions(**{key: _json_list(data[key], f"{where}.{key}") for key in data})
 
 
-_NEST_KEYS = ("tile", "order", "inner_order", "vectorize")
+_NEST_KEYS = ("tile", "order", "inner_order", "vectorize", "register")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +170,10 @@ class MappingOptions:
         """Run ``width`` points of a dimension at once, in every nest that allows it."""
         return replace(self, default=replace(self.default, vectorize=(dimension, width)))
 
+    def register(self, *sizes: int) -> MappingOptions:
+        """Keep this many points of each dimension in registers, in every nest that allows it."""
+        return replace(self, default=replace(self.default, register=sizes))
+
     def as_dict(self) -> dict[str, Any]:
         """The options as JSON data, without what was left open."""
         data: dict[str, Any] = {"preset": self.preset}
@@ -226,6 +243,10 @@ class NestSelection:
     def vectorize(self, width: int, dimension: int = -1) -> MappingOptions:
         """As ``MappingOptions.vectorize``, for this nest."""
         return self._with(vectorize=(dimension, width))
+
+    def register(self, *sizes: int) -> MappingOptions:
+        """As ``MappingOptions.register``, for this nest."""
+        return self._with(register=sizes)
 
     def _with(self, **choices: tuple[int, ...]) -> MappingOptions:
         own = NestOptions(**choices).over(self.options.own(self.position))  # type: ignore[arg-type]

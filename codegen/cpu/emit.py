@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.builder import Builder, Val
-from tcl.codegen.cpu.loops import NestEmitter
 from tcl.codegen.cpu.memory import FAIL, Site
+from tcl.codegen.cpu.nests import NestEmitter
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_verify import built
 from tcl.codegen.recursion import with_room
