@@ -227,24 +227,22 @@ def _hypot(x: Number, y: Number) -> Number:
     return either.choose(infinity, x.fma(x, y * y).sqrt())
 
 
-FORMULAS: dict[str, Callable[..., Number]] = {
-    name: wide(formula)
-    for name, formula in {
-        "acos": _acos,
-        "acosh": _acosh,
-        "asin": _asin,
-        "asinh": _asinh,
-        "atan": _atan,
-        "atan2": _atan2,
-        "atanh": _atanh,
-        "cbrt": _cbrt,
-        "cosh": _cosh,
-        "erfc": _erfc,
-        "hypot": _hypot,
-        "log1p": _log1p,
-        "normcdf": _normcdf,
-        "pow": _pow,
-        "rcbrt": _rcbrt,
-        "sinh": _sinh,
-    }.items()
+_WIDE: dict[str, Callable[..., Number]] = {
+    "acos": _acos,
+    "acosh": _acosh,
+    "asin": _asin,
+    "asinh": _asinh,
+    "atan": _atan,
+    "atan2": _atan2,
+    "atanh": _atanh,
+    "cbrt": _cbrt,
+    "cosh": _cosh,
+    "erfc": _erfc,
+    "hypot": _hypot,
+    "log1p": _log1p,
+    "normcdf": _normcdf,
+    "pow": _pow,
+    "rcbrt": _rcbrt,
+    "sinh": _sinh,
 }
+FORMULAS = {name: wide(formula) for name, formula in _WIDE.items()}
