@@ -24,6 +24,7 @@ from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
 from tcl.bench.report import DEFAULT, TUNED, Entry, Report, Result
 from tcl.bench.rows import Row
 from tcl.bench.task import Task
+from tcl.bench.tuning import tuned_options
 from tcl.codegen.device import host_cpu
 from tcl.grammar.errors import ArgumentError
 from tcl.known import device_identity
@@ -76,9 +77,11 @@ def run(
     *,
     peers: Sequence[Spec] = PEERS,
     ours: Spec = OURS,
+    cache: Path | None = None,
     finished: Callable[[Result, Ceilings], object] = lambda result, ceilings: None,
 ) -> Report:
-    """Measure ``rows``. ``say`` gets sentences about progress, ``finished`` every result.
+    """Measure ``rows``. ``say`` gets sentences about progress, ``finished`` every result; tuned
+    options come from ``cache``, without which there are none.
 
     Raises ``ArgumentError`` for more threads than there are cores.
     """
@@ -98,7 +101,7 @@ def run(
             meter = Meter(cores)
             for row in rows:
                 samples += [meter.sample() for _ in range(3)]
-                result = _row(row, running, threads, settings, say)
+                result = _row(row, running, threads, settings, cache, say)
                 results.append(result)
                 finished(result, _best(samples))
             samples += [meter.sample() for _ in range(3)]
@@ -148,11 +151,18 @@ def _contenders(
 
 
 def _row(
-    row: Row, running: Sequence[Contender], threads: int, settings: Settings, say: Say
+    row: Row,
+    running: Sequence[Contender],
+    threads: int,
+    settings: Settings,
+    cache: Path | None,
+    say: Say,
 ) -> Result:
     checked, sizes = row.checked, row.values
     arrays = random_inputs(checked, sizes, settings.seed)
-    task = Task(row.text, row.entry, sizes, tuple(t.name for t in checked.inputs), row.results)
+    tuned = "" if cache is None else tuned_options(row, arrays, cache)
+    names = tuple(t.name for t in checked.inputs)
+    task = Task(row.text, row.entry, sizes, names, row.results, tuned)
     wanted = expected(row, sizes, arrays)
     entries: dict[str, Entry] = {}
     facts: dict[str, Any] = {}

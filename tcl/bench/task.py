@@ -22,6 +22,8 @@ class Task:
     """Names, in the order of the def."""
     results: tuple[str, ...]
     """The outputs to compute."""
+    tuned: str = ""
+    """Tuned mapping options of ours, as JSON, if any are known."""
 
     def as_json(self) -> dict[str, Any]:
         """The inverse of ``from_json``."""
@@ -36,6 +38,7 @@ class Task:
             dict(data["sizes"]),
             tuple(data["inputs"]),
             tuple(data["results"]),
+            data["tuned"],
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -72,7 +71,6 @@ def cpu(
 
     from rich.console import Console
 
-    from tcl.bench.peers.names import CACHE_VARIABLE
     from tcl.bench.report import OURS
     from tcl.bench.rows import select
     from tcl.bench.run import Settings, run
@@ -91,12 +89,14 @@ def cpu(
         settings = replace(settings, rounds=rounds)
     specs = _peers(peers)
     path = cache or default_path()
-    os.environ[CACHE_VARIABLE] = str(path)
     say = _progress()
     try:
         if tune_seconds is not None:
-            tune(chosen, tune_seconds, path, seed, say)
-        report = run(chosen, settings, say, peers=specs)
+            failed = tune(chosen, tune_seconds, path, seed, say)
+            say("")
+            for name, reason in failed.items():
+                click.echo(f"{name} is not tuned: {reason}", err=True)
+        report = run(chosen, settings, say, peers=specs, cache=path)
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         sys.exit(130)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +10,7 @@ from typing import Any
 import tcl
 from tcl.api import size
 from tcl.bench.arrays import Array, aligned
-from tcl.bench.peers.names import CACHE_VARIABLE, DEFAULT_FORM, TUNED_FORM
+from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
 from tcl.bench.task import Form, Task
 from tcl.codegen.device import host_cpu
 from tcl.codegen.dtypes import numpy_dtype
@@ -21,8 +20,7 @@ from tcl.cpu_backend import CpuBackend, Layout
 from tcl.executor import Executor
 from tcl.grammar.check import check
 from tcl.grammar.sized import SizedDef
-from tcl.known import DEFAULT, cache_key
-from tcl.tuner.cache import TuningCache, default_path
+from tcl.known import DEFAULT
 from tcl.tuner.mapping import MappingSpace
 
 _CANDIDATES = 5
@@ -47,8 +45,8 @@ class _Ours:
         sized = size(checked, self._arrays)
         self._used = [DEFAULT]
         yield DEFAULT_FORM, lambda: _form(task, sized, DEFAULT, self._arrays)
-        tuned = _tuned(sized, self._arrays)
-        if tuned is not None:
+        if task.tuned:
+            tuned = MappingOptions.from_json(task.tuned)
             self._used.append(tuned)
             yield TUNED_FORM, lambda: _form(task, sized, tuned, self._arrays)
 
@@ -81,14 +79,6 @@ def _form(task: Task, sized: SizedDef, options: MappingOptions, arrays: list[Arr
 
     # Kernels run on one thread until the executor has an attribute that says otherwise.
     return Form(run, results, int(getattr(executor, "threads", 1)))
-
-
-def _tuned(sized: SizedDef, arrays: list[Array]) -> MappingOptions | None:
-    path = os.environ.get(CACHE_VARIABLE) or default_path()
-    if not os.path.exists(path):
-        return None
-    record = TuningCache(path).best(cache_key(sized, arrays))
-    return None if record is None else MappingOptions.from_json(record.options)
 
 
 def _random_options(backend: CpuBackend, sized: SizedDef) -> Iterator[MappingOptions]:
