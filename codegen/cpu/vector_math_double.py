@@ -26,7 +26,7 @@ from tcl.codegen.cpu.vector_math_tools import (
     with_sign,
 )
 from tcl.codegen.cpu.vector_math_trig import turned
-from tcl.codegen.cpu.vector_math_wide import cbrt_pieces, pow_edges
+from tcl.codegen.cpu.vector_math_wide import cbrt_pieces, erfc_pieces, pow_edges
 
 _LOG2_E = math.log2(math.e)
 _LN2_HIGH, _LN2_LOW = 0.6931471805598903, 5.497923018708371e-14
@@ -209,10 +209,9 @@ def _long_log(a: Number) -> tuple[Number, Number]:
 def _pow(x: Number, y: Number) -> Number:
     a = x.abs()
     log, low = _long_log(a)
-    log = log_edges(a, log)
     high = y * log
     low = y.fma(log, -high) + y * low
-    return pow_edges(x, y, _exp_of_sum(high, low), x.like(1.0))
+    return pow_edges(x, y, _exp_of_sum(high, low))
 
 
 # The rest.
@@ -248,10 +247,10 @@ def _cos(x: Number) -> Number:
 def _erf(x: Number) -> Number:
     near = x.fma(polynomial(x * x, tables.ERF), x)
     a = at_most(x.abs(), 6.0)
-    t = (a - 3.0) / (a + 3.0)
+    t, factor = erfc_pieces(a)
     r, shifted = _reduced(-(a * a), 1023)
     e = polynomial(r, (1.0, 1.0, *tables.EXP)) * (shifted << 52).number()
-    far = x.like(1.0) - e * (polynomial(t, tables.ERF_FAR) / (a + a + 1.0))
+    far = x.like(1.0) - e * (polynomial(t, tables.ERF_FAR) * factor)
     return (x.abs() > 1.0).choose(with_sign(far, x), near)
 
 

@@ -20,6 +20,7 @@ from tcl.codegen.cpu.vector_math_tools import (
     negated,
     negative,
     polynomial,
+    rarely,
     round_shifted,
     split,
     with_sign,
@@ -98,30 +99,35 @@ def _atanh(x: Number) -> Number:
 
 
 def _pow(x: Number, y: Number) -> Number:
-    one = x.like(1.0)
-    a = x.abs()
+    a = x.abs().to("double")
     m, e = split(a)
     f = m - 1.0
-    log = e.fma(x.like(math.log(2)), f * polynomial(f, tables.WIDE_LOG))
-    power = _exp(y * log_edges(a, log))
-    return pow_edges(x, y, power, one)
+    log = e.fma(a.like(math.log(2)), f * polynomial(f, tables.WIDE_LOG))
+    return pow_edges(x, y, _exp(y.to("double") * log).to("float"))
 
 
-def pow_edges(x: Number, y: Number, power: Number, one: Number) -> Number:
-    """``|x|**y``, computed with log(0) = -inf and log(inf) = inf, as C's pow of x and y."""
-    half = y * 0.5
-    whole = floor(y) == y
-    odd = both(whole, Test(y.b, y.b.compare("fcmp one", floor(half).value, half.value)))
-    # Without a sign where y is not odd; x = -inf and x = -0 are covered.
-    signed = (bits(odd.choose(x, one)) & -(1 << 63)) | bits(power)
-    result = signed.number()
-    # A negative, finite base and a y that is no integer; infinite y count as even integers.
-    bad = both(both(x < 0.0, x > -_INF), negated(whole))
-    result = bad.choose(x.like(_NAN), result)
-    # An infinite power of a base of magnitude one.
-    result = both(x.abs() == one, y.abs() == one.like(_INF)).choose(one, result)
-    result = (is_nan(x) | is_nan(y)).choose(x + y, result)
-    return ((x == one) | (y == one.like(0.0))).choose(one, result)
+def pow_edges(x: Number, y: Number, power: Number) -> Number:
+    """x**y as C has it, where ``power`` is right if x is positive and both are finite; then, it
+    is the result, and nothing else is computed."""
+    a, zero, one, infinity = x.abs(), x.like(0.0), x.like(1.0), x.like(_INF)
+    plain = both(both(x > 0.0, x < _INF), y.abs() < _INF)
+
+    def edges() -> Number:
+        # Powers of 0 and infinity; those with y = 0 and NaN come last.
+        grows = negative(y).choose(one / a, a)
+        result = ((a == zero) | (a == infinity)).choose(grows, power)
+        # Infinite powers count as even.
+        half = y * 0.5
+        whole = floor(y) == y
+        odd = both(whole, Test(y.b, y.b.compare("fcmp one", floor(half).value, half.value)))
+        result = with_sign(result, odd.choose(x, one))
+        bad = both(both(x < 0.0, x > -_INF), negated(whole))
+        result = bad.choose(x.like(_NAN), result)
+        result = both(a == one, y.abs() == infinity).choose(one, result)
+        result = (is_nan(x) | is_nan(y)).choose(x + y, result)
+        return ((x == one) | (y == zero)).choose(one, result)
+
+    return rarely(negated(plain), power, edges)
 
 
 # Inverse trigonometric functions.
@@ -169,10 +175,17 @@ def _atan2(y: Number, x: Number) -> Number:
 # The rest.
 
 
+def erfc_pieces(a: Number) -> tuple[Number, Number]:
+    """``(a - 3) / (a + 3)`` and ``1 / (1 + 2a)`` by one division."""
+    sum_, twice = a + 3.0, a + a + 1.0
+    inverse = a.like(1.0) / (sum_ * twice)
+    return (a - 3.0) * twice * inverse, sum_ * inverse
+
+
 def _erfc(x: Number) -> Number:
     a = at_most(x.abs(), 10.3)
-    t = (a - 3.0) / (a + 3.0)
-    scaled = polynomial(t, tables.WIDE_ERFCX) / (a + a + 1.0)
+    t, factor = erfc_pieces(a)
+    scaled = polynomial(t, tables.WIDE_ERFCX) * factor
     tail = scaled * _exp(-(a * a))
     return (x < 0.0).choose(x.like(2.0) - tail, tail)
 
@@ -241,8 +254,7 @@ _WIDE: dict[str, Callable[..., Number]] = {
     "hypot": _hypot,
     "log1p": _log1p,
     "normcdf": _normcdf,
-    "pow": _pow,
     "rcbrt": _rcbrt,
     "sinh": _sinh,
 }
-FORMULAS = {name: wide(formula) for name, formula in _WIDE.items()}
+FORMULAS = {name: wide(formula) for name, formula in _WIDE.items()} | {"pow": _pow}
