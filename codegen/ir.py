@@ -358,6 +358,17 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Staged:
+    """An operand that is copied, piece by piece, to where the inner loops read it in order."""
+
+    source: Load
+    panel: TensorRef
+    """The copy of ``source``; its subscript names only folds inside of ``inside``."""
+    inside: Fold | None
+    """The loop in each iteration of which a piece is copied; None for all at once, before."""
+
+
+@dataclass(frozen=True, slots=True)
 class Nest:
     """One statement: its dimensions, its loops from outermost to innermost, and its point.
 
@@ -374,6 +385,8 @@ class Nest:
     """Why the points must run in the order of ``dims`` (the statement reads what it writes),
     or None when any order will do."""
     body: Statement | None = None
+    staged: tuple[Staged, ...] = ()
+    """Operands that ``body`` reads from copies, which it makes."""
 
     def dim(self, name: str) -> Dim:
         """The dimension of this name; ``IRError`` if the nest lacks it."""

@@ -28,6 +28,9 @@ def _program(program: ir.Program) -> Iterator[str]:
         for dim in nest.dims:
             kind = "reduction" if dim.reduction else "dim"
             yield f"  {kind} {dim.name} in {dim.first}:{dim.first + dim.extent}"
+        for staged in nest.staged:
+            place = f" inside {staged.inside.name}" if staged.inside else ""
+            yield f"  stage {show_ref(staged.source.ref)} as {show_ref(staged.panel)}{place}"
         if nest.body is not None:
             yield from _statement(nest.body, "  ")
             continue

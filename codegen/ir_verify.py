@@ -54,6 +54,11 @@ class _Nest:
             variables[let.name] = ()
         self.value(nest.point.value, variables)
         self.ref(nest.point.target)
+        for staged in nest.staged:
+            if staged.inside is not None and staged.inside not in (x.fold for x in nest.loops):
+                raise self.fail(f"{staged.panel.tensor} is filled in a loop that it lacks")
+            if self.program.tensor(staged.panel.tensor).role is not ir.Role.SCRATCH:
+                raise self.fail(f"{staged.panel.tensor} is no scratch memory")
         if nest.body is not None:
             self.statement(nest.body, [], {})
 

@@ -46,6 +46,9 @@ class NestOptions:
     """Points that are written out, one size per leading dimension, so that each has a register:
     vectors of the vectorised dimension, points of another, an unroll factor of a reduction.
     0, 1 or a missing size leaves a dimension a loop."""
+    stage: tuple[int, ...] | None = None
+    """Per operand, in order of appearance: how many loops over tiles are outside of its being
+    copied to where the inner loops read it in order; -1 or a missing level does not copy it."""
 
     def __post_init__(self) -> None:
         if self.tile is not None:
@@ -60,6 +63,11 @@ class NestOptions:
                     f"register: sizes must be from 0 (a loop) to {MAX_REGISTER}: {register}"
                 )
             object.__setattr__(self, "register", register)
+        if self.stage is not None:
+            stage = _ints("stage", self.stage)
+            if any(not -1 <= level <= MAX_RANK for level in stage):
+                raise OptionsError(f"stage: levels must be from -1 to {MAX_RANK}: {stage}")
+            object.__setattr__(self, "stage", stage)
         for key in ("order", "inner_order"):
             value = getattr(self, key)
             if value is not None:
@@ -81,6 +89,7 @@ class NestOptions:
             other.inner_order if self.inner_order is None else self.inner_order,
             other.vectorize if self.vectorize is None else self.vectorize,
             other.register if self.register is None else self.register,
+            other.stage if self.stage is None else self.stage,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -97,7 +106,7 @@ class NestOptions:
         return NestOptions(**{key: _json_list(data[key], f"{where}.{key}") for key in data})
 
 
-_NEST_KEYS = ("tile", "order", "inner_order", "vectorize", "register")
+_NEST_KEYS = ("tile", "order", "inner_order", "vectorize", "register", "stage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +183,10 @@ class MappingOptions:
         """Keep this many points of each dimension in registers, in every nest that allows it."""
         return replace(self, default=replace(self.default, register=sizes))
 
+    def stage(self, *levels: int) -> MappingOptions:
+        """Copy operands inside of this many loops over tiles, in every nest that allows it."""
+        return replace(self, default=replace(self.default, stage=levels))
+
     def as_dict(self) -> dict[str, Any]:
         """The options as JSON data, without what was left open."""
         data: dict[str, Any] = {"preset": self.preset}
@@ -247,6 +260,10 @@ class NestSelection:
     def register(self, *sizes: int) -> MappingOptions:
         """As ``MappingOptions.register``, for this nest."""
         return self._with(register=sizes)
+
+    def stage(self, *levels: int) -> MappingOptions:
+        """As ``MappingOptions.stage``, for this nest."""
+        return self._with(stage=levels)
 
     def _with(self, **choices: tuple[int, ...]) -> MappingOptions:
         own = NestOptions(**choices).over(self.options.own(self.position))  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from tcl.codegen.ir_walk import loads, values_of
 from tcl.codegen.options import NestOptions
 from tcl.codegen.passes.vectorize import outputs, why_not
 
-NAIVE = NestOptions(tile=(), order=(), inner_order=(), vectorize=(-1, 1), register=())
+NAIVE = NestOptions(tile=(), order=(), inner_order=(), vectorize=(-1, 1), register=(), stage=())
 _HIDING = 4
 
 

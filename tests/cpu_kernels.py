@@ -14,6 +14,7 @@ from tcl.codegen.cpu.kernel import compile_cpu
 from tcl.codegen.device import CpuProfile, host_cpu
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import OptionsError
+from tcl.codegen.ir_walk import operands
 from tcl.codegen.lower import lower
 from tcl.codegen.options import PRESETS, MappingOptions, NestOptions
 from tcl.codegen.reference import compile_reference
@@ -95,6 +96,13 @@ def random_options(
                 chosen = bigger
                 break
             register = tuple(size - 1 if size > 1 else size for size in register)
+        for operand in range(len(operands(nest.point))):
+            own = chosen.own(position)
+            stage = (own.stage or ()) + (-1,) * (operand - len(own.stage or ()))
+            level = rng.choice([-1, 0, 1, 2, 3])
+            staged = chosen.with_nest(position, replace(own, stage=(*stage, level)))
+            if accepted(sized, staged, device or host_cpu()):
+                chosen = staged
     return chosen
 
 

@@ -56,6 +56,7 @@ CASES = {
     "convolution": sized(CONVOLUTION, I=(2, 4, 10, 12), K=(8, 4, 3, 3)),
     "ones": sized(MATMUL, A=(1, 1), B=(1, 1)),
     "row": sized(MATMUL, A=(1, 40), B=(40, 9)),
+    "huge": sized(MATMUL, A=(4, 60_000), B=(60_000, 60_000)),
     "empty": sized(MATMUL, A=(5, 0), B=(0, 7)),
     "copy": sized("def f(float(N) I) -> (O) { O(n) = I(n) }", I=(77,)),
     "sum": sized("def f(float(N) I) -> (O) { O +=! I(n) }", I=(77,)),
@@ -114,6 +115,8 @@ def test_knobs_of_a_matrix_product() -> None:
         "lanes",
         "register",
         "unroll",
+        "stage0",
+        "stage1",
     ]
     assert choices["n.tile"] == (2, 4, 8, 10, 11, 13, 16, 22, 32, 64)
     assert len(choices["order"]) == 6
@@ -139,9 +142,11 @@ def test_options_say_what_the_knobs_say() -> None:
             names["lanes"]: 4,
             names["register"]: "6 1 2",
             names["unroll"]: 4,
+            names["stage0"]: 1,
+            names["stage1"]: 1,
         }
     )
-    nest = NestOptions((32, 0, 8), (2, 0, 1), (0, 2, 1), (1, 4), (6, 2, 4))
+    nest = NestOptions((32, 0, 8), (2, 0, 1), (0, 2, 1), (1, 4), (6, 2, 4), (2, 1))
     assert space.to_options(config) == MappingOptions("naive").with_nest(0, nest)
 
 
@@ -171,8 +176,9 @@ def test_redundant_configurations_are_no_choice_but_their_options_are_understood
         MappingOptions("naive").tile(0, 4).vectorize(8),
         MappingOptions("naive").register(11),
         MappingOptions("naive").register(0, 0, 3),
+        MappingOptions("naive").tile(8, 8).stage(0),
     ],
-    ids=["tile", "lanes", "lanes of a tile", "rows", "unroll"],
+    ids=["tile", "lanes", "lanes of a tile", "rows", "unroll", "stage"],
 )
 def test_options_that_are_not_in_the_space_have_no_configuration(options: MappingOptions) -> None:
     assert space_of(CASES["matmul"]).from_options(options) is None

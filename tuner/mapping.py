@@ -15,6 +15,7 @@ from tcl.codegen.schedule import resolve
 from tcl.tuner.knobs import Knob, Value
 from tcl.tuner.register_knobs import RegisterKnobs
 from tcl.tuner.space import Config, Constraint, SearchSpace
+from tcl.tuner.stage_knobs import StageKnobs
 
 _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
@@ -27,9 +28,9 @@ class MappingSpace:
 
     Per nest: a tile size for each dimension (powers of two, and the extent divided by 2 to 8,
     rounded up; the extent itself leaves it untiled), the order of the loops over tiles and of
-    those inside, the vectorised dimension and its lanes, the register tile. ``fixed``: knob
-    name → value, for knobs that the search must leave alone; ``ValueError`` for one that there
-    is not.
+    those inside, the vectorised dimension and its lanes, the register tile, the staged
+    operands. ``fixed``: knob name → value, for knobs that the search must leave alone;
+    ``ValueError`` for one that there is not.
     """
 
     def __init__(
@@ -106,6 +107,8 @@ class _NestKnobs:
     """Dimension and lanes; empty when no dimension can be vectorised."""
     register: RegisterKnobs
     """The register tile."""
+    stage: StageKnobs
+    """The operands that are copied."""
 
     @staticmethod
     def of(nest: ir.Nest, device: CpuProfile) -> _NestKnobs:
@@ -131,11 +134,11 @@ class _NestKnobs:
             )
         results = tuple(i for i in movable if i < len(outputs(nest)))
         register = RegisterKnobs.of(nest, results, device)
-        return _NestKnobs(nest, movable, tiles, orders, vector, register)
+        return _NestKnobs(nest, movable, tiles, orders, vector, register, StageKnobs.of(nest))
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        return self.tiles + self.orders + self.vector + self.register.knobs
+        return self.tiles + self.orders + self.vector + self.register.knobs + self.stage.knobs
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -146,6 +149,8 @@ class _NestKnobs:
             found.append(self._lanes_fit)
         if self.register.row:
             found.append(self.register.redundant)
+        if self.stage.knobs:
+            found.append(self._panels_fit)
         return tuple(found)
 
     def to_options(self, values: Mapping[str, Value]) -> NestOptions:
@@ -159,9 +164,9 @@ class _NestKnobs:
             target, lanes = (_int(values[k.name]) for k in self.vector)
             vectorize = (target, lanes) if lanes > 1 else (-1, 1)
         register = self.register.sizes(values, self._lane_position(vectorize))
-        return NestOptions(
-            tuple(sizes) if any(sizes) else (), orders[0], orders[1], vectorize, register
-        )
+        tile = tuple(sizes) if any(sizes) else ()
+        stage = self.stage.levels(values, self._tiled(tile, orders[0]))
+        return NestOptions(tile, orders[0], orders[1], vectorize, register, stage)
 
     def from_options(self, options: NestOptions) -> dict[str, Value] | None:
         """Knob values; None if the options say something that the knobs cannot."""
@@ -188,10 +193,26 @@ class _NestKnobs:
         register = self.register.values(
             options.register or (), self._lane_position((target, lanes))
         )
-        if register is None:
+        tiles = self._tiled(options.tile or (), options.order or ())
+        stage = self.stage.values(options.stage or (), tiles)
+        if register is None or stage is None:
             return None
         values.update(register)
+        values.update(stage)
         return values if all(values[k.name] in k.choices for k in self.knobs) else None
+
+    def _tiled(self, tile: tuple[int, ...], order: tuple[int, ...]) -> tuple[str, ...]:
+        """The tiled dimensions, in the order of the loops over their tiles."""
+        dims = self.nest.dims
+        sizes = tile + (0,) * (len(dims) - len(tile))
+        chosen = order or range(len(dims))
+        return tuple(dims[i].name for i in chosen if 0 < sizes[i] < dims[i].extent)
+
+    def _panels_fit(self, values: Mapping[str, Value]) -> str | None:
+        tiles = zip(self.movable, self.tiles, strict=True)
+        sizes = {d.name: d.extent for d in self.nest.dims}
+        sizes.update({self.nest.dims[i].name: _int(values[k.name]) for i, k in tiles})
+        return self.stage.too_large(values, sizes)
 
     def _lane_position(self, vectorize: tuple[int, int]) -> int:
         """The dimension that register tiles count in vectors, or points where there are none."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tcl.codegen import ir
+from tcl.codegen.ir_walk import rewritten
 from tcl.grammar.types import Kind, ScalarType
 
 ACCUMULATOR = "accumulator"
@@ -24,7 +25,7 @@ class Build:
 
     def __call__(self, program: ir.Program) -> ir.Program:
         scratch: list[ir.Tensor] = []
-        nests = tuple(replace(n, body=_body(n, scratch)) for n in program.nests)
+        nests = tuple(replace(n, body=_body(_reading_panels(n), scratch)) for n in program.nests)
         return ir.Program(program.name, (*program.tensors, *scratch), nests)
 
 
@@ -55,9 +56,14 @@ def identity(op: str, type_: ScalarType) -> ir.Const:
 
 
 def _body(nest: ir.Nest, scratch: list[ir.Tensor]) -> ir.Statement:
+    whole = [c for c in nest.staged if c.inside is None]
+    if whole:
+        rest = replace(nest, staged=tuple(c for c in nest.staged if c.inside is not None))
+        return ir.Block((*(_copy(nest, c) for c in whole), _body(rest, scratch)))
     point = nest.point
     if point.op == "=":
-        return _wrap(nest.loops, ir.Block((*point.lets, ir.Store(point.target, point.value))))
+        store = ir.Store(point.target, point.value)
+        return _wrap(nest.loops, ir.Block((*point.lets, store)), nest)
     if any(d.reduction and d.extent == 0 for d in nest.dims):
         return _nothing_to_reduce(nest)
     loops = _Loops.of(nest)
@@ -121,10 +127,10 @@ def _reduce(nest: ir.Nest, loops: _Loops, start: ir.TensorRef, into: ir.TensorRe
     parts = (
         ir.Declare(ACCUMULATOR, type_, over),
         begin,
-        _wrap((*loops.inner, *loops.registers), ir.Block((*point.lets, update))),
+        _wrap((*loops.inner, *loops.registers), ir.Block((*point.lets, update)), nest),
         _wrap(loops.registers, result),
     )
-    return _wrap(loops.outer, ir.Block(parts))
+    return _wrap(loops.outer, ir.Block(parts), nest)
 
 
 def _nothing_to_reduce(nest: ir.Nest) -> ir.Statement:
@@ -157,7 +163,36 @@ def _results(nest: ir.Nest) -> tuple[ir.Loop, ...]:
     return tuple(x for x in nest.loops if not nest.dim(x.fold.dim).reduction)
 
 
-def _wrap(loops: Sequence[ir.Loop], body: ir.Statement) -> ir.Statement:
+def _wrap(
+    loops: Sequence[ir.Loop], body: ir.Statement, nest: ir.Nest | None = None
+) -> ir.Statement:
+    """Loops around a body. With the nest whose points it is, its panels are filled in them."""
     for loop in reversed(loops):
+        copies = [c for c in nest.staged if c.inside == loop.fold] if nest else []
+        if nest and copies:
+            body = ir.Block((*(_copy(nest, c) for c in copies), body))
         body = ir.For(loop, body)
     return body
+
+
+def _copy(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
+    """Fills a panel: every point of the loops that its subscript names."""
+    (subscript,) = staged.panel.subscripts
+    names = {name for name, _ in subscript.terms} if isinstance(subscript, ir.Affine) else set()
+    loops = [x for x in nest.loops if x.fold.name in names]
+    return _wrap(loops, ir.Store(staged.panel, staged.source))
+
+
+def _reading_panels(nest: ir.Nest) -> ir.Nest:
+    """The nest with the reads of staged operands changed to reads of their copies."""
+    panels = {c.source.ref: c.panel for c in nest.staged}
+    if not panels:
+        return nest
+
+    def changed(load: ir.Load) -> ir.Value:
+        panel = panels.get(load.ref)
+        return replace(load, ref=panel) if panel else load
+
+    lets = tuple(replace(x, value=rewritten(x.value, changed)) for x in nest.point.lets)
+    value = rewritten(nest.point.value, changed)
+    return replace(nest, point=replace(nest.point, lets=lets, value=value))
