@@ -312,6 +312,7 @@ def test_ceilings_are_sane() -> None:
         source, target = meter._parts[0]
         source[...] = np.arange(source.size, dtype=np.uint32).astype(np.uint8)
         found = meter.sample()
+        assert meter._run("fma", meter._times) > 0.002  # long enough to start a thread unnoticed
         np.testing.assert_array_equal(target, source)
         ones = source.view(np.float32)
         ones.fill(1)

@@ -119,7 +119,8 @@ class Meter:
             target.fill(0)
         self._pool = ThreadPoolExecutor(len(cores))
         self._times = 1 << 12
-        while (seconds := self._run("fma", self._times)) < _SECONDS / 2:
+        # The least of a few: one call that was disturbed would make all samples too short.
+        while (seconds := min(self._run("fma", self._times) for _ in range(5))) < _SECONDS / 2:
             self._times = math.ceil(self._times * min(16.0, _SECONDS / seconds))
 
     def sample(self) -> Ceilings:
