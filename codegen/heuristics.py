@@ -24,6 +24,13 @@ _SECOND_ROWS = (1, 2, 3, 4)
 _VECTORS = (1, 2, 3, 4, 6)
 _LATENCY = 4.0
 """Cycles from one step of an accumulator to the next."""
+_VECTOR_LOAD = 0.75
+"""Cycles to load a vector: some of them cross cache lines."""
+_FAR = 0.25
+"""Cycles more to load from a page of its own, or a vector from cache lines of its own."""
+_PAGE = 4096
+_DEPTH = 256
+"""Steps after which partial results are stored, as a rule."""
 _CALL = 16.0
 """Cycles of a built-in function."""
 _COPY = 1.0
@@ -32,6 +39,8 @@ _OVERLAP = 0.15
 """The part of loads and arithmetic that does not run beside the other."""
 _REUSE = 4
 """Register tiles that have to read a panel for copying it to pay."""
+_STREAMS = 16
+"""Rows of memory that are read side by side."""
 _WORTH_TILING = 32
 """Points of a dimension from which on tiles of it are tried."""
 
@@ -70,7 +79,11 @@ class _Access:
         stride = self.strides.get(lane or "", 0)
         if self.scattered or (stride and stride != self.itemsize):
             return float(lanes)
-        return 0.5
+        return _VECTOR_LOAD if stride else 0.5
+
+    def near(self, dim: str) -> bool:
+        """Whether points next to each other lie in one page."""
+        return abs(self.strides.get(dim, 0)) < _PAGE
 
     def count(self, sizes: Mapping[str, int]) -> int:
         """Different elements, or vectors of them, in a register tile."""
@@ -108,7 +121,7 @@ class _Core:
     def best(self) -> tuple[str | None, dict[str, int]]:
         """Lanes (a dim or none) and the register tile that take the fewest cycles."""
         moving = [d for d in self.nest.dims if d.extent > 1]
-        lanes = [d.name for d in moving if self.lanes > 1 and self._in_order(d.name)]
+        lanes = [d.name for d in moving if self.lanes > 1 and self._may_have_lanes(d)]
         results = [d.name for d in moving if not d.reduction]
         if not any(d.reduction for d in self.nest.dims):
             plain: list[tuple[str | None, dict[str, int]]] = [(x, {}) for x in (None, *lanes)]
@@ -125,9 +138,12 @@ class _Core:
         double = ((first[0], tile) for pair in pairs for tile in self._tiles(first[0], pair))
         return min((first, *double), key=lambda c: self.cycles(*c))
 
-    def _in_order(self, dim: str) -> bool:
-        """Whether some access goes through memory from front to back along the dimension."""
-        return any(a.strides.get(dim) == a.itemsize for a in (*self.reads, self.target))
+    def _may_have_lanes(self, dim: ir.Dim) -> bool:
+        """Whether some access goes through memory from front to back along the dimension, or
+        through a panel that could."""
+        in_order = any(a.strides.get(dim.name) == a.itemsize for a in (*self.reads, self.target))
+        copied = any(a.stageable and dim.name in a.strides for a in self.reads)
+        return in_order or (copied and not dim.reduction)
 
     def again(self, access: _Access, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How often each element of an operand is read by register tiles."""
@@ -160,8 +176,18 @@ class _Core:
                     tile = {n: s for n, s in zip(names, sizes, strict=True) if s > 1}
                     if any(s > extents[n] for n, s in tile.items()):
                         continue
-                    if math.prod(sizes) * v + v + 1 <= registers:
-                        yield {**tile, lane: v} if lane is not None else tile
+                    whole = {**tile, lane: v} if lane is not None else tile
+                    allowed = math.prod(sizes) * v + v + 1 <= registers
+                    if allowed and self._live(whole) <= registers:
+                        yield whole
+
+    def _live(self, sizes: Mapping[str, int]) -> int:
+        """Registers in use: accumulators, and what the outermost unrolled loop uses again."""
+        outermost = next((d.name for d in self.nest.dims if sizes.get(d.name, 1) > 1), "")
+        used = math.prod(sizes.values())
+        for access in self.reads:
+            used += 1 if outermost in access.strides else access.count(sizes)
+        return used
 
     def cycles(self, lane: str | None, sizes: Mapping[str, int]) -> float:
         """What the nest takes, register tiles that are cut short included."""
@@ -195,10 +221,7 @@ class _Core:
         """One step of a register tile, and its share of what comes before and after."""
         points = math.prod(sizes.values())
         lanes = self.lanes if lane is not None else 1
-        loads = sum(
-            a.count(sizes) * (0.5 if self.staged(a, lane, whole) else a.cycles(lane, lanes))
-            for a in self.reads
-        )
+        loads = sum(self._loads(a, lane, sizes, whole) for a in self.reads)
         work = points * self.arithmetic
         busy = max(work, loads) + _OVERLAP * min(work, loads)
         stored = self.target.count(sizes) * 2 * self.target.cycles(lane, lanes)
@@ -207,7 +230,22 @@ class _Core:
         if lane is not None and self.nest.dim(lane).reduction:
             stored += points * 2.0 * lanes.bit_length()
             steps = max(1, steps // sizes.get(lane, 1))
+        steps = min(steps, _DEPTH)
         return max(busy, _LATENCY) + stored / max(1, steps)
+
+    def _loads(
+        self, access: _Access, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int]
+    ) -> float:
+        """Cycles to read an operand for one step of a register tile."""
+        each = access.cycles(lane, self.lanes if lane is not None else 1)
+        if self.staged(access, lane, whole):
+            return access.count(sizes) * 0.5
+        near = {n: s for n, s in sizes.items() if access.near(n)}
+        found = access.count(sizes) * each + _FAR * (access.count(sizes) - access.count(near))
+        if lane is not None and lane in access.strides:
+            # Vectors side by side share cache lines, those of different rows do not.
+            found += _FAR * (access.count(sizes) - access.count({lane: sizes.get(lane, 1)}))
+        return found
 
 
 def _access(program: ir.Program, nest: ir.Nest, load: ir.Load) -> _Access:
@@ -239,7 +277,9 @@ def _blocking(
     others = [k for k in rank if k not in (*rows, *lanes, *reductions)]
     order = (*others, *lanes, *reductions, *rows)
     inner = (*others, *lanes, *rows, *reductions)
-    if not rows or not (lanes or lane is not None):
+    if lanes and not rows:
+        return _streamed(nest, reductions, (*others, *lanes))
+    if not rows or lane is None:
         return (), (), _unless_natural(inner)
     tile = [0] * len(nest.dims)
     depth = math.prod(nest.dims[k].extent for k in reductions)
@@ -254,11 +294,28 @@ def _blocking(
             tile[widest] = 1 << (room.bit_length() - 1)
             depth = rest * tile[widest]
     # All columns of one such depth, and the rows that meet them, stay in the second.
-    for k, share in zip((*lanes, *rows), (2, 4, 4), strict=False):
+    for k, share in zip((*lanes, *rows), (2, 16, 16), strict=False):
         most = max(64, device.l2_bytes // share // (depth * itemsize))
         if nest.dims[k].extent > most and nest.dims[k].extent > _WORTH_TILING:
             tile[k] = 1 << (most.bit_length() - 1)
-    return tuple(tile) if any(tile) else (), _unless_natural(order), _unless_natural(inner)
+    if not any(tile):
+        # Nothing stays in a cache for longer than a row: as memory lies.
+        return (), (), ()
+    return tuple(tile), _unless_natural(order), _unless_natural(inner)
+
+
+def _streamed(
+    nest: ir.Nest, reductions: list[int], results: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """As ``_blocking``, where nothing is read twice: the outermost reduction a few points at a
+    time, so that memory is read in order and partial results are read and written seldom."""
+    first = reductions[0]
+    if nest.dims[first].extent <= _STREAMS or nest.point.type.compute != nest.point.type:
+        return (), (), _unless_natural((*results, *reductions))
+    tile = [0] * len(nest.dims)
+    tile[first] = _STREAMS
+    inner = _unless_natural((*results, *reductions))
+    return tuple(tile), _unless_natural((*reductions, *results)), inner
 
 
 def _unless_natural(order: tuple[int, ...]) -> tuple[int, ...]:
