@@ -12,15 +12,13 @@ from dataclasses import dataclass
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.builder import Builder, Val
+from tcl.codegen.cpu.load import ENTRY as ENTRY
 from tcl.codegen.cpu.memory import FAIL, Site
 from tcl.codegen.cpu.nests import NestEmitter
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_verify import built
 from tcl.codegen.passes.stage import ALIGNMENT
 from tcl.codegen.recursion import with_room
-
-ENTRY = "tcl_kernel"
-"""The symbol of every kernel."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,11 @@ class CpuKernel:
     many kernels do with it."""
 
     @property
+    def loaded(self) -> Loaded:
+        """The code in this process."""
+        return self._loaded
+
+    @property
     def llvm(self) -> str:
         """The kernel as LLVM IR."""
         return self.source.text

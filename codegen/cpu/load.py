@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tcl.codegen.cpu.compile import new_machine
-from tcl.codegen.cpu.emit import ENTRY
 from tcl.codegen.device import host_cpu
 from tcl.codegen.errors import CompileError
+
+ENTRY = "tcl_kernel"
+"""The symbol of every kernel."""
 
 Function = Callable[[Any, Any], int]
 """Takes the addresses of the array of addresses and of the error record. Without the GIL."""
