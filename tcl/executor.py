@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -10,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tcl.arguments import Argument, Array, input_arrays, output_arrays
-from tcl.codegen.cpu.launch import DIRECT, HEAD, Launcher, address_of, word_at
+from tcl.codegen.cpu.launch import DATA, DIRECT, Frame, Launcher, address_of, words
 from tcl.codegen.cpu.ready import ready
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import ArgumentError
@@ -62,9 +61,9 @@ class Executor:
         """
         repeat = self._repeats[1 if unchecked else 0]
         if repeat is not None:
-            results = repeat(inputs, outputs)
-            if results is not None:
-                return results[0] if len(results) == 1 else results
+            found = repeat(inputs, outputs)
+            if found is not None:
+                return found
         arrays = input_arrays(self._sized.checked, inputs)
         for tensor, array in zip(self._sized.checked.inputs, arrays, strict=True):
             if array.shape != self._sized.shapes[tensor.name]:
@@ -81,9 +80,9 @@ class Executor:
         """Run on inputs that are known to fit."""
         repeat = self._repeats[1 if unchecked else 0]
         if repeat is not None:
-            results = repeat(tuple(inputs), outputs)
-            if results is not None:
-                return results[0] if len(results) == 1 else results
+            found = repeat(tuple(inputs), outputs)
+            if found is not None:
+                return found
         return self._first(inputs, outputs, unchecked)
 
     def _first(
@@ -131,82 +130,80 @@ class Repeat:
     """
 
     __slots__ = (
-        "_call",
-        "_empty",
-        "_expected",
-        "_inputs",
-        "_kernel",
-        "_numbers",
-        "_outputs",
-        "_pairs",
+        *("_call", "_empty", "_expected", "_frames", "_inputs", "_kernel", "_outputs", "_pairs"),
+        "_single",
     )
 
     def __init__(
         self, kernel: Launcher, inputs: Sequence[Array], outputs: Sequence[Array], fresh: bool
     ) -> None:
         """``fresh`` says whether outputs may be new arrays."""
+        arrays = (*inputs, *outputs)
         self._kernel = kernel
         self._call = kernel.call
+        self._frames = kernel.frames
         self._inputs = len(inputs)
+        self._outputs = len(outputs)
+        self._single = len(outputs) == 1
         self._expected = tuple(
-            (a.dtype, a.shape, a.strides, a.dtype.alignment - 1, *_reach(a))
-            for a in (*inputs, *outputs)
+            (position, a.dtype, a.shape, a.strides, a.dtype.alignment - 1)
+            for position, a in enumerate(arrays)
         )
         self._empty = tuple((a.shape, a.dtype) for a in outputs) if fresh else None
-        self._outputs = len(outputs)
-        self._numbers = tuple(range(len(self._expected)))
-        self._pairs = tuple((o, tuple(range(o))) for o in range(len(inputs), len(self._expected)))
+        # Output and another share a byte only if the distance of their first elements is between
+        # these two. Where it is, they are looked at closely.
+        reach = [_reach(a) for a in arrays]
+        self._pairs = tuple(
+            (output, other, reach[other][0] - reach[output][1], reach[other][1] - reach[output][0])
+            for output in range(len(inputs), len(arrays))
+            for other in range(output)
+        )
 
     def __call__(
         self, inputs: tuple[Argument, ...], outputs: Sequence[Array] | None
-    ) -> tuple[Array, ...] | None:
+    ) -> Array | tuple[Array, ...] | None:
         """Run, and return the outputs; None if this call is not alike, or may be wrong. Raises
         ``IndexError``, as the kernel does."""
-        results = self._results(outputs) if type(outputs) is not tuple else outputs
+        results = outputs if type(outputs) is tuple else self._results(outputs)
         if results is None or len(inputs) != self._inputs or len(results) != self._outputs:
             return None
-        frame = self._kernel.frame()
-        if not self._fill(frame.pointers, inputs, results, outputs is None):
-            self._kernel.frames.append(frame)
-            return None
-        if self._call(frame.pointers_at, frame.error_at):
-            raise self._kernel.failed(frame)
-        self._kernel.frames.append(frame)
-        return results
-
-    def _fill(
-        self,
-        pointers: ctypes.Array[ctypes.c_uint64],
-        inputs: tuple[Argument, ...],
-        results: tuple[Array, ...],
-        fresh: bool,
-    ) -> bool:
-        """Write the arrays' addresses, if this call is alike and surely right."""
-        starts, stops = [], []
-        for position, array, (dtype, shape, strides, unaligned, low, high) in zip(
-            self._numbers, inputs + results, self._expected, strict=True
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = self._kernel.frame()
+        pointers = frame.pointers
+        addresses = []
+        for array, (position, dtype, shape, strides, unaligned) in zip(  # noqa: B905  # as long
+            inputs + results, self._expected
         ):
             if (
                 type(array) is not np.ndarray
-                or array.dtype != dtype
+                or array.dtype is not dtype
                 or array.shape != shape
                 or array.strides != strides
             ):
-                return False
-            address = word_at(id(array) + HEAD).value if DIRECT else address_of(array)
+                return self._unlike(frame)
+            address = words[(id(array) >> 3) + DATA] if DIRECT else address_of(array)
             if address & unaligned:
-                return False
+                return self._unlike(frame)
             pointers[position] = address
-            starts.append(address + low)
-            stops.append(address + high)
-        if fresh:
-            return True
-        for output, others in self._pairs:
-            start, stop = starts[output], stops[output]
-            for other in others:
-                if start < stops[other] and starts[other] < stop:
-                    return False
-        return all([array.flags.writeable for array in results])
+            addresses.append(address)
+        if outputs is not None:
+            for output, other, low, high in self._pairs:
+                if low < addresses[output] - addresses[other] < high:
+                    return self._unlike(frame)
+            for array in results:
+                if not array.flags.writeable:
+                    return self._unlike(frame)
+        if self._call(frame.pointers_at, frame.error_at):
+            raise self._kernel.failed(frame)
+        self._frames.append(frame)
+        return results[0] if self._single else results
+
+    def _unlike(self, frame: Frame) -> Array | None:
+        """None, after putting the frame back."""
+        self._frames.append(frame)
+        return None
 
     def _results(self, outputs: Sequence[Array] | None) -> tuple[Array, ...] | None:
         if isinstance(outputs, list):

@@ -85,28 +85,31 @@ def _public(array: _Array) -> int:
     return address
 
 
-HEAD = object.__basicsize__
-"""Where an array object holds the address of its first element: right after what all objects
-begin with, as NumPy's C API says of ``PyArrayObject``. Reading it takes a tenth of the time that
-NumPy's own ways from Python take."""
+words = ctypes.cast(ctypes.c_void_p(8), ctypes.POINTER(ctypes.c_uint64))
+"""This process's memory: ``words[k]`` is the word at address ``8 * (k + 1)``; ctypes lets no
+pointer start at 0."""
 
-word_at = ctypes.c_size_t.from_address
+DATA = object.__basicsize__ // 8 - 1
+"""``words[(id(array) >> 3) + DATA]`` is the address of an array's first element. It lies right
+after what all objects begin with, as NumPy's C API says of ``PyArrayObject``; reading it takes a
+tenth of the time that NumPy's own ways from Python take."""
 
 
 def _direct(array: _Array) -> int:
-    return word_at(id(array) + HEAD).value
+    address: int = words[(id(array) >> 3) + DATA]
+    return address
 
 
 def _layout_is_known() -> bool:
     """Whether arrays of this Python are laid out so. Tried on arrays that are not alike."""
-    if sys.implementation.name != "cpython":
-        return False  # an id is not an address
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False  # an id is not an address, or a pointer not a word
     base = np.zeros((3, 4), np.int32)
     return all(_direct(a) == _public(a) for a in (base, base[1:, 2:], base.T, np.zeros(())))
 
 
 DIRECT = _layout_is_known()
-"""Whether ``word_at(id(array) + HEAD).value`` is an array's address."""
+"""Whether ``words[(id(array) >> 3) + DATA]`` is an array's address."""
 
 address_of: Callable[[_Array], int] = _direct if DIRECT else _public
 """The address of an array's first element."""
