@@ -285,11 +285,12 @@ def _blocking(
     depth = math.prod(nest.dims[k].extent for k in reductions)
     itemsize = core.target.itemsize
     if lanes:
-        # What the register tiles of a column read again and again stays in the first cache.
+        # What the register tiles of a column read again and again comes from the first cache, or
+        # just behind it: more depth means fewer passes over the results.
         width = sizes.get(lane or "", 1) * core.lanes * itemsize
         widest = max(reductions, key=lambda k: nest.dims[k].extent)
         rest = depth // nest.dims[widest].extent
-        room = max(16, device.l1_bytes * 3 // 4 // (rest * width))
+        room = max(16, device.l1_bytes * 3 // 2 // (rest * width))
         if nest.dims[widest].extent > room and nest.point.type.compute == nest.point.type:
             tile[widest] = 1 << (room.bit_length() - 1)
             depth = rest * tile[widest]
@@ -338,7 +339,9 @@ def _panels(
     for load, access in zip(operands(nest.point), core.reads, strict=True):
         far = core.staged(access, lane, sizes)
         often = core.again(access, lane, sizes) >= _REUSE
-        if far or (tile and lane in access.strides and access.stageable and often):
+        rows = [n for n in sizes if n in access.strides and not access.near(n)]
+        worth = often and access.stageable and (lane in access.strides or rows)
+        if far or (tile and worth):
             levels.append(natural_level(tiles, load.ref))
         else:
             levels.append(-1)
