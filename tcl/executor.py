@@ -85,6 +85,13 @@ class Executor:
                 return found
         return self._first(inputs, outputs, unchecked)
 
+    def again(
+        self, inputs: tuple[Argument, ...], outputs: Sequence[Array] | None, unchecked: bool
+    ) -> Array | tuple[Array, ...] | None:
+        """Run if this call is like the last one; None, and nothing done, if it is not."""
+        repeat = self._repeats[1 if unchecked else 0]
+        return None if repeat is None else repeat(inputs, outputs)
+
     def _first(
         self, inputs: Sequence[Array], outputs: Sequence[Array] | None, unchecked: bool
     ) -> Array | tuple[Array, ...]:

@@ -83,6 +83,19 @@ def test_the_short_way_is_taken(taken: list[bool]) -> None:
     assert taken == [True] * 6
 
 
+def test_again_does_nothing_for_a_call_that_is_not_alike() -> None:
+    executor, a, b = warm()
+    c = np.full((5, 7), -1, np.float32)
+    assert executor.again((a.T, b), (c,), False) is None
+    assert executor.again((a, b), (c,), True) is None  # nothing ran unchecked before
+    assert executor.again((a,), (c,), False) is None
+    assert (c == -1).all()
+    assert executor.again((a, b), (c,), False) is c
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+    new = Executor(executor.sized, NAIVE)
+    assert new.again((a, b), (c,), False) is None
+
+
 def test_several_outputs() -> None:
     x = rand(9)
     executor = Executor(sized_of(TWO, x), NAIVE)
