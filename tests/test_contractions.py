@@ -94,3 +94,21 @@ def test_products_are_accumulated_by_fma() -> None:
     for other in ("O(i) = A(i) * A(i) + A(i)", "O(i) max=! A(i) * A(i)", "O(i) += A(i)"):
         text = f"def f(float(N) A) -> (O) {{ {other} }}"
         assert "fmuladd" not in compile_cpu(sized_of(text, a[0]), NAIVE).llvm
+
+
+@pytest.mark.parametrize("columns", [1, 7, 8, 9, 23, 40])
+def test_lanes_behind_the_end_of_a_reduction_add_nothing(columns: int) -> None:
+    a = -np.random.default_rng(4).integers(1, 3, (5, columns)).astype(np.float64)
+    text = """def f(double(M, N) A) -> (P, Q, R, S) {
+        P(m) +=! A(m, n) + 1
+        Q(m) *=! A(m, n)
+        R(m) max=! A(m, n)
+        S(m) min=! 0 - A(m, n)
+    }"""
+    sized = sized_of(text, a)
+    for sizes in ((), (0, 2), (2, 3)):
+        outputs = poisoned(sized)
+        compile_cpu(sized, NAIVE.vectorize(8, 1).register(*sizes))([a], outputs)
+        expected = ((a + 1).sum(1), a.prod(1), a.max(1), (-a).min(1))
+        for got, want in zip(outputs, expected, strict=True):
+            np.testing.assert_array_equal(got, want)
