@@ -337,7 +337,10 @@ def test_a_second_round_uses_the_ranges_of_the_first() -> None:
 def _integer(rng: random.Random, depth: int) -> str:
     """A random subscript, with no regard to what it may touch."""
     how = rng.randint(0, 14) if depth else rng.randint(0, 7)
-    inner = lambda: _integer(rng, depth - 1)  # noqa: E731
+
+    def inner() -> str:
+        return _integer(rng, depth - 1)
+
     if how <= 5:
         return rng.choice("iijk") + rng.choice(("", "", " + 1", " - 1", " - 2", " + N - 3"))
     return {
