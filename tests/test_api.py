@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,12 @@ import numpy as np
 import pytest
 
 import tcl
+from tcl.codegen.cpu.compile import compile_object
+from tcl.codegen.cpu.emit import emit
+from tcl.codegen.device import host_cpu
+from tcl.codegen.schedule import schedule
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 SOFTMAX = """
@@ -382,8 +390,30 @@ def test_a_name_that_is_taken_is_reached_as_an_item() -> None:
 
 
 def test_warnings_point_at_the_user() -> None:
-    with pytest.warns(tcl.TclWarning) as caught:
-        tcl.define(ADD)
-        tcl.compile(ADD, "accumulate", "naive", rand(3))
-        tcl.Tuner(ADD)
-    assert [w.filename for w in caught] == [__file__] * 3
+    calls: list[Callable[[], object]] = [
+        lambda: tcl.define(ADD),
+        lambda: tcl.compile(ADD, "accumulate", "naive", rand(3)),
+        lambda: tcl.Tuner(ADD),
+    ]
+    for call in calls:
+        with pytest.warns(tcl.TclWarning) as caught:
+            call()
+        assert [w.filename for w in caught] == [__file__]
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
+def test_compiling_gives_its_memory_back() -> None:
+    """llvmlite does not free its pass managers by itself: 50 KB each."""
+    device = host_cpu()
+    sized = infer(check(MM)["mm"], {"A": (4, 4), "B": (4, 4)})
+    text = emit(schedule(sized, tcl.MappingOptions(), device), device).text
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for _ in range(20):
+        compile_object(text, device)
+    before = resident()
+    for _ in range(200):
+        compile_object(text, device)
+    assert resident() - before < 4 * 2**20

@@ -119,8 +119,10 @@ def test_unknown_preset_names_the_known_ones() -> None:
 
 def test_integers_of_every_class() -> None:
     sizes = np.array([32, 8])
+    position: Any = np.int8(1)
+    width: Any = np.uint8(4)
     assert MappingOptions().tile(*sizes) == MappingOptions().tile(32, 8)
-    assert MappingOptions().nest(np.int8(1)).vectorize(np.uint8(4)).to_json() == (
+    assert MappingOptions().nest(position).vectorize(width).to_json() == (
         '{"nests":[{},{"vectorize":[-1,4]}],"preset":"naive"}'
     )
     with pytest.raises(OptionsError, match="integers"):
