@@ -98,17 +98,18 @@ def command(
     path = cache or default_path()
     TuningCache(path).check_writable()  # now, rather than after an hour
     tuner = Tuner(work.text, path)
-    # During the search the tuner counts the signals. One that comes just after it, by a second
-    # press of Ctrl+C, must not cost the user the table.
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # During the search the tuner counts the signals. One that comes just before or after, or a
+    # second press of Ctrl+C, must neither be lost nor cost the user the table.
+    presses: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: presses.append(number))
     with Progress(work.title) as progress:
         result = tuner.tune(work.checked.name, work.inputs, start, config, report=progress.report)
-    if not progress.signalled:
+    signalled = progress.signalled or bool(presses)
+    if not signalled:
         signal.signal(signal.SIGINT, handler)
     if result.options is None:
         report(_nothing(result))
-        sys.exit(130 if progress.signalled else 1)
-    signalled = progress.signalled
+        sys.exit(130 if signalled else 1)
     try:
         _table(work, result, compare=not signalled)
     except KeyboardInterrupt:
