@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,7 +50,7 @@ def best_known(sized: SizedDef, arrays: Sequence[Array]) -> MappingOptions:
 def device_identity(device: CpuProfile) -> str:
     """What measured times depend on: model, vector width, cores, caches."""
     return (
-        f"{_model()}; {device.vector_bits}-bit vectors; {device.cores} cores; "
+        f"{_model()}; {device.vector_bits}-bit vectors; {os.cpu_count()} cores; "
         f"L2 {device.l2_bytes >> 10} KiB"
     )
 
