@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import platform
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,10 +13,10 @@ from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.version import CODEGEN_VERSION
 from tcl.grammar.canonical import canonical_text
-from tcl.grammar.errors import TclWarning
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache, default_path
 from tcl.tuner.errors import CacheError
+from tcl.warn import warn
 
 DEFAULT = MappingOptions("mlp")
 """What is used when nothing is known: tiles and vectors where they apply."""
@@ -43,7 +42,7 @@ def best_known(sized: SizedDef, arrays: Sequence[Array]) -> MappingOptions:
             if record is not None:
                 return MappingOptions.from_json(record.options)
         except (CacheError, OptionsError) as error:
-            warnings.warn(f"cached options are not used: {error}", TclWarning, stacklevel=5)
+            warn(f"cached options are not used: {error}")
     return DEFAULT
 
 
