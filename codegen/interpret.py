@@ -69,6 +69,9 @@ class _Run:
     left: dict[str, int] = field(default_factory=dict)
     """Points that the loops around hand to the next fold of a dim."""
     variables: dict[str, Scalar] = field(default_factory=dict)
+    over: dict[str, tuple[ir.Fold, ...]] = field(default_factory=dict)
+    """Accumulator → the folds that have one each."""
+    accumulators: dict[tuple[object, ...], Scalar] = field(default_factory=dict)
 
     def run(self) -> None:
         for dim in self.nest.dims:
@@ -127,15 +130,25 @@ class _Run:
             case ir.For(loop=loop, body=inner):
                 for _ in self.iterations(loop.fold):
                     self.statement(inner)
-            case ir.Let(name=name, value=value) | ir.Declare(name=name, value=value):
+            case ir.First(folds=folds, then=then, otherwise=otherwise):
+                self.statement(then if all(self.at[f.name] == 0 for f in folds) else otherwise)
+            case ir.Let(name=name, value=value):
                 self.variables[name] = self.value(value)
+            case ir.Declare(name=name, over=over):
+                self.over[name] = over
             case ir.Accumulate(name=name, op=op, value=value):
-                new = self.value(value)
-                self.variables[name] = _arithmetic(op, self.variables[name], new, value.type)
+                new, own = self.value(value), self.own(name)
+                if op != "=":
+                    new = _arithmetic(op, self.accumulators[own], new, value.type)
+                self.accumulators[own] = new
             case ir.Store(ref=ref, value=value):
                 self.store(ref, self.value(value))
             case _:
                 assert_never(statement)
+
+    def own(self, accumulator: str) -> tuple[object, ...]:
+        """Which accumulator a name means at this place."""
+        return accumulator, *(self.at[f.name] for f in self.over[accumulator])
 
     # Memory.
 
@@ -192,6 +205,8 @@ class _Run:
             case ir.Position(index=index, type=type_):
                 return _wrap(self.index(index), type_)
             case ir.Variable(name=name):
+                if name in self.over:
+                    return self.accumulators[self.own(name)]
                 return self.variables[name]
             case ir.Load(ref=ref):
                 return self.read(ref)

@@ -4,7 +4,7 @@
     nest      ::= dim* loop* point body?         (body: the loops built out, else still a list)
     loop      ::= kind fold
     point     ::= let* target op value
-    statement ::= block | for | let | declare | accumulate | store
+    statement ::= block | for | first | let | declare | accumulate | store
     value     ::= const | position | variable | load | unary | binary | select | call | cast
     subscript ::= affine | computed
     affine    ::= constant + (coefficient * name)*       (a name is a dim or a fold)
@@ -200,7 +200,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """What a ``Let`` or an accumulator of the nest holds."""
+    """What a ``Let`` of the nest holds, or its accumulator for this iteration."""
 
     name: str
     type: ScalarType
@@ -269,6 +269,8 @@ class Kind(Enum):
     """How the iterations of a loop are run."""
 
     SERIAL = "serial"
+    UNROLL = "unroll"
+    """Written out one after the other, so that each iteration has registers of its own."""
     VECTOR = "vector"
     """As lanes of vector registers; innermost fold of a dim that is not reduced."""
 
@@ -289,19 +291,22 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Declare:
-    """An accumulator in a register, with its first value."""
+    """Accumulators in registers: one for each combination of iterations of ``over``."""
 
     name: str
-    value: Value
+    type: ScalarType
+    over: tuple[Fold, ...] = ()
+    """Unrolled folds and lanes. Which of its accumulators a name means is decided by the
+    iterations of these folds at the place where it is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accumulate:
-    """``accumulator op= value``."""
+    """``accumulator op= value``, in any order and with any rounding in between."""
 
     name: str
     op: str
-    """``+ * min max``."""
+    """``+ * min max``, or ``=`` for the first value."""
     value: Value
 
 
@@ -320,11 +325,20 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
+class First:
+    """``then`` while all of these loops are in their first iteration, ``otherwise`` after that."""
+
+    folds: tuple[Fold, ...]
+    then: Statement
+    otherwise: Statement
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     body: tuple[Statement, ...]
 
 
-Statement: TypeAlias = Block | For | Let | Declare | Accumulate | Store
+Statement: TypeAlias = Block | For | First | Let | Declare | Accumulate | Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +358,17 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Staged:
+    """An operand that is copied, piece by piece, to where the inner loops read it in order."""
+
+    source: Load
+    panel: TensorRef
+    """The copy of ``source``; its subscript names only folds inside of ``inside``."""
+    inside: Fold | None
+    """The loop in each iteration of which a piece is copied; None for all at once, before."""
+
+
+@dataclass(frozen=True, slots=True)
 class Nest:
     """One statement: its dimensions, its loops from outermost to innermost, and its point.
 
@@ -360,6 +385,8 @@ class Nest:
     """Why the points must run in the order of ``dims`` (the statement reads what it writes),
     or None when any order will do."""
     body: Statement | None = None
+    staged: tuple[Staged, ...] = ()
+    """Operands that ``body`` reads from copies, which it makes."""
 
     def dim(self, name: str) -> Dim:
         """The dimension of this name; ``IRError`` if the nest lacks it."""

@@ -28,6 +28,9 @@ def _program(program: ir.Program) -> Iterator[str]:
         for dim in nest.dims:
             kind = "reduction" if dim.reduction else "dim"
             yield f"  {kind} {dim.name} in {dim.first}:{dim.first + dim.extent}"
+        for staged in nest.staged:
+            place = f" inside {staged.inside.name}" if staged.inside else ""
+            yield f"  stage {show_ref(staged.source.ref)} as {show_ref(staged.panel)}{place}"
         if nest.body is not None:
             yield from _statement(nest.body, "  ")
             continue
@@ -60,10 +63,17 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
             yield from _statement(inner, depth + "  ")
         case ir.Let(name=name, value=value):
             yield f"{depth}let {name} = {show_value(value)}"
-        case ir.Declare(name=name, value=value):
-            yield f"{depth}{value.type} {name} = {show_value(value)}"
+        case ir.First(folds=folds, then=then, otherwise=otherwise):
+            yield f"{depth}first of {', '.join(f.name for f in folds)}"
+            yield from _statement(then, depth + "  ")
+            yield f"{depth}later"
+            yield from _statement(otherwise, depth + "  ")
+        case ir.Declare(name=name, type=type_, over=over):
+            each = f"[{', '.join(f.name for f in over)}]" if over else ""
+            yield f"{depth}{type_} {name}{each}"
         case ir.Accumulate(name=name, op=op, value=value):
-            yield f"{depth}{name} {op}= {show_value(value)}"
+            sign = "=" if op == "=" else f"{op}="
+            yield f"{depth}{name} {sign} {show_value(value)}"
         case ir.Store(ref=ref, value=value):
             yield f"{depth}{show_ref(ref)} = {show_value(value)}"
         case _:

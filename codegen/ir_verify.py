@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from itertools import pairwise
+from typing import TypeAlias, assert_never
 
 from tcl.codegen import ir
 from tcl.codegen.ir_walk import statements, walk
 from tcl.grammar.types import INT64, UINT64
+
+_Known: TypeAlias = dict[str, tuple[ir.Fold, ...]]
+"""Variable in scope → the folds that have one each."""
 
 
 def verify(program: ir.Program) -> None:
@@ -44,14 +48,19 @@ class _Nest:
             self.loop(loop)
         if nest.sequential and nest.dims != tuple(nest.dim(x.fold.dim) for x in nest.loops):
             raise self.fail(f"loops were split or reordered although {nest.sequential}")
-        variables: set[str] = set()
+        variables: _Known = {}
         for let in nest.point.lets:
             self.value(let.value, variables)
-            variables.add(let.name)
+            variables[let.name] = ()
         self.value(nest.point.value, variables)
         self.ref(nest.point.target)
+        for staged in nest.staged:
+            if staged.inside is not None and staged.inside not in (x.fold for x in nest.loops):
+                raise self.fail(f"{staged.panel.tensor} is filled in a loop that it lacks")
+            if self.program.tensor(staged.panel.tensor).role is not ir.Role.SCRATCH:
+                raise self.fail(f"{staged.panel.tensor} is no scratch memory")
         if nest.body is not None:
-            self.statement(nest.body, [], set())
+            self.statement(nest.body, [], {})
 
     def folds(self, dim: ir.Dim, folds: Sequence[ir.Fold]) -> None:
         """The folds of one dimension, outermost first, cover it exactly once."""
@@ -62,12 +71,15 @@ class _Nest:
             span = fold.step
         if not folds or folds[-1].step != 1:
             raise self.fail(f"the loops over {dim.name} do not reach single points")
+        kinds = [x.kind for x in self.nest.loops if x.fold.dim == dim.name]
+        if any(a is not ir.Kind.SERIAL and b is ir.Kind.SERIAL for a, b in pairwise(kinds)):
+            raise self.fail(f"a serial loop over {dim.name} lies in an unrolled one or in lanes")
         if len({f.level for f in folds}) != len(folds):
             raise self.fail(f"two loops over {dim.name} have the same level")
 
     def loop(self, loop: ir.Loop) -> None:
         match loop.kind:
-            case ir.Kind.SERIAL:
+            case ir.Kind.SERIAL | ir.Kind.UNROLL:
                 return
             case ir.Kind.VECTOR:
                 if self.nest.dim(loop.fold.dim).reduction:
@@ -79,24 +91,35 @@ class _Nest:
             case _:
                 assert_never(loop.kind)
 
-    def statement(self, statement: ir.Statement, inside: list[ir.Fold], known: set[str]) -> None:
-        """``inside``: the folds of the enclosing loops; ``known``: the variables in scope."""
+    def statement(self, statement: ir.Statement, inside: list[ir.Fold], known: _Known) -> None:
+        """``inside``: the folds of the enclosing loops; ``known``: the names in scope."""
         match statement:
             case ir.Block(body=body):
-                scope = set(known)
+                scope = dict(known)
                 for s in body:
                     self.statement(s, inside, scope)
             case ir.For(loop=loop, body=inner):
                 self.loop(loop)
                 if loop.fold in inside:
                     raise self.fail(f"{loop.fold.name} is looped over twice")
-                self.statement(inner, [*inside, loop.fold], set(known))
-            case ir.Let(name=name, value=value) | ir.Declare(name=name, value=value):
+                self.statement(inner, [*inside, loop.fold], dict(known))
+            case ir.First(folds=folds, then=then, otherwise=otherwise):
+                if any(f not in inside for f in folds):
+                    raise self.fail("it asks for the first iteration of a loop from outside of it")
+                self.statement(then, inside, dict(known))
+                self.statement(otherwise, inside, dict(known))
+            case ir.Let(name=name, value=value):
                 self.value(value, known, inside)
-                known.add(name)
+                known[name] = ()
+            case ir.Declare(name=name, over=over):
+                fixed = [x.fold for x in self.nest.loops if x.kind is not ir.Kind.SERIAL]
+                if any(f not in fixed or f in inside for f in over):
+                    raise self.fail(f"{name} is declared over a loop that has no registers")
+                known[name] = over
             case ir.Accumulate(name=name, value=value):
                 if name not in known:
                     raise self.fail(f"accumulator {name} is not declared here")
+                self.own(name, known, inside)
                 self.value(value, known, inside)
             case ir.Store(ref=ref, value=value):
                 self.ref(ref, inside)
@@ -106,14 +129,21 @@ class _Nest:
             case _:
                 assert_never(statement)
 
+    def own(self, name: str, known: _Known, inside: Sequence[ir.Fold]) -> None:
+        """Which accumulator the name means is decided here."""
+        if any(f not in inside for f in known[name]):
+            raise self.fail(f"accumulator {name} is used outside of its loops")
+
     def value(
-        self, value: ir.Value, known: set[str], inside: Sequence[ir.Fold] | None = None
+        self, value: ir.Value, known: _Known, inside: Sequence[ir.Fold] | None = None
     ) -> None:
         for v in walk(value):
             match v:
                 case ir.Variable(name=name):
                     if name not in known:
                         raise self.fail(f"{name} is used before it has a value")
+                    if inside is not None:
+                        self.own(name, known, inside)
                 case ir.Position(index=index):
                     self.affine(index, inside)
                 case ir.Load(ref=ref):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import assert_never
 
 from tcl.codegen import ir
@@ -28,17 +29,50 @@ def children(value: ir.Value) -> tuple[ir.Value, ...]:
 
 
 def walk(value: ir.Value) -> Iterator[ir.Value]:
-    """``value`` and everything inside it; deep trees need no recursion."""
+    """``value`` and everything inside it, from left to right; deep trees need no recursion."""
     pending = [value]
     while pending:
         current = pending.pop()
         yield current
-        pending.extend(children(current))
+        pending.extend(reversed(children(current)))
 
 
 def loads(value: ir.Value) -> Iterator[ir.Load]:
     """All reads inside ``value``."""
     return (v for v in walk(value) if isinstance(v, ir.Load))
+
+
+def rewritten(value: ir.Value, change: Callable[[ir.Load], ir.Value]) -> ir.Value:
+    """``value`` with its reads changed, those in computed subscripts left as they are."""
+
+    def again(inner: ir.Value) -> ir.Value:
+        return rewritten(inner, change)
+
+    match value:
+        case ir.Const() | ir.Position() | ir.Variable():
+            return value
+        case ir.Load():
+            return change(value)
+        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
+            return replace(value, operand=again(operand))
+        case ir.Binary(left=left, right=right):
+            return replace(value, left=again(left), right=again(right))
+        case ir.Select(condition=condition, then=then, otherwise=otherwise):
+            sides = again(then), again(otherwise)
+            return replace(value, condition=again(condition), then=sides[0], otherwise=sides[1])
+        case ir.Call(arguments=arguments):
+            return replace(value, arguments=tuple(map(again, arguments)))
+        case _:
+            assert_never(value)
+
+
+def operands(point: ir.Point) -> tuple[ir.Load, ...]:
+    """The different elements that a point reads, in order of appearance."""
+    found: dict[ir.TensorRef, ir.Load] = {}
+    for value in values_of(point):
+        for load in loads(value):
+            found.setdefault(load.ref, load)
+    return tuple(found.values())
 
 
 def values_of(point: ir.Point) -> tuple[ir.Value, ...]:
@@ -60,6 +94,9 @@ def statements(statement: ir.Statement) -> Iterator[ir.Statement]:
     yield statement
     if isinstance(statement, ir.For):
         yield from statements(statement.body)
+    elif isinstance(statement, ir.First):
+        yield from statements(statement.then)
+        yield from statements(statement.otherwise)
     elif isinstance(statement, ir.Block):
         for s in statement.body:
             yield from statements(s)

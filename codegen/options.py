@@ -19,6 +19,7 @@ PRESETS = ("naive", "pointwise", "mlp", "conv")
 """Names that ``MappingOptions`` takes. ``naive`` is the plain loop nest."""
 
 MAX_TILE = 2**31 - 1
+MAX_REGISTER = 64
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 """Lanes a loop may be vectorised to; 1 says not to."""
 MAX_NESTS = 10_000
@@ -41,6 +42,13 @@ class NestOptions:
     """Loop order inside a tile, likewise."""
     vectorize: tuple[int, int] | None = None
     """(dimension, lanes); dimension -1 is the last output dimension; 1 lane is scalar code."""
+    register: tuple[int, ...] | None = None
+    """Points that are written out, one size per leading dimension, so that each has a register:
+    vectors of the vectorised dimension, points of another, an unroll factor of a reduction.
+    0, 1 or a missing size leaves a dimension a loop."""
+    stage: tuple[int, ...] | None = None
+    """Per operand, in order of appearance: how many loops over tiles are outside of its being
+    copied to where the inner loops read it in order; -1 or a missing level does not copy it."""
 
     def __post_init__(self) -> None:
         if self.tile is not None:
@@ -48,6 +56,18 @@ class NestOptions:
             if any(not 0 <= size <= MAX_TILE for size in tile):
                 raise OptionsError(f"tile: sizes must be from 0 (untiled) to {MAX_TILE}: {tile}")
             object.__setattr__(self, "tile", tile)
+        if self.register is not None:
+            register = _ints("register", self.register)
+            if any(not 0 <= size <= MAX_REGISTER for size in register):
+                raise OptionsError(
+                    f"register: sizes must be from 0 (a loop) to {MAX_REGISTER}: {register}"
+                )
+            object.__setattr__(self, "register", register)
+        if self.stage is not None:
+            stage = _ints("stage", self.stage)
+            if any(not -1 <= level <= MAX_RANK for level in stage):
+                raise OptionsError(f"stage: levels must be from -1 to {MAX_RANK}: {stage}")
+            object.__setattr__(self, "stage", stage)
         for key in ("order", "inner_order"):
             value = getattr(self, key)
             if value is not None:
@@ -68,6 +88,8 @@ class NestOptions:
             other.order if self.order is None else self.order,
             other.inner_order if self.inner_order is None else self.inner_order,
             other.vectorize if self.vectorize is None else self.vectorize,
+            other.register if self.register is None else self.register,
+            other.stage if self.stage is None else self.stage,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -84,7 +106,7 @@ class NestOptions:
         return NestOptions(**{key: _json_list(data[key], f"{where}.{key}") for key in data})
 
 
-_NEST_KEYS = ("tile", "order", "inner_order", "vectorize")
+_NEST_KEYS = ("tile", "order", "inner_order", "vectorize", "register", "stage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +179,14 @@ class MappingOptions:
         """Run ``width`` points of a dimension at once, in every nest that allows it."""
         return replace(self, default=replace(self.default, vectorize=(dimension, width)))
 
+    def register(self, *sizes: int) -> MappingOptions:
+        """Keep this many points of each dimension in registers, in every nest that allows it."""
+        return replace(self, default=replace(self.default, register=sizes))
+
+    def stage(self, *levels: int) -> MappingOptions:
+        """Copy operands inside of this many loops over tiles, in every nest that allows it."""
+        return replace(self, default=replace(self.default, stage=levels))
+
     def as_dict(self) -> dict[str, Any]:
         """The options as JSON data, without what was left open."""
         data: dict[str, Any] = {"preset": self.preset}
@@ -226,6 +256,14 @@ class NestSelection:
     def vectorize(self, width: int, dimension: int = -1) -> MappingOptions:
         """As ``MappingOptions.vectorize``, for this nest."""
         return self._with(vectorize=(dimension, width))
+
+    def register(self, *sizes: int) -> MappingOptions:
+        """As ``MappingOptions.register``, for this nest."""
+        return self._with(register=sizes)
+
+    def stage(self, *levels: int) -> MappingOptions:
+        """As ``MappingOptions.stage``, for this nest."""
+        return self._with(stage=levels)
 
     def _with(self, **choices: tuple[int, ...]) -> MappingOptions:
         own = NestOptions(**choices).over(self.options.own(self.position))  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
@@ -10,14 +11,19 @@ from tcl.codegen.ir_walk import loads, values_of
 from tcl.codegen.options import NestOptions
 from tcl.codegen.passes.vectorize import outputs, why_not
 
-NAIVE = NestOptions(tile=(), order=(), inner_order=(), vectorize=(-1, 1))
+NAIVE = NestOptions(tile=(), order=(), inner_order=(), vectorize=(-1, 1), register=(), stage=())
+_HIDING = 4
 
 
 def preset(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
     """The preset's choices for one untiled nest."""
     if name == "naive" or nest.sequential:
         return NAIVE
-    chosen = NestOptions(vectorize=_vectorize(program, nest, device)).over(NAIVE)
+    position, lanes = _vectorize(program, nest, device)
+    chosen = NestOptions(vectorize=(position, lanes)).over(NAIVE)
+    if lanes == device.lanes(nest.point.type) and any(d.reduction for d in nest.dims):
+        # A reduction waits for its accumulator: several registers of lanes hide that.
+        chosen = replace(chosen, register=(*[0] * position, _HIDING))
     reductions = sum(d.reduction for d in nest.dims)
     if name == "mlp" and reductions:
         return NestOptions(tile=_tile(nest, 64, 256, 128)).over(chosen)
@@ -52,9 +58,7 @@ def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[
             best, best_score = position, score
     if best < 0:
         return -1, 1
-    # A reduction waits for its accumulator: several registers of lanes hide that.
-    registers = 4 if any(d.reduction for d in nest.dims) else 1
-    lanes = min(64, registers * device.lanes(nest.point.type))
+    lanes = min(64, device.lanes(nest.point.type))
     while lanes > nest.dims[best].extent:
         lanes //= 2
     return best, max(1, lanes)

@@ -7,16 +7,20 @@ The passes run from top to bottom of ``passes_for``. Options are honoured there 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.ir_verify import verify
+from tcl.codegen.ir_walk import operands
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.build import Build
 from tcl.codegen.passes.order import Order
+from tcl.codegen.passes.register import Register, why_not_registers
+from tcl.codegen.passes.stage import Stage
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize, why_not
 from tcl.codegen.presets import preset
@@ -32,7 +36,7 @@ def passes_for(
     nests = [(n.name, chosen[n.name]) for n in program.nests]
     # First, because the other passes name the folds that it makes.
     yield "tile", tuple(Tile(name, o.tile or ()) for name, o in nests)
-    # Before vectorising, which puts the lanes where the order of reductions says.
+    # Before lanes and register tiles, whose place does not depend on the order.
     yield (
         "order",
         tuple(
@@ -45,6 +49,10 @@ def passes_for(
         ),
     )
     yield "vectorize", tuple(Vectorize(name, *(o.vectorize or (-1, 1))) for name, o in nests)
+    # After vectorising: a register tile counts vectors.
+    yield "register", tuple(Register(name, o.register or (), device) for name, o in nests)
+    # After all passes that change loops: panels have an axis per loop.
+    yield "stage", tuple(Stage(name, o.stage or ()) for name, o in nests)
     # Last: from here on the loops are a tree, and no pass looks for them in a list.
     yield "build", (Build(),)
 
@@ -93,25 +101,57 @@ def resolve(
             f"{program.name} has {len(program.nests)}"
         )
     return {
-        nest.name: options.own(position)
-        .over(fitting(nest, options.default))
-        .over(preset(options.preset, program, nest, device))
+        nest.name: _resolved(nest, position, program, options, device)
         for position, nest in enumerate(program.nests)
     }
+
+
+def _resolved(
+    nest: ir.Nest,
+    position: int,
+    program: ir.Program,
+    options: MappingOptions,
+    device: CpuProfile,
+) -> NestOptions:
+    own = options.own(position)
+    base = fitting(nest, options.default).over(preset(options.preset, program, nest, device))
+    chosen = own.over(base)
+    # Asked for in all nests, or made for other lanes and tiles than this nest now has.
+    lone = replace(program, nests=(nest,))
+    try:
+        lone = Tile(nest.name, chosen.tile or ())(lone)
+        lone = Vectorize(nest.name, *(chosen.vectorize or (-1, 1)))(lone)
+    except OptionsError:  # refused with its reason by the pass itself
+        return chosen
+    if own.register is None and why_not_registers(lone.nests[0], chosen.register or (), device):
+        chosen = replace(chosen, register=())
+    if own.stage is None and chosen.stage:
+        try:
+            Stage(nest.name, chosen.stage)(lone)
+        except OptionsError:
+            chosen = replace(chosen, stage=())
+    return chosen
 
 
 def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
     """The part of choices for all nests that applies to this one."""
     rank = len(nest.dims)
-    tile, vectorize = choices.tile, choices.vectorize
+    tile, vectorize, register = choices.tile, choices.vectorize, choices.register
     if tile is not None:
         tile = () if nest.sequential else tile[:rank]
     if vectorize is not None and why_not(nest, vectorize[0]):
         vectorize = (-1, 1)
+    if register is not None:
+        register = () if nest.sequential else register[:rank]
+    stage = choices.stage
+    if stage is not None:
+        stage = stage[: len(operands(nest.point))]
 
     def order(permutation: tuple[int, ...] | None) -> tuple[int, ...] | None:
         if permutation is None:
             return None
         return permutation if len(permutation) == rank and not nest.sequential else ()
 
-    return NestOptions(tile, order(choices.order), order(choices.inner_order), vectorize)
+    return NestOptions(
+        tile, order(choices.order), order(choices.inner_order), vectorize, register, stage
+    )

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import random
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.device import CpuProfile
+from tcl.codegen.device import CpuProfile, host_cpu
 from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.ir_walk import operands
 from tcl.codegen.lower import lower
 from tcl.codegen.options import PRESETS, MappingOptions, NestOptions
 from tcl.codegen.reference import compile_reference
+from tcl.codegen.schedule import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
@@ -70,19 +74,44 @@ def same_bits(a: Array, b: Array) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def random_options(rng: random.Random, sized: SizedDef) -> MappingOptions:
-    """Any tiles, orders and lanes that the nests of ``sized`` can have."""
+def random_options(
+    rng: random.Random, sized: SizedDef, device: CpuProfile | None = None
+) -> MappingOptions:
+    """Any tiles, orders, lanes and register tiles that the nests of ``sized`` can have."""
     if rng.random() < 0.1:
         return MappingOptions(rng.choice(PRESETS))
-    nests = []
-    for nest in lower(sized).nests:
+    chosen = MappingOptions()
+    for position, nest in enumerate(lower(sized).nests):
         rank = len(nest.dims)
         outer, inner = (tuple(rng.sample(range(rank), rank)) for _ in range(2))
         outputs = [k for k, d in enumerate(nest.dims) if not d.reduction]
         lanes = (rng.choice(outputs), rng.choice([1, 2, 4, 8, 16])) if outputs else None
         tile = tuple(rng.choice([0, 1, 2, 3, 4, 5, 8]) for _ in range(rank))
-        nests.append(NestOptions(tile, outer, inner, lanes))
-    return MappingOptions(nests=tuple(nests))
+        own = NestOptions(tile, outer, inner, lanes)
+        chosen = chosen.with_nest(position, own)
+        register = tuple(rng.choice([0, 1, 2, 3, 4]) for _ in range(rank))
+        for _ in range(3):  # smaller, until it fits the registers
+            bigger = chosen.with_nest(position, replace(own, register=register))
+            if accepted(sized, bigger, device or host_cpu()):
+                chosen = bigger
+                break
+            register = tuple(size - 1 if size > 1 else size for size in register)
+        for operand in range(len(operands(nest.point))):
+            own = chosen.own(position)
+            stage = (own.stage or ()) + (-1,) * (operand - len(own.stage or ()))
+            level = rng.choice([-1, 0, 1, 2, 3])
+            staged = chosen.with_nest(position, replace(own, stage=(*stage, level)))
+            if accepted(sized, staged, device or host_cpu()):
+                chosen = staged
+    return chosen
+
+
+def accepted(sized: SizedDef, options: MappingOptions, device: CpuProfile) -> bool:
+    try:
+        schedule(sized, options, device)
+    except OptionsError:
+        return False
+    return True
 
 
 def plain(a: Array) -> Array:

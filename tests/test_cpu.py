@@ -109,6 +109,28 @@ def test_outputs_with_an_origin(options: MappingOptions) -> None:
     np.testing.assert_array_equal(p, a[2:22] + 1)
 
 
+@pytest.mark.parametrize("name", ["int8", "uint16", "int64", "float16", "bfloat16", "bool",
+                                  "float32", "float64"])  # fmt: skip
+@pytest.mark.parametrize("rows", [1, 3])
+def test_ragged_ends_touch_nothing_behind_them(name: str, rows: int) -> None:
+    """Every number of lanes that may be left over, next to memory that must stay as it is."""
+    rng = np.random.default_rng(3)
+    text = f"def f({name}(M, N) A) -> (O) {{ O(m, n) = A(m, n)  O(m, n) max= A(m, n) }}"
+    for lanes in (2, 8, 16):
+        for left in range(1, lanes):
+            a = rng.integers(0, 2, (5, lanes + left)).astype(numpy_type(name))
+            sized = sized_of(text, a)
+            options = NAIVE.vectorize(lanes).register(rows, 2)
+            kernel = compile_cpu(
+                sized, options, strides={"O": ((lanes + left + 3) * a.itemsize, a.itemsize)}
+            )
+            backing = np.full((7, lanes + left + 3), 1, a.dtype)
+            expected = backing.copy()
+            expected[:5, : lanes + left] = a
+            kernel([a], [backing[:5, : lanes + left]])
+            np.testing.assert_array_equal(backing, expected, err_msg=f"{lanes} {left}")
+
+
 # Run-time checks and guards.
 
 

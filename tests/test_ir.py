@@ -24,6 +24,7 @@ from tcl.codegen.ir_print import show, show_affine
 from tcl.codegen.ir_verify import built, verify
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions
+from tcl.codegen.passes.register import Register
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize
 from tcl.codegen.reference import compile_reference
@@ -115,6 +116,7 @@ def _load(tensor: str, *names: str) -> ir.Load:
 
 
 NARROW = ir.Computed(ir.Const(1, INT32), True)
+UNROLLED = ir.Loop(ir.Fold("s0.m", "point", 1, 5), ir.Kind.UNROLL)
 BAD = {
     "has no dimension s0.z": value_of(_load("A", "s0.z", "s0.k")),
     "has no dimension s1.m": value_of(_load("A", "s1.m", "s0.k")),
@@ -134,6 +136,28 @@ BAD = {
     ),
     "is reduced and cannot be lanes": changed(
         loops=_loops((2, ir.Loop(ir.Fold("s0.k", "point", 1, 7), ir.Kind.VECTOR))),
+    ),
+    "a serial loop over s0.m lies in": changed(
+        loops=(
+            *_loops((0, ir.Loop(ir.Fold("s0.m", "a", 2, 3), ir.Kind.UNROLL))),
+            ir.Loop(ir.Fold("s0.m", "b", 1, 2)),
+        ),
+    ),
+    "declared over a loop that has no registers": changed(
+        body=ir.Declare("a", FLOAT32, (matmul().nests[0].loops[0].fold,))
+    ),
+    "accumulator a is used outside of its loops": changed(
+        loops=_loops((0, UNROLLED)),
+        body=ir.Block(
+            (
+                ir.Declare("a", FLOAT32, (UNROLLED.fold,)),
+                ir.Accumulate("a", "=", ir.Const(0.0, FLOAT32)),
+            )
+        ),
+    ),
+    "accumulator a is not declared": changed(body=ir.Accumulate("a", "=", ir.Const(0.0, FLOAT32))),
+    "first iteration of a loop from outside": changed(
+        body=ir.First((matmul().nests[0].loops[2].fold,), ir.Block(()), ir.Block(()))
     ),
     "cannot be lanes: reasons": changed(
         loops=_loops((1, ir.Loop(ir.Fold("s0.n", "point", 1, 9), ir.Kind.VECTOR))),
@@ -182,7 +206,7 @@ def test_dimensions_are_found_by_name() -> None:
 def test_a_nest_that_reads_what_it_writes_stays_in_order() -> None:
     nest = replace(matmul().nests[0], sequential="it reads its own neighbours")
     program = replace(matmul(), nests=(nest,))
-    for each in (Tile("s0", (2, 2, 2)), Vectorize("s0", -1, 4)):
+    for each in (Tile("s0", (2, 2, 2)), Vectorize("s0", -1, 4), Register("s0", (2, 2), DEVICE)):
         with pytest.raises(OptionsError, match="its own neighbours"):
             each(program)
 
@@ -204,21 +228,22 @@ nest s0
   dim s0.m in 0:5
   dim s0.n in 0:9
   reduction s0.k in 0:7
-  for s0.m.tile x 2 step 4
-    for s0.n.tile x 2 step 8
-      for s0.m.point x 4
-        for s0.n.point x 2 step 4
-          for s0.n.lane x 4 vector
-            C(s0.m, s0.n) = 0.0
   for s0.k.tile x 3 step 3
     for s0.m.tile x 2 step 4
       for s0.n.tile x 2 step 8
         for s0.m.point x 4
           for s0.n.point x 2 step 4
-            for s0.n.lane x 4 vector
-              float32 accumulator = C(s0.m, s0.n)
-              for s0.k.point x 3
+            float32 accumulator[s0.n.lane]
+            first of s0.k.tile
+              for s0.n.lane x 4 vector
+                accumulator = 0.0
+            later
+              for s0.n.lane x 4 vector
+                accumulator = C(s0.m, s0.n)
+            for s0.k.point x 3
+              for s0.n.lane x 4 vector
                 accumulator += (A(s0.m, s0.k) * B(s0.k, s0.n))
+            for s0.n.lane x 4 vector
               C(s0.m, s0.n) = accumulator
 """
     )
@@ -231,11 +256,64 @@ def test_naive_is_the_obvious_loop_nest() -> None:
         == """\
   for s0.m.point x 5
     for s0.n.point x 9
-      float32 accumulator = 0.0
+      float32 accumulator
+      accumulator = 0.0
       for s0.k.point x 7
         accumulator += (A(s0.m, s0.k) * B(s0.k, s0.n))
       C(s0.m, s0.n) = accumulator
 """
+    )
+
+
+def test_text_of_a_register_tile() -> None:
+    options = MappingOptions().vectorize(4).register(2, 3, 2)
+    text = show(schedule(sized_of(MATMUL, A=(5, 7), B=(7, 29)), options, DEVICE))
+    assert (
+        text.split("in 0:7\n")[1]
+        == """\
+  for s0.m.point x 3 step 2
+    for s0.n.point x 3 step 12
+      float32 accumulator[s0.m.register, s0.n.register, s0.n.lane]
+      for s0.m.register x 2 unroll
+        for s0.n.register x 3 step 4 unroll
+          for s0.n.lane x 4 vector
+            accumulator = 0.0
+      for s0.k.point x 4 step 2
+        for s0.k.register x 2 unroll
+          for s0.m.register x 2 unroll
+            for s0.n.register x 3 step 4 unroll
+              for s0.n.lane x 4 vector
+                accumulator += (A(s0.m, s0.k) * B(s0.k, s0.n))
+      for s0.m.register x 2 unroll
+        for s0.n.register x 3 step 4 unroll
+          for s0.n.lane x 4 vector
+            C(s0.m, s0.n) = accumulator
+"""
+    )
+
+
+def test_text_of_panels() -> None:
+    options = MappingOptions().tile(4, 8, 3).order(1, 2, 0).vectorize(4).stage(3, 2)
+    text = show(schedule(sized_of(MATMUL, A=(5, 7), B=(7, 9)), options, DEVICE))
+    assert (
+        text.split("first of")[0].split("in 0:7\n")[1]
+        == """\
+  stage A(s0.m, s0.k) as s0.panel0(s0.k.point + 3*s0.m.point) inside s0.m.tile
+  stage B(s0.k, s0.n) as s0.panel1(4*s0.k.point + s0.n.lane + 3*s0.n.point) inside s0.k.tile
+  for s0.n.tile x 2 step 8
+    for s0.k.tile x 3 step 3
+      for s0.n.point x 2 step 4
+        for s0.k.point x 3
+          for s0.n.lane x 4 vector
+            s0.panel1(4*s0.k.point + s0.n.lane + 3*s0.n.point) = B(s0.k, s0.n)
+      for s0.m.tile x 2 step 4
+        for s0.m.point x 4
+          for s0.k.point x 3
+            s0.panel0(s0.k.point + 3*s0.m.point) = A(s0.m, s0.k)
+        for s0.m.point x 4
+          for s0.n.point x 2 step 4
+            float32 accumulator[s0.n.lane]
+            """
     )
 
 
@@ -270,7 +348,7 @@ def test_every_stage_means_the_same(seed: int) -> None:
     compile_reference(sized, jit=False)(inputs, expected)
     rng = random.Random(seed)
     functions = {n: _plain(o) for n, o in oracles.ORACLES.items()}
-    for stage, each in stages(sized, random_options(rng, sized), DEVICE):
+    for stage, each in stages(sized, random_options(rng, sized, DEVICE), DEVICE):
         outputs = dict(zip((t.name for t in sized.checked.outputs), poisoned(sized), strict=True))
         interpret(each, {**arrays, **outputs}, functions)
         for tensor, want in zip(sized.checked.outputs, expected, strict=True):

@@ -28,6 +28,8 @@ nests = st.builds(
     st.none() | st.integers(0, 5).flatmap(lambda n: st.permutations(range(n))).map(tuple),
     st.none() | st.integers(0, 5).flatmap(lambda n: st.permutations(range(n))).map(tuple),
     st.none() | st.tuples(st.integers(-1, 5), st.sampled_from(WIDTHS)),
+    st.none() | st.lists(st.integers(0, 64), max_size=5).map(tuple),
+    st.none() | st.lists(st.integers(-1, 64), max_size=5).map(tuple),
 )
 options = st.builds(
     MappingOptions, st.sampled_from(PRESETS), nests, st.lists(nests, max_size=4).map(tuple)
@@ -99,6 +101,9 @@ def test_trailing_empty_choices_do_not_matter() -> None:
         ('{"default": {"tile": null}}', "default.tile"),
         ('{"nests": {}}', "nests"),
         ('{"nests": [{"order": [0, 0]}]}', "order"),
+        ('{"nests": [{"register": [65]}]}', "register: .* 64"),
+        ('{"default": {"register": [-1]}}', "register"),
+        ('{"default": {"stage": [-2]}}', "stage: levels must be from -1"),
         ('{"nests": [{"order": [1, 2]}]}', "order"),
         ('{"nests": [{"vectorize": [0, 3]}]}', "1, 2, 4, 8, 16, 32, 64"),
         ('{"nests": [{"vectorize": [-2, 4]}]}', "dimension"),
@@ -151,6 +156,13 @@ def test_bad_nest_position() -> None:
         (MappingOptions().nest(0).vectorize(4, 2), "reduced"),
         (MappingOptions().nest(0).vectorize(4, 3), "no dimension 3"),
         (MappingOptions().nest(1).tile(4), "2 nests"),
+        (MappingOptions().nest(0).register(1, 2, 3, 4), "3 dimensions, 4 sizes"),
+        (MappingOptions().vectorize(8).nest(0).register(7, 2), "7 x 2 vectors need 17 registers"),
+        (MappingOptions().vectorize(16).nest(0).register(7), "7 x 2 vectors need 17 registers"),
+        (MappingOptions().nest(0).register(16), "16 x 1 vectors need 18 registers"),
+        (MappingOptions().nest(0).stage(0, 0, 0), "2 operands, 3 were given"),
+        (MappingOptions().tile(4, 4).nest(0).stage(-1, 3), "operand 1, B: there are 2 loops"),
+        (MappingOptions().nest(0).register(14, 1, 64), "280 points"),
     ],
 )
 def test_what_does_not_fit_is_refused(o: MappingOptions, words: str) -> None:
@@ -163,6 +175,47 @@ def test_a_scalar_cannot_be_vectorised() -> None:
     with pytest.raises(OptionsError, match="no dimension to vectorise"):
         schedule(total, MappingOptions().nest(0).vectorize(4), DEVICE)
     assert "vector" not in show(schedule(total, MappingOptions().vectorize(4), DEVICE))
+
+
+def test_a_register_tile_for_all_nests_goes_where_it_fits() -> None:
+    tile = MappingOptions().vectorize(8).register(6, 2)
+    assert "s0.m.register x 6 unroll" in show(schedule(matmul(), tile, DEVICE))
+    assert "unroll" not in show(schedule(matmul(), tile.register(7, 2), DEVICE))
+    ordered = sized("def f(float(N) A) -> (O) { O(i) = A(i) O(i) += O(i) }", A=(9,))
+    assert "unroll" in show(schedule(ordered, MappingOptions().register(4), DEVICE))
+
+
+REFUSED = {
+    "depends on data": ("def f(float(N) A, int32(M) I) -> (O) { O(i) = A(I(i)) }", (9,), (9,), 0),
+    "may not be there": ("def f(float(N) A) -> (O) { O(i) = i > 3 ? A(i - 1) : 0.0 "
+                         "where i in 0:9 }", (9,), None, 0),
+    "the nest writes it": ("def f(float(N) A) -> (O) { O(i) = A(i) O(i) = O(i) + A(i) }",
+                           (9,), None, 1),
+    "nothing to read": ("def f(float(N) A) -> (O) { O +=! A(i) }", (0,), None, 0),
+    "would need": ("def f(float(N) A) -> (O) { O(i, j, k) = A(i) + j + k "
+                   "where j in 0:9, k in 0:9 }", (1 << 27,), None, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_cannot_be_staged_is_refused(reason: str) -> None:
+    text, a, i, position = REFUSED[reason]
+    each = sized(text, A=a, **({"I": i} if i else {}))
+    with pytest.raises(
+        OptionsError, match=f"stage: nest s{position}: operand 0, .*{reason}|{reason}"
+    ):
+        schedule(each, MappingOptions().nest(position).stage(0), DEVICE)
+    assert (
+        "stage"
+        not in show(schedule(each, MappingOptions().stage(0), DEVICE)).split(f"nest s{position}")[1]
+    )
+
+
+def test_a_register_tile_is_no_larger_than_what_there_is() -> None:
+    few = sized("def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }",
+                A=(3, 2), B=(2, 9))  # fmt: skip
+    text = show(schedule(few, MappingOptions().vectorize(8).nest(0).register(60, 2), DEVICE))
+    assert "s0.m.register x 3 unroll" in text
 
 
 @pytest.mark.parametrize("preset", PRESETS)

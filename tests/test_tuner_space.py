@@ -56,6 +56,7 @@ CASES = {
     "convolution": sized(CONVOLUTION, I=(2, 4, 10, 12), K=(8, 4, 3, 3)),
     "ones": sized(MATMUL, A=(1, 1), B=(1, 1)),
     "row": sized(MATMUL, A=(1, 40), B=(40, 9)),
+    "huge": sized(MATMUL, A=(4, 60_000), B=(60_000, 60_000)),
     "empty": sized(MATMUL, A=(5, 0), B=(0, 7)),
     "copy": sized("def f(float(N) I) -> (O) { O(n) = I(n) }", I=(77,)),
     "sum": sized("def f(float(N) I) -> (O) { O +=! I(n) }", I=(77,)),
@@ -112,12 +113,20 @@ def test_knobs_of_a_matrix_product() -> None:
         "inner_order",
         "vector",
         "lanes",
+        "register",
+        "unroll",
+        "stage0",
+        "stage1",
     ]
     assert choices["n.tile"] == (2, 4, 8, 10, 11, 13, 16, 22, 32, 64)
     assert len(choices["order"]) == 6
     assert choices["order"][0] == "0 1 2"
     assert choices["vector"] == (0, 1)
-    assert choices["lanes"] == (1, 2, 4, 8, 16, 32)
+    assert choices["lanes"] == (1, 2, 4, 8)
+    # Rows, second rows, vectors: what 16 registers hold.
+    assert "6 1 2" in choices["register"] and "14 1 1" in choices["register"]
+    assert "7 1 2" not in choices["register"] and "2 2 1" not in choices["register"]
+    assert choices["unroll"] == (1, 2, 4, 8)
 
 
 def test_options_say_what_the_knobs_say() -> None:
@@ -130,23 +139,27 @@ def test_options_say_what_the_knobs_say() -> None:
             names["order"]: "2 0 1",
             names["inner_order"]: "0 2 1",
             names["vector"]: 1,
-            names["lanes"]: 16,
+            names["lanes"]: 4,
+            names["register"]: "6 1 2",
+            names["unroll"]: 4,
+            names["stage0"]: 1,
+            names["stage1"]: 1,
         }
     )
-    nest = NestOptions((32, 0, 8), (2, 0, 1), (0, 2, 1), (1, 16))
+    nest = NestOptions((32, 0, 8), (2, 0, 1), (0, 2, 1), (1, 4), (6, 2, 4), (2, 1))
     assert space.to_options(config) == MappingOptions("naive").with_nest(0, nest)
 
 
 def test_redundant_configurations_are_no_choice_but_their_options_are_understood() -> None:
     space = space_of(CASES["matmul"])
     default = space.space.values(space.space.default)
-    order, vector, lanes = (k.name for k in space.space.knobs[3:] if "inner" not in k.name)
+    order, vector, lanes = (k.name for k in space.space.knobs[3:7] if "inner" not in k.name)
     untiled = space.space.config({**default, order: "1 0 2"})
     assert "no order of tiles" in (space.space.reason(untiled) or "")
     scalar = space.space.config({**default, vector: 0})
     assert "without lanes" in (space.space.reason(scalar) or "")
-    wide = space.space.config({**default, lanes: 32, space.space.knobs[1].name: 16})
-    assert "32 lanes are more than the 16 points of a tile" in (space.space.reason(wide) or "")
+    wide = space.space.config({**default, lanes: 8, space.space.knobs[1].name: 4})
+    assert "8 lanes are more than the 4 points of a tile" in (space.space.reason(wide) or "")
     for options in (
         MappingOptions("naive").order(1, 0, 2),
         MappingOptions("naive").vectorize(1, 0),
@@ -160,9 +173,12 @@ def test_redundant_configurations_are_no_choice_but_their_options_are_understood
     [
         MappingOptions("naive").tile(31),
         MappingOptions("naive").vectorize(64),
-        MappingOptions("naive").tile(0, 8).vectorize(32),
+        MappingOptions("naive").tile(0, 4).vectorize(8),
+        MappingOptions("naive").register(11),
+        MappingOptions("naive").register(0, 0, 3),
+        MappingOptions("naive").tile(8, 8).stage(0),
     ],
-    ids=["tile", "lanes", "lanes of a tile"],
+    ids=["tile", "lanes", "lanes of a tile", "rows", "unroll", "stage"],
 )
 def test_options_that_are_not_in_the_space_have_no_configuration(options: MappingOptions) -> None:
     assert space_of(CASES["matmul"]).from_options(options) is None
@@ -176,7 +192,7 @@ def test_options_for_more_nests_than_there_are_are_an_error() -> None:
 
 def test_knobs_can_be_fixed() -> None:
     names = [k.name for k in space_of(CASES["matmul"]).space.knobs]
-    fixed = space_of(CASES["matmul"], **{names[0]: 16, names[-1]: 8})
+    fixed = space_of(CASES["matmul"], **{names[0]: 16, names[6]: 8})
     rng = Random(1)
     for _ in range(30):
         config = fixed.space.sample(rng)

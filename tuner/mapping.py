@@ -13,7 +13,9 @@ from tcl.codegen.options import WIDTHS, MappingOptions, NestOptions
 from tcl.codegen.passes.vectorize import outputs, why_not
 from tcl.codegen.schedule import resolve
 from tcl.tuner.knobs import Knob, Value
+from tcl.tuner.register_knobs import RegisterKnobs
 from tcl.tuner.space import Config, Constraint, SearchSpace
+from tcl.tuner.stage_knobs import StageKnobs
 
 _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
@@ -26,8 +28,9 @@ class MappingSpace:
 
     Per nest: a tile size for each dimension (powers of two, and the extent divided by 2 to 8,
     rounded up; the extent itself leaves it untiled), the order of the loops over tiles and of
-    those inside, the vectorised dimension and its lanes. ``fixed``: knob name → value, for knobs
-    that the search must leave alone; ``ValueError`` for one that there is not.
+    those inside, the vectorised dimension and its lanes, the register tile, the staged
+    operands. ``fixed``: knob name → value, for knobs that the search must leave alone;
+    ``ValueError`` for one that there is not.
     """
 
     def __init__(
@@ -102,6 +105,10 @@ class _NestKnobs:
     """Over tiles and inside; empty when there is only one dimension to order."""
     vector: tuple[Knob, ...]
     """Dimension and lanes; empty when no dimension can be vectorised."""
+    register: RegisterKnobs
+    """The register tile."""
+    stage: StageKnobs
+    """The operands that are copied."""
 
     @staticmethod
     def of(nest: ir.Nest, device: CpuProfile) -> _NestKnobs:
@@ -125,11 +132,13 @@ class _NestKnobs:
                 Knob(f"{nest.name}.vector", targets, targets[-1], ordered=False),
                 Knob(f"{nest.name}.lanes", lanes, 1, ordered=True),
             )
-        return _NestKnobs(nest, movable, tiles, orders, vector)
+        results = tuple(i for i in movable if i < len(outputs(nest)))
+        register = RegisterKnobs.of(nest, results, device)
+        return _NestKnobs(nest, movable, tiles, orders, vector, register, StageKnobs.of(nest))
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        return self.tiles + self.orders + self.vector
+        return self.tiles + self.orders + self.vector + self.register.knobs + self.stage.knobs
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -138,6 +147,10 @@ class _NestKnobs:
             found.append(self._order_matters)
         if self.vector:
             found.append(self._lanes_fit)
+        if self.register.row:
+            found.append(self.register.redundant)
+        if self.stage.knobs:
+            found.append(self._panels_fit)
         return tuple(found)
 
     def to_options(self, values: Mapping[str, Value]) -> NestOptions:
@@ -150,7 +163,10 @@ class _NestKnobs:
         if self.vector:
             target, lanes = (_int(values[k.name]) for k in self.vector)
             vectorize = (target, lanes) if lanes > 1 else (-1, 1)
-        return NestOptions(tuple(sizes) if any(sizes) else (), orders[0], orders[1], vectorize)
+        register = self.register.sizes(values, self._lane_position(vectorize))
+        tile = tuple(sizes) if any(sizes) else ()
+        stage = self.stage.levels(values, self._tiled(tile, orders[0]))
+        return NestOptions(tile, orders[0], orders[1], vectorize, register, stage)
 
     def from_options(self, options: NestOptions) -> dict[str, Value] | None:
         """Knob values; None if the options say something that the knobs cannot."""
@@ -174,7 +190,39 @@ class _NestKnobs:
             values[self.vector[1].name] = lanes
         elif lanes > 1:
             return None
+        register = self.register.values(
+            options.register or (), self._lane_position((target, lanes))
+        )
+        tiles = self._tiled(options.tile or (), options.order or ())
+        stage = self.stage.values(options.stage or (), tiles)
+        if register is None or stage is None:
+            return None
+        values.update(register)
+        values.update(stage)
         return values if all(values[k.name] in k.choices for k in self.knobs) else None
+
+    def _tiled(self, tile: tuple[int, ...], order: tuple[int, ...]) -> tuple[str, ...]:
+        """The tiled dimensions, in the order of the loops over their tiles."""
+        dims = self.nest.dims
+        sizes = tile + (0,) * (len(dims) - len(tile))
+        chosen = order or range(len(dims))
+        return tuple(dims[i].name for i in chosen if 0 < sizes[i] < dims[i].extent)
+
+    def _panels_fit(self, values: Mapping[str, Value]) -> str | None:
+        tiles = zip(self.movable, self.tiles, strict=True)
+        sizes = {d.name: d.extent for d in self.nest.dims}
+        sizes.update({self.nest.dims[i].name: _int(values[k.name]) for i, k in tiles})
+        return self.stage.too_large(values, sizes)
+
+    def _lane_position(self, vectorize: tuple[int, int]) -> int:
+        """The dimension that register tiles count in vectors, or points where there are none."""
+        target, lanes = vectorize
+        if lanes > 1 and target >= 0:
+            return target
+        results = len(outputs(self.nest))
+        if lanes > 1 or not self.vector:
+            return max((i for i in self.movable if i < results), default=-1)
+        return _int(self.vector[0].default)
 
     def _order(self, text: str) -> tuple[int, ...]:
         """A permutation of all dimensions: the movable ones trade places among themselves."""
@@ -237,9 +285,9 @@ def loop_orders(reduction: list[bool]) -> Iterator[tuple[int, ...]]:
 
 
 def _lanes(nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
-    """Up to four registers per vector, and not more lanes than the longest dimension has points."""
+    """Up to one register, and not more lanes than the longest dimension has points."""
     longest = max((d.extent for d in outputs(nest)), default=0)
-    most = min(4 * device.lanes(nest.point.type), longest)
+    most = min(device.lanes(nest.point.type), longest)
     return tuple(w for w in WIDTHS if w == 1 or w <= most)
 
 

@@ -68,6 +68,13 @@ def float_text(value: float, type_: str) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
+_PURE = frozenset(
+    """add sub mul sdiv udiv srem urem and or xor shl lshr ashr fadd fsub fmul fdiv frem fneg
+    getelementptr insertelement extractelement shufflevector icmp fcmp select trunc zext sext
+    fptrunc fpext sitofp uitofp fptosi fptoui bitcast""".split()
+)
+
+
 @dataclass(slots=True)
 class Builder:
     """Appends instructions to one function and collects what the module needs around it."""
@@ -81,15 +88,39 @@ class Builder:
     """Helper function → its definition. Shared likewise."""
     block: str = "entry"
     count: int = 0
+    known: dict[str, Val] = field(default_factory=dict)
+    """Instruction without side effects → its value, in this block. Unrolled code repeats itself
+    a lot; what is not written need not be read and merged by LLVM."""
+    loaded: dict[str, Val] = field(default_factory=dict)
+    """Likewise for loads, until something is stored."""
 
     # Instructions.
 
     def op(self, text: str, type_: str, lanes: int = 1) -> Val:
         """An instruction that gives a value."""
+        pure = text.split(" ", 1)[0] in _PURE
+        found = self.known.get(text) if pure else None
+        if found is not None:
+            return found
         self.count += 1
         name = f"%v{self.count}"
         self.lines.append(f"  {name} = {text}")
-        return Val(name, type_, lanes)
+        value = Val(name, type_, lanes)
+        if pure:
+            self.known[text] = value
+        return value
+
+    def load(self, text: str, type_: str, lanes: int = 1) -> Val:
+        """A read of a tensor, written once between two stores."""
+        found = self.loaded.get(text)
+        if found is None:
+            found = self.loaded[text] = self.op(text, type_, lanes)
+        return found
+
+    def store(self, text: str) -> None:
+        """A write to a tensor."""
+        self.do(text)
+        self.loaded.clear()
 
     def do(self, text: str) -> None:
         """An instruction that gives none."""
@@ -109,6 +140,8 @@ class Builder:
         """Continue in a new block."""
         self.lines.append(f"{label}:")
         self.block = label
+        self.known.clear()
+        self.loaded.clear()
 
     def branch(self, label: str) -> None:
         self.do(f"br label %{label}")
@@ -209,8 +242,13 @@ class Builder:
 
     def call(self, name: str, type_: str, lanes: int, *arguments: Val, note: str = "") -> Val:
         """A call of an external function; the same lanes everywhere."""
-        types = ", ".join(a.ty for a in arguments)
-        result = vector(type_, lanes)
+        return self.op(
+            self.call_text(name, vector(type_, lanes), *arguments, note=note), type_, lanes
+        )
+
+    def call_text(self, name: str, result: str, *arguments: Val, note: str = "") -> str:
+        """A call as text, its function declared."""
         if name not in self.defined:
+            types = ", ".join(a.ty for a in arguments)
             self.declared[name] = f"declare {result} @{name}({types}){note}"
-        return self.op(f"call {result} @{name}({', '.join(map(str, arguments))})", type_, lanes)
+        return f"call {result} @{name}({', '.join(map(str, arguments))})"

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.builder import Builder, Val
-from tcl.codegen.cpu.loops import NestEmitter
 from tcl.codegen.cpu.memory import FAIL, Site
+from tcl.codegen.cpu.nests import NestEmitter
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_verify import built
+from tcl.codegen.passes.stage import ALIGNMENT
 from tcl.codegen.recursion import with_room
 
 ENTRY = "tcl_kernel"
@@ -38,12 +39,21 @@ def emit(program: ir.Program, device: CpuProfile, *, unchecked: bool = False) ->
     return with_room(lambda: _emit(program, device, unchecked))
 
 
+def _aligned(b: Builder, pointer: Val) -> Val:
+    """The next place where a vector does not cross cache lines; panels have room to spare."""
+    there = b.op(f"getelementptr i8, {pointer}, i64 {ALIGNMENT - 1}", "ptr")
+    return b.call("llvm.ptrmask.p0.i64", "ptr", 1, there, Val(str(-ALIGNMENT), "i64"))
+
+
 def _emit(program: ir.Program, device: CpuProfile, unchecked: bool) -> Source:
     b = Builder()
     pointers: dict[str, Val] = {}
+    panels = {c.panel.tensor for n in program.nests for c in n.staged}
     for k, tensor in enumerate(program.tensors):
         at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
         pointers[tensor.name] = b.op(f"load ptr, {at}, align 8", "ptr")
+        if tensor.name in panels:
+            pointers[tensor.name] = _aligned(b, pointers[tensor.name])
     sites: list[Site] = []
     for nest in program.nests:
         NestEmitter(b, program, nest, pointers, device, unchecked, sites).emit()

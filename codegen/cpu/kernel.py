@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,6 +33,9 @@ class CpuKernel:
     object_code: bytes = field(repr=False)
     device: CpuProfile
     _loaded: Loaded = field(repr=False)
+    _local: threading.local = field(default_factory=threading.local, repr=False, compare=False)
+    """Scratch memory, kept from call to call by each thread: new memory costs more than what
+    many kernels do with it."""
 
     @property
     def llvm(self) -> str:
@@ -57,8 +61,17 @@ class CpuKernel:
             raise ArgumentError(f"{len(arguments)} arrays are needed, {len(arrays)} were given")
         for tensor, array in zip(arguments, arrays, strict=True):
             _fits(tensor, array)
-        scratch = [_scratch(t) for t in self.program.tensors if t.role is ir.Role.SCRATCH]
-        self.launch([a.ctypes.data for a in (*arrays, *scratch)])
+        self.launch([a.ctypes.data for a in (*arrays, *self._scratch())])
+
+    def _scratch(self) -> list[_Array]:
+        if not hasattr(self._local, "scratch"):
+            self._local.scratch = [
+                np.empty(t.layout.extents, storage_dtype(t.layout.type))
+                for t in self.program.tensors
+                if t.role is ir.Role.SCRATCH
+            ]
+        found: list[_Array] = self._local.scratch
+        return found
 
     def launch(self, addresses: Sequence[int]) -> None:
         """Run on memory: the address of every tensor's first element, scratch included, in the
@@ -129,7 +142,3 @@ def _fits(tensor: ir.Tensor, array: _Array) -> None:
         )
     if tensor.role is ir.Role.OUTPUT and not array.flags.writeable:
         raise ArgumentError(f"{tensor.name} is an output, but its array is read-only")
-
-
-def _scratch(tensor: ir.Tensor) -> _Array:
-    return np.empty(tensor.layout.extents, storage_dtype(tensor.layout.type))

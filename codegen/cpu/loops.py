@@ -1,152 +1,140 @@
-"""Loops, accumulators and stores of one nest."""
+"""Loops: counted ones, unrolled ones, and lanes, with what is left over at ragged ends.
+
+How many points an iteration hands to the loops inside of it is known now, or is one of a few
+numbers. Loops that are written out (unrolled, lanes) need to know; where they are inside, the
+last, shorter iteration is emitted on its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import assert_never
 
 from tcl.codegen import ir
-from tcl.codegen.cpu.arith import arithmetic
 from tcl.codegen.cpu.builder import Builder, Val
-from tcl.codegen.cpu.memory import Memory, Site
-from tcl.codegen.cpu.scope import Range, Scope, add, i64
-from tcl.codegen.cpu.values import Values
-from tcl.codegen.device import CpuProfile
-from tcl.grammar.types import ScalarType
+from tcl.codegen.cpu.scope import At, Range, Scope, Span, add, i64, leading, number
 
 
-class NestEmitter:
-    """Emits one nest at the end of a builder's function."""
+class Loops:
+    """Emits the loops of one nest around what ``emit`` does in them."""
 
     def __init__(
-        self,
-        b: Builder,
-        program: ir.Program,
-        nest: ir.Nest,
-        pointers: dict[str, Val],
-        device: CpuProfile,
-        unchecked: bool,
-        sites: list[Site],
+        self, b: Builder, nest: ir.Nest, emit: Callable[[ir.Statement, Scope], None]
     ) -> None:
-        self.b, self.nest = b, nest
-        native_half = device.has("f16c") or device.triple.startswith(("aarch64", "arm64"))
-        self.values = Values(b, nest, native_half)
-        self.memory = Memory(
-            b, program, nest, pointers, native_half, unchecked, self.values.value, sites
-        )
-        self.values.memory = self.memory
-        self.types: dict[str, ScalarType] = {}
-        """Accumulator → its type."""
-
-    def emit(self) -> None:
-        """The nest's body, from its first to its last point."""
-        if self.nest.body is None:
-            raise ir.IRError(f"nest {self.nest.name} has no body yet")
-        ranges = {d.name: Range(0, d.extent) for d in self.nest.dims}
-        self.statement(self.nest.body, Scope(ranges))
-
-    def statement(self, statement: ir.Statement, scope: Scope) -> None:
-        match statement:
-            case ir.Block(body=body):
-                inner = scope.copied()
-                for s in body:
-                    self.statement(s, inner)
-            case ir.For(loop=loop, body=body):
-                self.loop(loop, body, scope)
-            case ir.Let(name=name, value=value):
-                scope.variables[name] = self.values.value(value, scope)
-            case ir.Declare(name=name, value=value):
-                self.declare(name, value, scope)
-            case ir.Accumulate(name=name, op=op, value=value):
-                slot, like = scope.accumulators[name]
-                new = self.values.value(value, scope)
-                old = self.b.op(f"load {like.ty}, ptr {slot}", like.type, like.lanes)
-                result = arithmetic(self.b, op, old, new, self.types[name])
-                self.b.do(f"store {self.b.spread(result, like.lanes)}, ptr {slot}")
-            case ir.Store(ref=ref, value=value):
-                self.memory.store(ref, self.stored(value, scope), scope)
-            case _:
-                assert_never(statement)
-
-    def declare(self, name: str, value: ir.Value, scope: Scope) -> None:
-        start = self.b.spread(self.values.value(value, scope), scope.lanes)
-        slot = self.b.alloca(start.ty)
-        self.b.do(f"store {start}, ptr {slot}")
-        scope.accumulators[name] = slot, start
-        self.types[name] = value.type
-
-    def stored(self, value: ir.Value, scope: Scope) -> Val:
-        if isinstance(value, ir.Variable) and value.name in scope.accumulators:
-            slot, like = scope.accumulators[value.name]
-            return self.b.op(f"load {like.ty}, ptr {slot}", like.type, like.lanes)
-        return self.values.value(value, scope)
-
-    # Loops.
+        self.b, self.emit = b, emit
+        self.above_fixed = {
+            outer.fold.name
+            for outer, inner in _neighbours(nest)
+            if outer.kind is ir.Kind.SERIAL and inner.kind is not ir.Kind.SERIAL
+        }
+        """Folds whose iterations have to be of known length."""
 
     def loop(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
+        """The loop, from where the loops around it stand."""
         match loop.kind:
             case ir.Kind.SERIAL:
-                self.serial(loop.fold, body, scope)
+                self._serial(loop.fold, body, scope)
+            case ir.Kind.UNROLL:
+                self._unrolled(loop.fold, body, scope)
             case ir.Kind.VECTOR:
-                self.lanes(loop.fold, body, scope)
+                self._lanes(loop.fold, body, scope)
             case _:
                 assert_never(loop.kind)
 
-    def serial(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
-        """Iterations one after the other; a last, shorter one on its own if that lets the lanes
-        inside of it be known."""
-        start, span, step = scope.ranges[fold.dim].offset, scope.ranges[fold.dim].span, fold.step
-        if isinstance(span, int):
-            full, rest = divmod(span, step)
-            if full and rest and fold == self.above_lanes(fold.dim):
-                self.counted(fold, body, scope, start, full * step, step)
-                tail = add(self.b, start, full * step)
-                self.iteration(fold, body, scope, tail, rest)
-            elif rest == 0:
-                self.counted(fold, body, scope, start, span, step)
-            else:
-                self.counted(fold, body, scope, start, span, None)
-        else:
-            self.counted(fold, body, scope, start, span, step if step == 1 else None)
-
-    def above_lanes(self, dim: str) -> ir.Fold | None:
-        """The fold that hands out ranges of lanes, if ``dim`` is vectorised."""
-        loops = [x for x in self.nest.loops if x.fold.dim == dim]
-        if len(loops) > 1 and loops[-1].kind is ir.Kind.VECTOR:
-            return loops[-2].fold
-        return None
-
-    def counted(
-        self,
-        fold: ir.Fold,
-        body: ir.Statement,
-        scope: Scope,
-        start: Val | int,
-        span: Val | int,
-        inner: int | None,
-    ) -> None:
-        """The loop from ``start`` over ``span`` points. ``inner`` is the span of an iteration;
-        None where the last one may be shorter."""
-        if span == 0:
-            return
-        if isinstance(span, int) and span <= fold.step:
-            self.iteration(fold, body, scope, start, span)
-            return
+    def first(self, first: ir.First, scope: Scope) -> None:
+        """One or the other statement, whichever iteration it is."""
         b = self.b
-        end = i64(add(b, start, span))
+        offsets = [i64(b, scope.folds[f.name]) for f in first.folds]
+        if not any(o.text.startswith("%") for o in offsets):
+            self.emit(first.then if all(o.text == "0" for o in offsets) else first.otherwise, scope)
+            return
+        all_ = offsets[0]
+        for o in offsets[1:]:
+            all_ = b.binary("or", all_, o)
+        self._either(b.compare("icmp eq", all_, number(0)), first.then, first.otherwise, scope)
 
-        def each(offset: Val) -> None:
-            part: Val | int | None = inner
+    def _either(
+        self, condition: Val, then: ir.Statement, otherwise: ir.Statement, scope: Scope
+    ) -> None:
+        b = self.b
+        labels = b.new_label("first"), b.new_label("later")
+        after = b.new_label("after")
+        b.branch_if(condition, *labels)
+        for label, side in zip(labels, (then, otherwise), strict=True):
+            b.start(label)
+            self.emit(side, scope.copied())
+            b.branch(after)
+        b.start(after)
+
+    # Serial loops.
+
+    def _serial(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
+        span, step = scope.ranges[fold.dim].span, fold.step
+        if fold.name in self.above_fixed:
+            if isinstance(span, int):
+                self._full_and_rest(fold, body, scope, span)
+            else:
+                self._full_and_rests(fold, body, scope, span)
+        elif isinstance(span, int) and (span <= step or span % step == 0):
+            self._counted(fold, body, scope, number(span), min(span, step))
+        elif step == 1:
+            self._counted(fold, body, scope, _value(span), 1)
+        else:
+            self._counted(fold, body, scope, _value(span), None)
+
+    def _full_and_rest(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: int) -> None:
+        rest = span % fold.step
+        self._counted(fold, body, scope, number(span - rest), fold.step)
+        if rest:
+            offset = scope.ranges[fold.dim].offset + (span - rest)
+            self._iteration(fold, body, scope, offset, rest, At(None, span - rest))
+
+    def _full_and_rests(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: Span) -> None:
+        b = self.b
+        rests = sorted({c % fold.step for c in span.choices} - {0})
+        if not rests:
+            self._counted(fold, body, scope, span.value, fold.step)
+            return
+        rest = b.binary("urem", span.value, number(fold.step))
+        full = b.binary("sub nsw", span.value, rest)
+        if any(c >= fold.step for c in span.choices):
+            self._counted(fold, body, scope, full, fold.step)
+        offset = scope.ranges[fold.dim].offset
+        tail = At(add(b, offset.base, full), offset.constant)
+        for points in rests:
+            then, after = b.new_label("rest"), b.new_label("after")
+            b.branch_if(b.compare("icmp eq", rest, number(points)), then, after)
+            b.start(then)
+            self._iteration(fold, body, scope, tail, points, At(full))
+            b.branch(after)
+            b.start(after)
+
+    def _counted(
+        self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: Val, inner: int | None
+    ) -> None:
+        """The loop over ``span`` points. ``inner`` is the span of an iteration; None where the
+        last one may be shorter."""
+        b, range_ = self.b, scope.ranges[fold.dim]
+        if span.text == "0":
+            return
+        if inner is not None and span.text == str(inner):
+            self._iteration(fold, body, scope, range_.offset, inner, At())
+            return
+
+        def each(own: Val) -> None:
+            part: Span | int | None = inner
             if part is None:
-                left = b.binary("sub nsw", end, offset)
-                part = b.intrinsic("smin", left, i64(fold.step))
-            self.iteration(fold, body, scope, offset, part)
+                left = b.intrinsic("smin", b.binary("sub nsw", span, own), number(fold.step))
+                part = Span(left, _parts(fold, range_.span))
+            offset = At(add(b, range_.offset.base, own), range_.offset.constant)
+            self._iteration(fold, body, scope, offset, part, At(own))
 
-        self.repeat(i64(start), end, fold.step, each)
+        self._repeat(span, fold.step, each)
 
-    def repeat(self, start: Val, end: Val, step: int, each: Callable[[Val], None]) -> None:
-        """``for (x = start; x < end; x += step) each(x)``"""
+    def _repeat(self, end: Val, step: int, each: Callable[[Val], None]) -> None:
+        """``for (x = 0; x < end; x += step) each(x)``"""
         b = self.b
         head, into, out = (b.new_label(x) for x in ("head", "body", "done"))
         before = b.block
@@ -157,54 +145,77 @@ class NestEmitter:
         b.branch_if(b.compare("icmp slt", offset, end), into, out)
         b.start(into)
         each(offset)
-        following = b.binary("add nsw", offset, i64(step))
-        pairs = f"[ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
+        following = b.binary("add nsw", offset, number(step))
+        pairs = f"[ 0, %{before} ], [ {following.text}, %{b.block} ]"
         b.lines[at] = f"  {offset.text} = phi i64 {pairs}"
         b.branch(head)
         b.start(out)
 
-    def iteration(
+    # Loops that are written out.
+
+    def _unrolled(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
+        offset, span = scope.ranges[fold.dim].offset, self._known(fold, scope)
+        for own in range(0, span, fold.step):
+            part = min(fold.step, span - own)
+            self._iteration(fold, body, scope, offset + own, part, At(None, own))
+
+    def _lanes(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
+        """All lanes at once; those behind the end of the dimension switched off."""
+        span, lanes = self._known(fold, scope), fold.count
+        inside = replace(
+            scope.copied(),
+            folds={**scope.folds, fold.name: At()},
+            lanes=lanes,
+            lane_dim=fold.dim,
+            lane_fold=fold.name,
+            active=min(span, lanes),
+            mask=None if span >= lanes else leading(lanes, span),
+        )
+        if span:
+            self.emit(body, inside)
+
+    def _known(self, fold: ir.Fold, scope: Scope) -> int:
+        span = scope.ranges[fold.dim].span
+        if not isinstance(span, int):
+            raise ir.IRError(f"the length of {fold.name} is not known where it is written out")
+        return span
+
+    def _iteration(
         self,
         fold: ir.Fold,
         body: ir.Statement,
         scope: Scope,
-        offset: Val | int,
-        span: Val | int,
+        offset: At,
+        span: Span | int,
+        own: At,
     ) -> None:
-        """The body once. ``offset`` is from the start of the dim, ``span`` what is handed on."""
-        outer = scope.ranges[fold.dim].offset
-        own: Val | int = offset
-        if isinstance(offset, int) and isinstance(outer, int):
-            own = offset - outer
-        elif outer != 0:
-            own = self.b.binary("sub nsw", i64(offset), i64(outer))
+        """The body once. ``offset`` is from the start of the dim, ``own`` from that of the loop,
+        ``span`` what is handed on."""
         inner = replace(
             scope.copied(),
             ranges={**scope.ranges, fold.dim: Range(offset, span)},
             folds={**scope.folds, fold.name: own},
         )
-        self.statement(body, inner)
+        self.emit(body, inner)
 
-    def lanes(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
-        """All lanes at once where the range is full, else one point after the other."""
-        b, span = self.b, scope.ranges[fold.dim].span
-        if isinstance(span, int):
-            if span == fold.count:
-                self.vector(fold, body, scope)
-            else:
-                self.serial(fold, body, scope)
-            return
-        full, rest, after = (b.new_label(x) for x in ("lanes", "rest", "after"))
-        b.branch_if(b.compare("icmp eq", span, i64(fold.count)), full, rest)
-        b.start(full)
-        self.vector(fold, body, scope)
-        b.branch(after)
-        b.start(rest)
-        self.serial(fold, body, scope)
-        b.branch(after)
-        b.start(after)
 
-    def vector(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
-        self.statement(
-            body, replace(scope.copied(), lanes=fold.count, lane_dim=fold.dim, mask=None)
-        )
+def _neighbours(nest: ir.Nest) -> list[tuple[ir.Loop, ir.Loop]]:
+    """Loops of the same dim, one right inside the other."""
+    found = []
+    for dim in nest.dims:
+        loops = [x for x in nest.loops if x.fold.dim == dim.name]
+        found += list(pairwise(loops))
+    return found
+
+
+def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...]:
+    """The numbers of points that iterations of the loop may have."""
+    whole = (span,) if isinstance(span, int) else span.choices
+    parts = {c % fold.step for c in whole} - {0}
+    if any(c >= fold.step for c in whole):
+        parts.add(fold.step)
+    return tuple(sorted(parts))
+
+
+def _value(span: Span | int) -> Val:
+    return number(span) if isinstance(span, int) else span.value

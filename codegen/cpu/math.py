@@ -1,15 +1,16 @@
-"""The built-in functions: LLVM's own, the C library's, or expansions of ``special``.
+"""The built-in functions: formulas of ``vector_math``, LLVM's own, the C library's, or expansions
+of ``special``.
 
-Functions of one instruction or a few work on all lanes at once; the others are called lane by
-lane. Where the C library's float32 function is less exact than two units in the last place, the
-float64 one is called and its result rounded.
+Formulas and functions of one instruction or a few work on all lanes at once; the others are
+called lane by lane. Where the C library's float32 function is less exact than two units in the
+last place, the float64 one is called and its result rounded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tcl.codegen.cpu import special
+from tcl.codegen.cpu import special, vector_math
 from tcl.codegen.cpu.builder import Builder, Val, register_type
 from tcl.codegen.cpu.number import Number
 from tcl.grammar.types import ScalarType
@@ -27,11 +28,11 @@ _INTRINSICS = {
     "fmax": "maxnum",
 }
 _LIBM = frozenset(
-    """acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp2 expm1 hypot j0 j1
-    lgamma log log10 log1p log2 logb nextafter pow remainder sin sinh tan tanh tgamma y0
-    y1""".split()
+    """acos acosh asin asinh atan atan2 atanh erfc j0 j1 lgamma logb nextafter remainder tan tgamma
+    y0 y1""".split()
 )
-_BY_DOUBLE = frozenset("acosh asinh atanh cosh erfc j0 j1 lgamma sinh tgamma y0 y1".split())
+"""The C library's functions, among those that lack a formula in one of the types."""
+_BY_DOUBLE = frozenset("j0 j1 lgamma tgamma y0 y1".split())
 """float32 calls that use the float64 function."""
 _PURE = " nounwind willreturn memory(none)"
 
@@ -39,12 +40,12 @@ _PURE = " nounwind willreturn memory(none)"
 def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> Val:
     """The built-in ``name`` on arguments of type ``type_``."""
     real = register_type(type_)
+    if vector_math.covers(name, real):
+        return vector_math.call(b, name, arguments, real)
     if name in _INTRINSICS:
         return b.intrinsic(_INTRINSICS[name], *arguments)
     if name in _INLINE:
         return _INLINE[name](*(Number(b, a) for a in b.level(*arguments))).value
-    if name == "exp10":  # pow is exact enough, and every C library has it
-        return call(b, "pow", [b.constant(10.0, real), *arguments], type_)
     lanes = max(a.lanes for a in arguments)
     results = [_scalar(b, name, [b.lane(a, k) for a in arguments], real) for k in range(lanes)]
     return b.gather_lanes(results)
@@ -101,20 +102,14 @@ def _rnorm(*xs: Number) -> Number:
     return xs[0].like(1.0) / _norm(*xs)
 
 
-def _rsqrt(x: Number) -> Number:
-    if x.type == "float":
-        return (x.to("double").like(1.0) / x.to("double").sqrt()).to("float")
-    return x.like(1.0) / x.sqrt()
-
-
 _INLINE: dict[str, Callable[..., Number]] = {
     "fdim": _fdim,
     "fdivide": lambda x, y: x / y,
     "fmod": lambda x, y: x % y,
+    "hypot": _norm,
     "norm3d": _norm,
     "norm4d": _norm,
     "rhypot": _rnorm,
     "rnorm3d": _rnorm,
     "rnorm4d": _rnorm,
-    "rsqrt": _rsqrt,
 }

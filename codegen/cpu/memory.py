@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tcl.codegen import ir
-from tcl.codegen.cpu.builder import Builder, Val, memory_type, vector
+from tcl.codegen.cpu.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.convert import from_memory, to_memory
-from tcl.codegen.cpu.scope import Scope, add, affine, i64, lane_values
+from tcl.codegen.cpu.scope import At, Scope, affine, i64, lane_values, leading, number
 from tcl.grammar.types import UINT64
 
 Evaluate = Callable[[ir.Value, Scope], Val]
@@ -40,10 +40,15 @@ class Site:
 class Address:
     """Where an element lies: bytes from the tensor's first element."""
 
-    offset: Val | int
+    offset: At
     """In the first lane; a vector where lanes have offsets of their own."""
     step: int
     """Bytes that each further lane adds, where ``offset`` is a scalar."""
+
+    @property
+    def spread(self) -> bool:
+        """Whether each lane has an offset of its own."""
+        return self.offset.base is not None and self.offset.base.lanes > 1
 
 
 @dataclass(slots=True)
@@ -63,54 +68,66 @@ class Memory:
     def load(self, load: ir.Load, scope: Scope) -> Val:
         """The value of an element, in the type it is computed in."""
         layout = self.program.tensor(load.ref.tensor).layout
-        mask = None if load.total else scope.mask
-        at = self._address(load.ref, scope, mask)
+        mask = None if load.total and not scope.ragged else scope.mask
+        at = self._address(load.ref, scope, None if load.total else mask)
         type_ = memory_type(layout.type)
         if 0 in layout.extents:
             raw = self.b.constant(0, type_)  # nothing there that could be touched
+        elif mask is None or (load.total and at.step == 0 and not at.spread):
+            raw = self._load(at, load.ref.tensor, layout, scope)
+        elif load.total and not at.spread and (at.step != layout.itemsize or scope.active == 1):
+            raw = self._load_leading(at, load.ref.tensor, layout, scope)
         else:
-            raw = self._load(at, load.ref.tensor, layout, scope, mask)
+            raw = self._load_masked(at, load.ref.tensor, layout, mask)
         return from_memory(self.b, raw, layout.type, self.native_half)
 
     def store(self, ref: ir.TensorRef, value: Val, scope: Scope) -> None:
-        """Writes an element, or one per lane."""
+        """Writes an element, or one per lane that exists."""
+        b = self.b
         layout = self.program.tensor(ref.tensor).layout
         at = self._address(ref, scope, None)
-        raw = to_memory(self.b, value, layout.type, self.native_half)
+        raw = to_memory(b, value, layout.type, self.native_half)
         base = self._pointer(ref.tensor, at.offset)
         note = f", align {layout.alignment}"
-        if scope.lanes == 1 or at.step == layout.itemsize:
-            self.b.do(f"store {self.b.spread(raw, scope.lanes)}, {base}{note}")
-            return
-        for k in range(scope.lanes):
-            there = self._advance(base, k * at.step)
-            self.b.do(f"store {self.b.lane(raw, k)}, {there}{note}")
+        if scope.lanes == 1:
+            b.store(f"store {raw}, {base}{note}")
+        elif at.step == layout.itemsize and scope.ragged and scope.active > 1:
+            # For one lane LLVM 22 writes too much: it takes the lane before a truncation.
+            align, mask = Val(str(layout.alignment), "i32"), leading(scope.lanes, scope.active)
+            raw = b.spread(raw, scope.lanes)
+            name = f"llvm.masked.store.{suffix(raw.type, raw.lanes)}.p0"
+            b.store(b.call_text(name, "void", raw, base, align, mask))
+        elif at.step == layout.itemsize and not scope.ragged:
+            b.store(f"store {b.spread(raw, scope.lanes)}, {base}{note}")
+        else:
+            for k in range(scope.active):
+                there = self._advance(base, k * at.step)
+                b.store(f"store {b.lane(raw, k)}, {there}{note}")
 
-    def _pointer(self, tensor: str, offset: Val | int) -> Val:
-        offset = i64(offset)
-        text = f"getelementptr i8, {self.pointers[tensor]}, {offset}"
-        return self.b.op(text, "ptr", offset.lanes)
+    def _pointer(self, tensor: str, offset: At) -> Val:
+        b, pointer = self.b, self.pointers[tensor]
+        if offset.base is not None:
+            lanes = offset.base.lanes
+            pointer = b.op(f"getelementptr i8, {pointer}, {offset.base}", "ptr", lanes)
+        return self._advance(pointer, offset.constant)
 
     def _advance(self, pointer: Val, offset: int) -> Val:
         if offset == 0:
             return pointer
-        return self.b.op(f"getelementptr i8, {pointer}, i64 {offset}", "ptr")
+        index = self.b.spread(number(offset), pointer.lanes)
+        return self.b.op(f"getelementptr i8, {pointer}, {index}", "ptr", pointer.lanes)
 
-    def _load(
-        self, at: Address, tensor: str, layout: ir.Layout, scope: Scope, mask: Val | None
-    ) -> Val:
+    def _load(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
         b, type_, lanes = self.b, memory_type(layout.type), scope.lanes
         pointer = self._pointer(tensor, at.offset)
         note = f", align {layout.alignment}"
-        if mask is not None:
-            return self._load_masked(at, pointer, layout, mask)
         if pointer.lanes == 1 and at.step == 0:
-            return b.op(f"load {type_}, {pointer}{note}", type_)
+            return b.load(f"load {type_}, {pointer}{note}", type_)
         if pointer.lanes == 1 and at.step == layout.itemsize:
-            return b.op(f"load {vector(type_, lanes)}, {pointer}{note}", type_, lanes)
+            return b.load(f"load {vector(type_, lanes)}, {pointer}{note}", type_, lanes)
         if pointer.lanes == 1 and at.step == -layout.itemsize:
             low = self._advance(pointer, at.step * (lanes - 1))
-            raw = b.op(f"load {vector(type_, lanes)}, {low}{note}", type_, lanes)
+            raw = b.load(f"load {vector(type_, lanes)}, {low}{note}", type_, lanes)
             order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
             text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
             return b.op(text, type_, lanes)
@@ -120,24 +137,37 @@ class Memory:
                 there = self._advance(pointer, k * at.step)
             else:
                 there = b.lane(pointer, k)
-            parts.append(b.op(f"load {type_}, {there}{note}", type_))
+            parts.append(b.load(f"load {type_}, {there}{note}", type_))
         return b.gather_lanes(parts)
 
-    def _load_masked(self, at: Address, pointer: Val, layout: ir.Layout, mask: Val) -> Val:
+    def _load_leading(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
+        """Lanes that do not exist touch nothing and give 0."""
+        b, type_ = self.b, memory_type(layout.type)
+        pointer = self._pointer(tensor, at.offset)
+        result = Val("zeroinitializer", type_, scope.lanes)
+        for k in range(scope.active):
+            there = self._advance(pointer, k * at.step)
+            part = b.load(f"load {type_}, {there}, align {layout.alignment}", type_)
+            result = b.op(f"insertelement {result}, {part}, i32 {k}", type_, scope.lanes)
+        return result
+
+    def _load_masked(self, at: Address, tensor: str, layout: ir.Layout, mask: Val) -> Val:
         """Lanes that are switched off touch nothing and give 0."""
         b, type_, lanes = self.b, memory_type(layout.type), mask.lanes
+        pointer = self._pointer(tensor, at.offset)
         align = Val(str(layout.alignment), "i32")
         zero = Val("zeroinitializer", type_, lanes)
-        short = f"v{lanes}{_short(type_)}"
+        short, result = suffix(type_, lanes), vector(type_, lanes)
         if pointer.lanes == 1 and at.step == layout.itemsize:
             name = f"llvm.masked.load.{short}.p0"
-            return b.call(name, type_, lanes, pointer, align, mask, zero)
+            text = b.call_text(name, result, pointer, align, mask, zero)
+            return b.load(text, type_, lanes)
         if pointer.lanes == 1:
-            spread = ", ".join(f"i64 {k * at.step}" for k in range(lanes))
-            text = f"getelementptr i8, {pointer}, <{lanes} x i64> <{spread}>"
+            ladder = ", ".join(f"i64 {k * at.step}" for k in range(lanes))
+            text = f"getelementptr i8, {pointer}, <{lanes} x i64> <{ladder}>"
             pointer = b.op(text, "ptr", lanes)
         name = f"llvm.masked.gather.{short}.v{lanes}p0"
-        return b.call(name, type_, lanes, pointer, align, mask, zero)
+        return b.load(b.call_text(name, result, pointer, align, mask, zero), type_, lanes)
 
     # Addresses.
 
@@ -151,21 +181,23 @@ class Memory:
                 index = index + layout.offset(axis, subscript)
             else:
                 computed.append((axis, subscript))
-        offset, step = affine(b, index, self.nest, scope)
+        first, step = affine(b, index, self.nest, scope)
+        own: Val | None = None
         for axis, subscript in computed:
             value = self.evaluate(subscript.value, scope)
             if mask is not None:
                 value = b.spread(value, scope.lanes)
             if subscript.check and not self.unchecked:
                 value = self._checked(value, ref.tensor, axis, subscript, scope, mask)
-            value = b.binary("sub", value, i64(layout.origin[axis]))
-            part = b.binary("mul", value, i64(layout.strides[axis]))
-            if part.lanes > 1 and step:
-                offset, step = lane_values(b, offset, step, scope.lanes), 0
-            offset = add(b, offset, part)
-        if isinstance(offset, Val) and offset.lanes > 1 and step:
-            offset, step = b.binary("add", offset, lane_values(b, 0, step, scope.lanes)), 0
-        return Address(offset, step)
+            value = b.binary("sub", value, number(layout.origin[axis]))
+            part = b.binary("mul", value, number(layout.strides[axis]))
+            own = part if own is None else b.binary("add", own, part)
+        if own is None:
+            return Address(first, step)
+        if own.lanes > 1:
+            offset = b.binary("add", lane_values(b, i64(b, first), step, scope.lanes), own)
+            return Address(At(offset), 0)
+        return Address(At(b.binary("add", i64(b, first), own)), step)
 
     def _checked(
         self,
@@ -181,12 +213,12 @@ class Memory:
         layout = self.program.tensor(tensor).layout
         first, extent = layout.origin[axis], layout.extents[axis]
         unsigned = subscript.value.type == UINT64
-        number = len(self.sites)
+        site = len(self.sites)
         self.sites.append(Site(tensor, axis, first, extent, unsigned))
-        relative = b.binary("sub", value, i64(first))
-        inside = b.compare("icmp ult", relative, i64(extent))
+        relative = b.binary("sub", value, number(first))
+        inside = b.compare("icmp ult", relative, number(extent))
         if unsigned and first < 0:
-            positive = b.compare("icmp sge", value, i64(0))
+            positive = b.compare("icmp sge", value, number(0))
             inside = b.binary("and", inside, positive)
         outside = b.negation(inside)
         if mask is not None:
@@ -203,14 +235,10 @@ class Memory:
         if lanes > 1:
             lane = b.call(f"llvm.cttz.i{lanes}", f"i{lanes}", 1, bits, Val("false", "i1"))
             worst = b.op(f"extractelement {value}, {lane}", "i64")
-        b.do(f"call void @tcl_fail(ptr %error, i64 {number}, {worst})")
+        b.do(f"call void @tcl_fail(ptr %error, i64 {site}, {worst})")
         b.branch(after)
         b.start(after)
-        return b.select(inside, value, i64(first))
-
-
-def _short(type_: str) -> str:
-    return {"float": "f32", "double": "f64"}.get(type_, type_)
+        return b.select(inside, value, number(first))
 
 
 FAIL = """\

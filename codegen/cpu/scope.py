@@ -9,12 +9,48 @@ from tcl.codegen.cpu.builder import Builder, Val
 
 
 @dataclass(frozen=True, slots=True)
+class At:
+    """An index value: what is known only when the code runs, plus what is known now.
+
+    Kept apart, so that the places of an unrolled loop share the first part.
+    """
+
+    base: Val | None = None
+    constant: int = 0
+
+    def __add__(self, points: int) -> At:
+        return At(self.base, self.constant + points)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A number of points that is known only when the code runs."""
+
+    value: Val
+    choices: tuple[int, ...]
+    """All values that it can have."""
+
+
+@dataclass(frozen=True, slots=True)
 class Range:
     """Where the loops of one dimension stand, in points from its start."""
 
-    offset: Val | int
-    span: Val | int
+    offset: At
+    span: Span | int
     """Points that the enclosing loop hands to the next fold."""
+
+
+@dataclass(slots=True)
+class Accumulators:
+    """The registers of one accumulator, one for each combination of unrolled iterations."""
+
+    type: str
+    """LLVM type of one lane."""
+    lanes: int
+    over: tuple[str, ...]
+    """Names of the unrolled folds."""
+    slots: dict[tuple[int, ...], str] = field(default_factory=dict)
+    """Iterations → stack slot, which LLVM turns into a register."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +59,24 @@ class Scope:
 
     ranges: dict[str, Range]
     """By dim."""
-    folds: dict[str, Val | int] = field(default_factory=dict)
+    folds: dict[str, At] = field(default_factory=dict)
     """Offset in points of each fold, by name."""
     variables: dict[str, Val] = field(default_factory=dict)
-    accumulators: dict[str, tuple[str, Val]] = field(default_factory=dict)
-    """Name → (stack slot, a value of its type)."""
+    accumulators: dict[str, Accumulators] = field(default_factory=dict)
     lanes: int = 1
     lane_dim: str = ""
+    lane_fold: str = ""
+    active: int = 1
+    """The leading lanes that exist; the others lie behind the end of the dimension, and must
+    touch nothing."""
     mask: Val | None = None
-    """The lanes that really run, where reading for the others would be wrong."""
+    """The lanes that run, among those that exist, where some do not: reading for the others
+    may be wrong."""
+
+    @property
+    def ragged(self) -> bool:
+        """Whether some lanes do not exist."""
+        return self.active < self.lanes
 
     def under(self, mask: Val | None) -> Scope:
         """The same place with other lanes switched off."""
@@ -42,49 +87,59 @@ class Scope:
         return replace(self, variables=dict(self.variables), accumulators=dict(self.accumulators))
 
 
-def add(b: Builder, left: Val | int, right: Val | int) -> Val | int:
-    """A sum of index values, folded where both are known."""
-    if isinstance(left, int) and isinstance(right, int):
-        return left + right
-    if left == 0:
-        return right
-    if right == 0:
-        return left
-    return b.binary("add nsw", i64(left), i64(right))
+def leading(lanes: int, active: int) -> Val:
+    """The mask of the first ``active`` lanes."""
+    bits = ", ".join(f"i1 {'true' if k < active else 'false'}" for k in range(lanes))
+    return Val(f"<{bits}>", "i1", lanes)
 
 
-def scale(b: Builder, value: Val | int, factor: int) -> Val | int:
+def add(b: Builder, left: Val | None, right: Val | None) -> Val | None:
+    """A sum of index values, None standing for 0."""
+    if left is None or right is None:
+        return right if left is None else left
+    return b.binary("add nsw", left, right)
+
+
+def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
     """An index value times a constant."""
-    if isinstance(value, int):
-        return value * factor
-    if factor == 1:
+    if value is None or factor == 1:
         return value
-    return b.binary("mul nsw", value, i64(factor))
+    return b.binary("mul nsw", value, number(factor)) if factor else None
 
 
-def i64(value: Val | int) -> Val:
+def number(value: int) -> Val:
+    """An index value that is known now."""
+    return Val(str(value), "i64")
+
+
+def i64(b: Builder, at: At) -> Val:
     """An index value as an operand."""
-    return Val(str(value), "i64") if isinstance(value, int) else value
+    if at.base is None:
+        return number(at.constant)
+    return b.binary("add nsw", at.base, number(at.constant)) if at.constant else at.base
 
 
-def affine(b: Builder, index: ir.Affine, nest: ir.Nest, scope: Scope) -> tuple[Val | int, int]:
+def affine(b: Builder, index: ir.Affine, nest: ir.Nest, scope: Scope) -> tuple[At, int]:
     """(value in the first lane, what each further lane adds)."""
-    total: Val | int = index.constant
+    base: Val | None = None
+    constant = index.constant
     step = 0
     for name, c in index.terms:
         if name in scope.folds:
-            total = add(b, total, scale(b, scope.folds[name], c))
-            continue
-        total = add(b, total, nest.dim(name).first * c)
-        total = add(b, total, scale(b, scope.ranges[name].offset, c))
-        if name == scope.lane_dim:
-            step = c
-    return total, step
+            at = scope.folds[name]
+            lanes = name == scope.lane_fold
+        else:
+            at = scope.ranges[name].offset + nest.dim(name).first
+            lanes = name == scope.lane_dim
+        base = add(b, base, scale(b, at.base, c))
+        constant += at.constant * c
+        step += c if lanes else 0
+    return At(base, constant), step
 
 
-def lane_values(b: Builder, value: Val | int, step: int, lanes: int) -> Val:
+def lane_values(b: Builder, value: Val, step: int, lanes: int) -> Val:
     """An index value in every lane."""
     if step == 0:
-        return i64(value)
+        return value
     ladder = ", ".join(f"i64 {step * k}" for k in range(lanes))
-    return b.binary("add nsw", i64(value), Val(f"<{ladder}>", "i64", lanes))
+    return b.binary("add nsw", value, Val(f"<{ladder}>", "i64", lanes))

@@ -10,10 +10,10 @@ from typing import assert_never
 from tcl.codegen import ir
 from tcl.codegen.cpu import math
 from tcl.codegen.cpu.arith import COMPARISONS, arithmetic, compare, unary
-from tcl.codegen.cpu.builder import Builder, Val, register_type
+from tcl.codegen.cpu.builder import Builder, Val, register_type, vector
 from tcl.codegen.cpu.convert import cast
 from tcl.codegen.cpu.memory import Memory
-from tcl.codegen.cpu.scope import Scope, affine, lane_values
+from tcl.codegen.cpu.scope import Accumulators, Scope, affine, i64, lane_values
 from tcl.codegen.ir_walk import walk
 from tcl.grammar.types import BOOL
 
@@ -38,9 +38,11 @@ class Values:
                 return b.constant(constant, register_type(type_))
             case ir.Position(index=index, type=type_):
                 first, step = affine(b, index, self.nest, scope)
-                wide = lane_values(b, first, step, scope.lanes)
+                wide = lane_values(b, i64(b, first), step, scope.lanes)
                 return b.convert("trunc", wide, register_type(type_))
             case ir.Variable(name=name):
+                if name in scope.accumulators:
+                    return self.accumulated(scope.accumulators[name], scope)
                 return scope.variables[name]
             case ir.Load():
                 return self.memory.load(value, scope)
@@ -58,6 +60,20 @@ class Values:
                 return cast(b, inner, operand.type, type_, self.native_half)
             case _:
                 assert_never(value)
+
+    def slot(self, accumulators: Accumulators, scope: Scope) -> str:
+        """The stack slot of the accumulator for this iteration."""
+        key = tuple(scope.folds[name].constant for name in accumulators.over)
+        if key not in accumulators.slots:
+            type_ = vector(accumulators.type, accumulators.lanes)
+            accumulators.slots[key] = self.b.alloca(type_)
+        return accumulators.slots[key]
+
+    def accumulated(self, accumulators: Accumulators, scope: Scope) -> Val:
+        """What the accumulator for this iteration holds."""
+        type_, lanes = accumulators.type, accumulators.lanes
+        text = f"load {vector(type_, lanes)}, ptr {self.slot(accumulators, scope)}"
+        return self.b.op(text, type_, lanes)
 
     def _binary(self, value: ir.Binary, scope: Scope) -> Val:
         left = self.value(value.left, scope)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tcl.codegen import ir
+from tcl.codegen.ir_walk import rewritten
 from tcl.grammar.types import Kind, ScalarType
 
 ACCUMULATOR = "accumulator"
@@ -16,15 +17,15 @@ ACCUMULATOR = "accumulator"
 class Build:
     """Gives every nest its ``body``.
 
-    The innermost reduction loops run over an accumulator in a register. If a reduction loop
-    lies outside an output loop, the target holds partial results in between (set to the
-    identity by loops of their own first); a 16-bit float target has them in float32 scratch
-    memory, so that it is rounded once.
+    The innermost reduction loops run over accumulators in registers: one, or one for each point
+    of the unrolled loops and lanes of output dims. If a reduction loop lies outside of an output
+    loop, the target holds partial results in between; a 16-bit float target has them in float32
+    scratch memory, so that it is rounded once.
     """
 
     def __call__(self, program: ir.Program) -> ir.Program:
         scratch: list[ir.Tensor] = []
-        nests = tuple(replace(n, body=_body(n, scratch)) for n in program.nests)
+        nests = tuple(replace(n, body=_body(_reading_panels(n), scratch)) for n in program.nests)
         return ir.Program(program.name, (*program.tensors, *scratch), nests)
 
 
@@ -55,68 +56,143 @@ def identity(op: str, type_: ScalarType) -> ir.Const:
 
 
 def _body(nest: ir.Nest, scratch: list[ir.Tensor]) -> ir.Statement:
+    whole = [c for c in nest.staged if c.inside is None]
+    if whole:
+        rest = replace(nest, staged=tuple(c for c in nest.staged if c.inside is not None))
+        return ir.Block((*(_copy(nest, c) for c in whole), _body(rest, scratch)))
     point = nest.point
     if point.op == "=":
-        return _wrap(nest.loops, ir.Block((*point.lets, ir.Store(point.target, point.value))))
-    split = len(nest.loops)
-    if not (nest.sequential and any(d.reduction for d in nest.dims)):
-        while split > 0 and nest.dim(nest.loops[split - 1].fold.dim).reduction:
-            split -= 1
-    outer, inner = nest.loops[:split], nest.loops[split:]
-    if all(not nest.dim(x.fold.dim).reduction for x in outer):
-        start: ir.Value = _stored(point.target, point.type)
-        if point.initialise:
-            start = identity(point.op, point.type)
-        return _wrap(outer, _reduce(point, inner, point.target, start))
-    return _through_memory(nest, outer, inner, scratch)
+        store = ir.Store(point.target, point.value)
+        return _wrap(nest.loops, ir.Block((*point.lets, store)), nest)
+    if any(d.reduction and d.extent == 0 for d in nest.dims):
+        return _nothing_to_reduce(nest)
+    loops = _Loops.of(nest)
+    if nest.sequential and loops.before and point.initialise:
+        # It may read elements before it comes to them: all start from the identity at once.
+        clear = _wrap(_results(nest), ir.Store(point.target, identity(point.op, point.type)))
+        resumed = replace(nest, point=replace(point, initialise=False))
+        return ir.Block((clear, _body(resumed, scratch)))
+    if point.type.compute == point.type or not loops.before:
+        return _reduce(nest, loops, point.target, point.target)
+    return _in_scratch(nest, loops, scratch)
 
 
-def _reduce(
-    point: ir.Point, inner: Sequence[ir.Loop], into: ir.TensorRef, start: ir.Value
-) -> ir.Block:
-    update = ir.Accumulate(ACCUMULATOR, point.op, point.value)
-    return ir.Block(
-        (
-            ir.Declare(ACCUMULATOR, start),
-            _wrap(inner, ir.Block((*point.lets, update))),
-            ir.Store(into, ir.Variable(ACCUMULATOR, start.type)),
-        )
-    )
+@dataclass(frozen=True, slots=True)
+class _Loops:
+    """The loops of a reduction, by what happens between them."""
+
+    outer: tuple[ir.Loop, ...]
+    """Around the accumulators."""
+    inner: tuple[ir.Loop, ...]
+    """Reductions over which the accumulators are kept in registers."""
+    registers: tuple[ir.Loop, ...]
+    """Unrolled loops and lanes of output dims: each point of them has an accumulator."""
+    before: tuple[ir.Fold, ...]
+    """Reductions among the outer loops: after their first iteration, there are partial results."""
+
+    @staticmethod
+    def of(nest: ir.Nest) -> _Loops:
+        reduced = {d.name for d in nest.dims if d.reduction}
+        held = [_fixed(x) and x.fold.dim not in reduced for x in nest.loops]
+        stop = len(nest.loops)
+        while stop and held[stop - 1]:
+            stop -= 1
+        split = stop
+        # A sequential nest may read its target at any point: no accumulator, then.
+        if not (nest.sequential and reduced):
+            while split and nest.loops[split - 1].fold.dim in reduced:
+                split -= 1
+        outer = nest.loops[:split]
+        before = tuple(x.fold for x in outer if x.fold.dim in reduced)
+        return _Loops(outer, nest.loops[split:stop], nest.loops[stop:], before)
 
 
-def _through_memory(
-    nest: ir.Nest, outer: Sequence[ir.Loop], inner: Sequence[ir.Loop], scratch: list[ir.Tensor]
-) -> ir.Block:
+def _fixed(loop: ir.Loop) -> bool:
+    return loop.kind is not ir.Kind.SERIAL
+
+
+def _reduce(nest: ir.Nest, loops: _Loops, start: ir.TensorRef, into: ir.TensorRef) -> ir.Statement:
+    """The accumulation, from what is stored at ``start`` or the identity, to ``into``."""
     point = nest.point
-    results = [x for x in nest.loops if not nest.dim(x.fold.dim).reduction]
-    start = identity(point.op, point.type) if point.initialise else None
-    if point.type.compute == point.type:
-        update = _wrap(
-            outer, _reduce(point, inner, point.target, _stored(point.target, point.type))
-        )
-        if start is None:
-            return ir.Block((update,))
-        return ir.Block((_wrap(results, ir.Store(point.target, start)), update))
-    dims = [d for d in nest.dims if not d.reduction]
+    type_ = point.type.compute if into != point.target else point.type
+    over = tuple(x.fold for x in loops.registers)
+    stored = ir.Accumulate(ACCUMULATOR, "=", ir.Load(start, type_, total=True))
+    begin = _wrap(loops.registers, stored)
+    if point.initialise:
+        first = ir.Accumulate(ACCUMULATOR, "=", identity(point.op, type_))
+        fresh = _wrap(loops.registers, first)
+        begin = ir.First(loops.before, fresh, begin) if loops.before else fresh
+    update = ir.Accumulate(ACCUMULATOR, point.op, point.value)
+    result = ir.Store(into, ir.Variable(ACCUMULATOR, type_))
+    parts = (
+        ir.Declare(ACCUMULATOR, type_, over),
+        begin,
+        _wrap((*loops.inner, *loops.registers), ir.Block((*point.lets, update)), nest),
+        _wrap(loops.registers, result),
+    )
+    return _wrap(loops.outer, ir.Block(parts), nest)
+
+
+def _nothing_to_reduce(nest: ir.Nest) -> ir.Statement:
+    point = nest.point
+    stored: ir.Value = ir.Load(point.target, point.type, total=True)
+    start = identity(point.op, point.type) if point.initialise else stored
+    return _wrap(_results(nest), ir.Store(point.target, start))
+
+
+def _in_scratch(nest: ir.Nest, loops: _Loops, scratch: list[ir.Tensor]) -> ir.Statement:
+    """Partial results of a 16-bit float in float32, so that it is rounded once."""
+    point = nest.point
     wide = point.type.compute
+    dims = [d for d in nest.dims if not d.reduction]
     layout = ir.contiguous(wide, (d.extent for d in dims), (d.first for d in dims))
     partial = ir.Tensor(f"{nest.name}.partial", ir.Role.SCRATCH, layout)
     scratch.append(partial)
     at = ir.TensorRef(partial.name, point.target.subscripts)
-    return ir.Block(
-        (
-            _wrap(results, ir.Store(at, start or _stored(point.target, point.type))),
-            _wrap(outer, _reduce(point, inner, at, _stored(at, wide))),
-            _wrap(results, ir.Store(point.target, _stored(at, wide))),
-        )
-    )
+    parts: list[ir.Statement] = []
+    if not point.initialise:
+        stored = ir.Load(point.target, point.type, total=True)
+        parts.append(_wrap(_results(nest), ir.Store(at, stored)))
+    parts.append(_reduce(nest, loops, at, at))
+    rounded = ir.Store(point.target, ir.Load(at, wide, total=True))
+    parts.append(_wrap(_results(nest), rounded))
+    return ir.Block(tuple(parts))
 
 
-def _stored(ref: ir.TensorRef, type_: ScalarType) -> ir.Load:
-    return ir.Load(ref, type_, total=True)
+def _results(nest: ir.Nest) -> tuple[ir.Loop, ...]:
+    return tuple(x for x in nest.loops if not nest.dim(x.fold.dim).reduction)
 
 
-def _wrap(loops: Sequence[ir.Loop], body: ir.Statement) -> ir.Statement:
+def _wrap(
+    loops: Sequence[ir.Loop], body: ir.Statement, nest: ir.Nest | None = None
+) -> ir.Statement:
+    """Loops around a body. With the nest whose points it is, its panels are filled in them."""
     for loop in reversed(loops):
+        copies = [c for c in nest.staged if c.inside == loop.fold] if nest else []
+        if nest and copies:
+            body = ir.Block((*(_copy(nest, c) for c in copies), body))
         body = ir.For(loop, body)
     return body
+
+
+def _copy(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
+    """Fills a panel: every point of the loops that its subscript names."""
+    (subscript,) = staged.panel.subscripts
+    names = {name for name, _ in subscript.terms} if isinstance(subscript, ir.Affine) else set()
+    loops = [x for x in nest.loops if x.fold.name in names]
+    return _wrap(loops, ir.Store(staged.panel, staged.source))
+
+
+def _reading_panels(nest: ir.Nest) -> ir.Nest:
+    """The nest with the reads of staged operands changed to reads of their copies."""
+    panels = {c.source.ref: c.panel for c in nest.staged}
+    if not panels:
+        return nest
+
+    def changed(load: ir.Load) -> ir.Value:
+        panel = panels.get(load.ref)
+        return replace(load, ref=panel) if panel else load
+
+    lets = tuple(replace(x, value=rewritten(x.value, changed)) for x in nest.point.lets)
+    value = rewritten(nest.point.value, changed)
+    return replace(nest, point=replace(nest.point, lets=lets, value=value))

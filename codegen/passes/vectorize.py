@@ -13,8 +13,7 @@ from tcl.codegen.passes.base import map_nest
 class Vectorize:
     """Splits the innermost loop of an output dimension into vectors of ``width`` lanes.
 
-    The lanes go inside all other output loops and outside the innermost reduction loops, so
-    that an accumulator is one vector. What is left at a ragged end runs as scalars.
+    The lanes become the innermost loop. At a ragged end, some of them are switched off.
     """
 
     nest: str
@@ -38,10 +37,7 @@ class Vectorize:
                 count = -(-innermost.count // self.width)
                 loop = ir.Loop(ir.Fold(dim.name, innermost.level, self.width, count))
             loops.append(loop)
-        at = len(loops)
-        while at > 0 and nest.dim(loops[at - 1].fold.dim).reduction:
-            at -= 1
-        return nest.with_loops([*loops[:at], lane, *loops[at:]])
+        return nest.with_loops([*loops, lane])
 
 
 def outputs(nest: ir.Nest) -> tuple[ir.Dim, ...]:

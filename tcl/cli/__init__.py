@@ -20,6 +20,7 @@ _COMMANDS = {
     "run": "run a def on random inputs, compare with the reference, print the time",
     "tune": "search for the fastest options and keep them",
     "cache": "list what was tuned",
+    "bench": "measure the benchmark suite side by side with its peers",
     "devices": "what this machine has",
 }
 

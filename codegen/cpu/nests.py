@@ -1,0 +1,99 @@
+"""Statements of one nest: accumulators, stores, and the loops around them."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from tcl.codegen import ir
+from tcl.codegen.cpu.arith import arithmetic
+from tcl.codegen.cpu.builder import Builder, Val, register_type
+from tcl.codegen.cpu.loops import Loops
+from tcl.codegen.cpu.memory import Memory, Site
+from tcl.codegen.cpu.scope import Accumulators, At, Range, Scope
+from tcl.codegen.cpu.values import Values
+from tcl.codegen.device import CpuProfile
+
+
+class NestEmitter:
+    """Emits one nest at the end of a builder's function."""
+
+    def __init__(
+        self,
+        b: Builder,
+        program: ir.Program,
+        nest: ir.Nest,
+        pointers: dict[str, Val],
+        device: CpuProfile,
+        unchecked: bool,
+        sites: list[Site],
+    ) -> None:
+        self.b, self.nest = b, nest
+        native_half = device.has("f16c") or device.triple.startswith(("aarch64", "arm64"))
+        self.values = Values(b, nest, native_half)
+        self.memory = Memory(
+            b, program, nest, pointers, native_half, unchecked, self.values.value, sites
+        )
+        self.values.memory = self.memory
+        self.loops = Loops(b, nest, self.statement)
+        self.kinds = {x.fold.name: x.kind for x in nest.loops}
+
+    def emit(self) -> None:
+        """The nest's body, from its first to its last point."""
+        if self.nest.body is None:
+            raise ir.IRError(f"nest {self.nest.name} has no body yet")
+        ranges = {d.name: Range(At(), d.extent) for d in self.nest.dims}
+        self.statement(self.nest.body, Scope(ranges))
+
+    def statement(self, statement: ir.Statement, scope: Scope) -> None:
+        """One statement, and everything inside it."""
+        match statement:
+            case ir.Block(body=body):
+                inner = scope.copied()
+                for s in body:
+                    self.statement(s, inner)
+            case ir.For(loop=loop, body=body):
+                self.loops.loop(loop, body, scope)
+            case ir.First():
+                self.loops.first(statement, scope)
+            case ir.Let(name=name, value=value):
+                scope.variables[name] = self.values.value(value, scope)
+            case ir.Declare():
+                self._declare(statement, scope)
+            case ir.Accumulate():
+                self._accumulate(statement, scope)
+            case ir.Store(ref=ref, value=value):
+                self.memory.store(ref, self.values.value(value, scope), scope)
+            case _:
+                assert_never(statement)
+
+    def _declare(self, declare: ir.Declare, scope: Scope) -> None:
+        lanes = [f.count for f in declare.over if self.kinds[f.name] is ir.Kind.VECTOR]
+        unrolled = tuple(f.name for f in declare.over if self.kinds[f.name] is ir.Kind.UNROLL)
+        width = lanes[0] if lanes else scope.lanes
+        scope.accumulators[declare.name] = Accumulators(
+            register_type(declare.type), width, unrolled
+        )
+
+    def _accumulate(self, statement: ir.Accumulate, scope: Scope) -> None:
+        b, value = self.b, statement.value
+        own = scope.accumulators[statement.name]
+        place = self.values.slot(own, scope)
+        if statement.op == "=":
+            result = self.values.value(value, scope)
+        elif product := _product(statement):
+            # Any rounding will do in a reduction: one instruction where the machine has it.
+            left, right = (self.values.value(v, scope) for v in (product.left, product.right))
+            result = b.intrinsic("fmuladd", left, right, self.values.accumulated(own, scope))
+        else:
+            new = self.values.value(value, scope)
+            old = self.values.accumulated(own, scope)
+            result = arithmetic(b, statement.op, old, new, value.type)
+        b.do(f"store {b.spread(result, own.lanes)}, ptr {place}")
+
+
+def _product(statement: ir.Accumulate) -> ir.Binary | None:
+    """The product that is added, if it is one of floats."""
+    value = statement.value
+    if statement.op == "+" and value.type.is_float and isinstance(value, ir.Binary):
+        return value if value.op == "*" else None
+    return None

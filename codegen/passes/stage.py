@@ -1,0 +1,111 @@
+"""Staging: operands copied into panels that the inner loops read from front to back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tcl.codegen import ir
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.ir_walk import operands
+from tcl.grammar.types import Kind
+
+ALIGNMENT = 64
+"""Bytes: a cache line, and the widest vector."""
+MAX_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Marks operands to be copied, at a level of the loops over tiles.
+
+    A panel has an axis for each loop inside of its level over a dimension of the operand, in the
+    order of the loops. Runs after all passes that change loops.
+    """
+
+    nest: str
+    levels: tuple[int, ...]
+    """Per operand, in order of appearance: how many loops over tiles are outside of the copying;
+    -1 or a missing level leaves the operand where it is."""
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        chosen = tuple(n for n in program.nests if n.name == self.nest)
+        if not chosen or not any(level >= 0 for level in self.levels):
+            return program
+        nest = chosen[0]
+        reads = operands(nest.point)
+        if len(self.levels) > len(reads):
+            raise self._refused(f"it has {len(reads)} operands, {len(self.levels)} were given")
+        panels: list[ir.Tensor] = []
+        staged: list[ir.Staged] = []
+        for position, (load, level) in enumerate(zip(reads, self.levels, strict=False)):
+            if level >= 0:
+                panel, one = self._panel(program, nest, load, level, position)
+                panels.append(panel)
+                staged.append(one)
+        changed = replace(nest, staged=tuple(staged))
+        nests = tuple(changed if n is nest else n for n in program.nests)
+        return ir.Program(program.name, (*program.tensors, *panels), nests)
+
+    def _panel(
+        self, program: ir.Program, nest: ir.Nest, load: ir.Load, level: int, position: int
+    ) -> tuple[ir.Tensor, ir.Staged]:
+        reason = why_not_staged(nest, load)
+        tiles = [x.fold for x in nest.loops if x.fold.level == "tile"]
+        if reason is None and level > len(tiles):
+            reason = f"there are {len(tiles)} loops over tiles, not {level}"
+        if reason is not None:
+            raise self._refused(f"operand {position}, {load.ref.tensor}: {reason}")
+        dims = dims_of(load.ref)
+        inside = tiles[level - 1] if level else None
+        folds = [x.fold for x in nest.loops]
+        inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
+        subscript, size = _packed(inner)
+        type_ = load.type.compute if load.type.kind is Kind.FLOAT else load.type
+        slack = ALIGNMENT * 8 // max(8, type_.bits)
+        if (size + slack) * type_.bits > MAX_BYTES * 8:
+            raise self._refused(f"operand {position}: its panel would need {size} elements")
+        name = f"{nest.name}.panel{position}"
+        tensor = ir.Tensor(name, ir.Role.SCRATCH, ir.contiguous(type_, (size + slack,), (0,)))
+        return tensor, ir.Staged(load, ir.TensorRef(name, (subscript,)), inside)
+
+    def _refused(self, reason: str) -> OptionsError:
+        return OptionsError(f"stage: nest {self.nest}: {reason}")
+
+
+def dims_of(ref: ir.TensorRef) -> frozenset[str]:
+    """The dimensions that an element's place depends on."""
+    affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
+    return frozenset(name for s in affine for name, _ in s.terms)
+
+
+def why_not_staged(nest: ir.Nest, load: ir.Load) -> str | None:
+    """Why an operand cannot be staged at any level, or None if it can."""
+    if nest.sequential:
+        return nest.sequential
+    if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
+        return "which element is read depends on data"
+    if not load.total:
+        return "it is not read everywhere, and may not be there"
+    if load.ref.tensor == nest.point.target.tensor:
+        return "the nest writes it"
+    if any(d.extent == 0 for d in nest.dims):
+        return "there is nothing to read"
+    return None
+
+
+def natural_level(tiles: Iterable[str], ref: ir.TensorRef) -> int:
+    """The level right inside of the last loop over tiles (given by dims) that moves the operand."""
+    dims = dims_of(ref)
+    return max((k for k, dim in enumerate(tiles, 1) if dim in dims), default=0)
+
+
+def _packed(folds: list[ir.Fold]) -> tuple[ir.Affine, int]:
+    """The place in a panel with one axis per fold, and the number of elements."""
+    subscript, size = ir.Affine(), 1
+    for fold in reversed(folds):
+        # Offsets of folds count points: an axis may need room for points that there are not.
+        per_point = -(-size // fold.step)
+        subscript = subscript + ir.Affine.of(fold.name).scaled(per_point)
+        size = per_point * fold.step * fold.count
+    return subscript, size

@@ -1,0 +1,86 @@
+"""What the results should be: computed by the reference backend, on large rows for a sample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tcl.api import size
+from tcl.bench.arrays import Array
+from tcl.bench.rows import Row
+from tcl.codegen.dtypes import numpy_dtype
+from tcl.tuner.verify import accumulation_depths, mismatch
+
+_POINTS = 100_000_000
+"""Points of iteration that the reference computes at most, if the row can be sampled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Names, right values and depths of accumulation of a row's results."""
+
+    names: tuple[str, ...]
+    arrays: tuple[Array, ...]
+    depths: tuple[int, ...]
+    picked: tuple[int, ...] | None
+    """Positions along dimension 0 that were computed; None for all."""
+    full: int
+    """Extent of dimension 0 when only some positions were picked."""
+
+    def problem(self, folder: Path) -> str | None:
+        """What is wrong with the results in a contender's folder; None if nothing is."""
+        checks = zip(self.names, self.arrays, self.depths, strict=True)
+        for position, (name, wanted, depth) in enumerate(checks):
+            path = folder / f"result-{position}.npy"
+            if not path.exists():
+                return f"there is no result {name}"
+            actual: Array = np.load(path, allow_pickle=False)
+            path.unlink()
+            shape = wanted.shape if self.picked is None else (self.full, *wanted.shape[1:])
+            if actual.shape != shape:
+                return f"result {name} has shape {actual.shape}, not {shape}"
+            if self.picked is not None:
+                if actual.dtype.kind == "f" and not np.isfinite(actual).all():
+                    return f"result {name} is not finite everywhere"
+                actual = actual[list(self.picked)]
+            if actual.dtype != wanted.dtype and wanted.dtype.kind in "iu":
+                actual = actual.astype(wanted.dtype)  # peers count in other integers
+            found = mismatch(name, actual, wanted, depth)
+            if found is not None:
+                return found
+        return None
+
+
+def expected(row: Row, sizes: Mapping[str, int], arrays: Sequence[Array]) -> Expected:
+    """The right results of a row for these inputs."""
+    from tcl.codegen.reference import compile_reference
+
+    checked = row.checked
+    sized = size(checked, tuple(arrays))
+    points = sum(math.prod(s.extent(i) for i in s.ranges) for s in sized.statements)
+    picked: tuple[int, ...] | None = None
+    full = sizes[row.batch] if row.batch else 0
+    if row.batch and points > _POINTS:
+        count = max(2, full * _POINTS // points)
+        picked = tuple(sorted({round(i) for i in np.linspace(0, full - 1, count)}))
+        arrays = [
+            np.take(array, picked, axis=tensor.dims.index(row.batch))
+            if tensor.dims and row.batch in tensor.dims
+            else array
+            for tensor, array in zip(checked.inputs, arrays, strict=True)
+        ]
+        sized = size(checked, tuple(arrays))
+    outputs = {t.name: np.zeros(sized.shapes[t.name], numpy_dtype(t.type)) for t in checked.outputs}
+    compile_reference(sized)(arrays, tuple(outputs.values()))
+    depths = accumulation_depths(sized)
+    return Expected(
+        row.results,
+        tuple(outputs[name] for name in row.results),
+        tuple(depths[name] for name in row.results),
+        picked,
+        full,
+    )

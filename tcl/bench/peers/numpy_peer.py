@@ -1,0 +1,384 @@
+"""NumPy, by whole arrays or in blocks that stay in the cache, whichever is faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from tcl.bench.arrays import Array, aligned
+from tcl.bench.task import Form, Registry, Task, Values, as_tuple, values
+
+forms = Registry()
+form = forms.form
+F32 = np.float32
+_BLOCK = 256 << 10
+"""Bytes of a block of rows."""
+
+
+class _Numpy:
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+
+    def versions(self) -> dict[str, str]:
+        blas: Any = np.show_config(mode="dicts")
+        found = blas["Build Dependencies"]["blas"]
+        return {"numpy": np.__version__, found["name"]: found["version"]}
+
+    def forms(
+        self, task: Task, inputs: Mapping[str, Array]
+    ) -> Iterator[tuple[str, Callable[[], Form]]]:
+        for name, builder in forms.builders(task.entry):
+
+            def make(builder: Any = builder) -> Form:
+                run = builder(values(inputs, task.sizes))
+                return Form(run, lambda: as_tuple(run()), self._threads)
+
+            yield name, make
+
+    def facts(self, task: Task) -> dict[str, Any]:
+        return {}
+
+
+def make(threads: int) -> _Numpy:
+    """The contender."""
+    return _Numpy(threads)
+
+
+def empty(*shape: int) -> Array:
+    """An output."""
+    return aligned(shape, F32)
+
+
+def blocks(rows: int, row_bytes: int) -> list[slice]:
+    """The rows, cut so that a block fits the cache."""
+    step = max(1, _BLOCK // max(1, row_bytes))
+    return [slice(i, min(rows, i + step)) for i in range(0, rows, step)]
+
+
+def product(a: Array, b: Array, out: Array) -> Callable[[], Any]:
+    """``out = a @ b``."""
+    return lambda: np.matmul(a, b, out=out)
+
+
+@form("matmul")
+def matmul(x: Values) -> Callable[[], Any]:
+    return product(x.A, x.B, empty(x.sizes.M, x.sizes.N))
+
+
+@form("tmm", name="matmul")
+def tmm(x: Values) -> Callable[[], Any]:
+    return product(x.A, x.B.T, empty(x.sizes.M, x.sizes.N))
+
+
+@form("c3", name="matmul")
+def c3(x: Values) -> Callable[[], Any]:
+    return product(x.I, x.W.T, empty(x.sizes.B, x.sizes.WY))
+
+
+@form("batch_matmul", name="matmul")
+def batch_matmul(x: Values) -> Callable[[], Any]:
+    return product(x.X, x.Y, empty(x.sizes.B, x.sizes.N, x.sizes.K))
+
+
+@form("kronecker3_1", name="matmul")
+def kronecker(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    out = empty(s.M, s.N0, s.N1, s.D2)
+    flat = product(x.X.reshape(-1, s.N2), x.W2.T, out.reshape(-1, s.D2))
+
+    def run() -> Array:
+        flat()
+        return out
+
+    return run
+
+
+@form("mlp1")
+def mlp1(x: Values) -> Callable[[], Any]:
+    out = empty(x.sizes.B, x.sizes.N)
+
+    def run() -> Array:
+        layer(x.I, x.W1, x.B1, out)
+        return out
+
+    return run
+
+
+def layer(images: Array, weights: Array, bias: Array, out: Array) -> None:
+    """``out = max(images @ weights + bias, 0)``."""
+    np.matmul(images, weights, out=out)
+    np.add(out, bias, out=out)
+    np.maximum(out, 0, out=out)
+
+
+@form("mlp3")
+def mlp3(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    o2, o3, o4 = empty(s.B, s.O), empty(s.B, s.P), empty(s.B, s.Q)
+
+    def run() -> Array:
+        layer(x.I, x.W2.T, x.B2, o2)
+        layer(o2, x.W3.T, x.B3, o3)
+        layer(o3, x.W4.T, x.B4, o4)
+        return o4
+
+    return run
+
+
+@form("convolution", "group_convolution")
+def im2col(x: Values) -> Callable[[], Any]:
+    """Windows copied out, then one matrix product per image and group."""
+    s = x.sizes
+    windows = sliding_window_view(x.I, (s.KH, s.KW), axis=(-2, -1))
+    windows = np.moveaxis(windows, (-2, -1), (-4, -3))  # ..., C, KH, KW, HO, WO
+    height, width = windows.shape[-2:]
+    lead = x.I.shape[1:-3]
+    columns = empty(*lead, s.C, s.KH, s.KW, height, width)
+    flat = columns.reshape(*lead, s.C * s.KH * s.KW, height * width)
+    filters = x.W1.reshape(*lead, s.F, -1)
+    out = empty(s.N, *lead, s.F, height, width)
+    products = out.reshape(s.N, *lead, s.F, height * width)
+    bias = x.B[..., None]
+
+    def run() -> Array:
+        for n in range(s.N):
+            np.copyto(columns, windows[n])
+            np.matmul(filters, flat, out=products[n])
+            np.add(products[n], bias, out=products[n])
+        return out
+
+    return run
+
+
+@form("masked_convolution", name="matmul")
+def masked(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    assert s.K == 1
+    out = empty(s.B, s.F, s.H, s.W)
+    flat = out.reshape(s.B, s.F, -1)
+    images = x.I.reshape(s.B, s.C, -1)
+    rectified = empty(*images.shape)
+    weights = x.Weights.reshape(s.F, s.C)
+
+    def run() -> Array:
+        np.maximum(images, 0, out=rectified)
+        np.matmul(weights * (x.Mask == 1), rectified, out=flat)
+        return out
+
+    return run
+
+
+@form("group_normalization_single")
+def group_norm(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    count = s.D * s.H * s.W
+    images, out = x.I.reshape(s.N, s.G, s.D, -1), empty(s.N, s.G, s.D, s.H * s.W)
+
+    def run() -> Array:
+        for n in range(s.N):
+            for g in range(s.G):
+                i, o = images[n, g], out[n, g]
+                np.subtract(i, i.mean(), out=o)
+                scale = 1 / np.sqrt(np.vdot(o, o) / F32(count) + F32(1e-5))
+                np.multiply(o, (x.gamma[g] * scale)[:, None], out=o)
+                np.add(o, x.beta[g][:, None], out=o)
+        return out.reshape(x.I.shape)
+
+    return run
+
+
+@form("layernorm")
+def layernorm(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    out = empty(s.N, s.D)
+    cuts = blocks(s.N, 4 * s.D)
+
+    def run() -> Array:
+        for cut in cuts:
+            i, o = x.I[cut], out[cut]
+            np.subtract(i, i.mean(1, keepdims=True), out=o)
+            variance = np.vecdot(o, o)[:, None] / F32(s.D)
+            np.multiply(o, 1 / np.sqrt(variance + x.eps), out=o)
+            np.multiply(o, x.gamma, out=o)
+            np.add(o, x.beta, out=o)
+        return out
+
+    return run
+
+
+@form("moments")
+def moments_by_rows(x: Values) -> Callable[[], Any]:
+    mean, var = empty(x.sizes.N), empty(x.sizes.N)
+
+    def run() -> tuple[Array, Array]:
+        for n, row in enumerate(x.I):
+            mean[n] = row.sum()
+            var[n] = np.dot(row, row)
+        np.divide(mean, x.sizes.K, out=mean)
+        np.divide(var, x.sizes.K, out=var)
+        np.subtract(var, mean * mean, out=var)
+        return mean, var
+
+    return run
+
+
+@form("softmax_twice")
+def softmax(x: Values) -> Callable[[], Any]:
+    out = empty(*x.I.shape)
+    cuts = blocks(x.I.shape[0], 4 * x.I.shape[1])
+
+    def run() -> Array:
+        for cut in cuts:
+            weights(x.I[cut], out[cut])
+        return out
+
+    return run
+
+
+def weights(scores: Array, out: Array) -> None:
+    """Softmax of the last axis."""
+    np.subtract(scores, scores.max(-1, keepdims=True), out=out)
+    np.exp(out, out=out)
+    np.divide(out, out.sum(-1, keepdims=True), out=out)
+
+
+@form("attention_scores")
+def attention(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    out = empty(s.B, s.S, s.S)
+    scale = F32(s.D) ** F32(-0.5)
+
+    def run() -> Array:
+        for b in range(s.B):
+            np.matmul(x.Q[b], x.K[b].T, out=out[b])
+            np.multiply(out[b], scale, out=out[b])
+            weights(out[b], out[b])
+        return out
+
+    return run
+
+
+@form("bias_relu_scale")
+def bias_relu_scale(x: Values) -> Callable[[], Any]:
+    out = empty(*x.I.shape)
+    cuts = blocks(x.I.shape[0], 4 * x.I.shape[1])
+
+    def run() -> Array:
+        for cut in cuts:
+            o = out[cut]
+            np.add(x.I[cut], x.bias, out=o)
+            np.maximum(o, 0, out=o)
+            np.multiply(o, x.scale, out=o)
+        return out
+
+    return run
+
+
+@form("stencil")
+def stencil(x: Values) -> Callable[[], Any]:
+    i = x.I
+    out = empty(i.shape[0] - 2, i.shape[1] - 2)
+    cuts = blocks(out.shape[0], 4 * out.shape[1])
+
+    def run() -> Array:
+        for cut in cuts:
+            o, top = out[cut], i[cut.start : cut.stop]
+            mid, low = i[cut.start + 1 : cut.stop + 1], i[cut.start + 2 : cut.stop + 2]
+            np.add(mid[:, 1:-1], top[:, 1:-1], out=o)
+            np.add(o, low[:, 1:-1], out=o)
+            np.add(o, mid[:, :-2], out=o)
+            np.add(o, mid[:, 2:], out=o)
+            np.multiply(o, F32(0.2), out=o)
+        return out
+
+    return run
+
+
+@form("wavenet")
+def wavenet(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    t, d = s.RECEPTIVE_FIELD, s.DILATION
+    both, wide = empty(2 * s.DILATION_C, t), empty(2 * s.RESIDUAL_C, t)
+    res, skip = empty(s.B, s.RESIDUAL_C, t), empty(s.B, s.SKIP_C, t)
+    taps = np.concatenate([x.FilterWeight, x.GateWeight])
+    taps = np.concatenate([taps[:, :, 1], taps[:, :, 0]], axis=1)
+    bias = np.concatenate([x.FilterBias, x.GateBias])[:, None]
+    filters, gate = both[: s.DILATION_C], both[s.DILATION_C :]
+
+    def run() -> tuple[Array, Array]:
+        for b in range(s.B):
+            wide[: s.RESIDUAL_C] = x.Data[b]
+            wide[s.RESIDUAL_C :, :d] = 0
+            wide[s.RESIDUAL_C :, d:] = x.Data[b][:, :-d]
+            np.matmul(taps, wide, out=both)
+            np.add(both, bias, out=both)
+            np.tanh(filters, out=filters)
+            np.exp(np.negative(gate, out=gate), out=gate)
+            np.divide(filters, np.add(gate, 1, out=gate), out=filters)
+            np.matmul(x.ResWeight, filters, out=res[b])
+            np.add(np.add(res[b], x.Data[b], out=res[b]), x.ResBias[:, None], out=res[b])
+            np.matmul(x.SkipWeight, filters, out=skip[b])
+            np.add(skip[b], x.SkipBias[:, None], out=skip[b])
+        return res, skip
+
+    return run
+
+
+@form("row_sum", name="sum")
+def row_sum(x: Values) -> Callable[[], Any]:
+    out = empty(x.sizes.M)
+    return lambda: np.sum(x.I, axis=1, out=out)
+
+
+@form("row_sum", name="gemv")
+def row_sum_gemv(x: Values) -> Callable[[], Any]:
+    out, ones = empty(x.sizes.M), np.ones(x.sizes.N, F32)
+    return lambda: np.matmul(x.I, ones, out=out)
+
+
+@form("column_sum", name="sum")
+def column_sum(x: Values) -> Callable[[], Any]:
+    out = empty(x.sizes.N)
+    return lambda: np.sum(x.I, axis=0, out=out)
+
+
+@form("column_sum", name="gemv")
+def column_sum_gemv(x: Values) -> Callable[[], Any]:
+    out, ones = empty(x.sizes.N), np.ones(x.sizes.M, F32)
+    return lambda: np.matmul(ones, x.I, out=out)
+
+
+@form("one_lut", name="take, sum")
+def lut(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    out, found = empty(s.B, s.D), empty(s.B, s.L1, s.D)
+
+    def run() -> Array:
+        np.take(x.LUT1, x.I1, axis=0, out=found, mode="clip")
+        return np.asarray(np.sum(found, axis=1, out=out))
+
+    return run
+
+
+@form("one_lut", name="by sample")
+def lut_by_sample(x: Values) -> Callable[[], Any]:
+    out = empty(x.sizes.B, x.sizes.D)
+
+    def run() -> Array:
+        for b, index in enumerate(x.I1):
+            np.add.reduce(x.LUT1[index], axis=0, out=out[b])
+        return out
+
+    return run
+
+
+@form("argmin")
+def argmin(x: Values) -> Callable[[], Any]:
+    def run() -> tuple[Array, Array]:
+        best = x.Distance.argmin()
+        return best, x.Distance[best]
+
+    return run

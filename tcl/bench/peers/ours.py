@@ -1,0 +1,104 @@
+"""Our own kernels: with the untuned default options, and with the tuning cache's best."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import tcl
+from tcl.api import size
+from tcl.bench.arrays import Array, aligned
+from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
+from tcl.bench.task import Form, Task
+from tcl.codegen.device import host_cpu
+from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.options import MappingOptions
+from tcl.cpu_backend import CpuBackend, Layout
+from tcl.executor import Executor
+from tcl.grammar.check import check
+from tcl.grammar.sized import SizedDef
+from tcl.known import DEFAULT
+from tcl.tuner.mapping import MappingSpace
+
+_CANDIDATES = 5
+"""Random candidates whose compile time is taken, beside the default's and the tuned one's."""
+
+
+class _Ours:
+    def __init__(self) -> None:
+        self._used: list[MappingOptions] = []
+        self._arrays: list[Array] = []
+
+    def versions(self) -> dict[str, str]:
+        import llvmlite
+
+        return {"tcl": tcl.__version__, "llvmlite": llvmlite.__version__}
+
+    def forms(
+        self, task: Task, inputs: Mapping[str, Array]
+    ) -> Iterator[tuple[str, Callable[[], Form]]]:
+        checked = check(task.text)[task.entry]
+        self._arrays = [inputs[name] for name in task.inputs]
+        sized = size(checked, self._arrays)
+        self._used = [DEFAULT]
+        yield DEFAULT_FORM, lambda: _form(task, sized, DEFAULT, self._arrays)
+        if task.tuned:
+            tuned = MappingOptions.from_json(task.tuned)
+            self._used.append(tuned)
+            yield TUNED_FORM, lambda: _form(task, sized, tuned, self._arrays)
+
+    def facts(self, task: Task) -> dict[str, Any]:
+        sized = size(check(task.text)[task.entry], self._arrays)
+        layouts = tuple(Layout(a.shape, a.strides) for a in self._arrays)
+        backend = CpuBackend(task.text, task.entry, layouts, folder="")
+        options = [*self._used, *_random_options(backend, sized)]
+        times = [t for o in options if (t := _compile_seconds(backend, o)) is not None]
+        return {"compile_seconds": times, "options": [o.to_json() for o in self._used]}
+
+
+def _form(task: Task, sized: SizedDef, options: MappingOptions, arrays: list[Array]) -> Form:
+    executor = Executor(sized, options)
+    outputs = tuple(
+        aligned(sized.shapes[t.name], numpy_dtype(t.type)) for t in sized.checked.outputs
+    )
+    for output in outputs:
+        output.fill(0)
+    named = {t.name: o for t, o in zip(sized.checked.outputs, outputs, strict=True)}
+
+    def run() -> object:
+        return executor(*arrays, outputs=outputs)
+
+    def results() -> list[Array]:
+        for output in outputs:
+            output.fill(output.dtype.type(-77))  # what is not written shows
+        run()
+        return [named[name] for name in task.results]
+
+    # Kernels run on one thread until the executor has an attribute that says otherwise.
+    return Form(run, results, int(getattr(executor, "threads", 1)))
+
+
+def _random_options(backend: CpuBackend, sized: SizedDef) -> Iterator[MappingOptions]:
+    space = MappingSpace(backend.program(), host_cpu())
+    rng = random.Random(len(sized.statements))
+    for _ in range(_CANDIDATES):
+        config = space.space.sample(rng)
+        if config is not None:
+            yield space.to_options(config)
+
+
+def _compile_seconds(backend: CpuBackend, options: MappingOptions) -> float | None:
+    begin = time.perf_counter()
+    try:
+        backend.compile(options)
+    except OptionsError:
+        return None
+    return time.perf_counter() - begin
+
+
+def make(threads: int) -> _Ours:
+    """The contender. ``threads`` reaches kernels by ``TCL_NUM_THREADS``."""
+    return _Ours()

@@ -1,0 +1,234 @@
+"""PyTorch through ``torch.compile``: the same work as plain functions, compiled by Inductor.
+
+Compiled functions that write an existing output (``copy_`` becomes the store of the last loop)
+compete with those that return new ones: for calls into libraries the copy costs more than the new
+memory.
+"""
+
+# Functions are called with the names of the defs' inputs.
+# ruff: noqa: N803, E741
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from tcl.bench.arrays import Array
+from tcl.bench.peers.torch_peer import Torch
+from tcl.bench.task import Form, Registry, Task, Values, as_tuple, values
+
+torch: Any = import_module("torch")
+F: Any = import_module("torch.nn.functional")
+
+plain = Registry()
+form = plain.form
+_LIBRARY = frozenset(
+    "matmul tmm c3 batch_matmul kronecker3_1 mlp1 mlp3 convolution group_convolution "
+    "masked_convolution one_lut argmin".split()
+)
+"""Work that calls into a library, or that has small results: always returned anew."""
+
+
+class _Compiled(Torch):
+    def forms(
+        self, task: Task, inputs: Mapping[str, Array]
+    ) -> Iterator[tuple[str, Callable[[], Form]]]:
+        tensors = {k: torch.from_numpy(v) for k, v in inputs.items()}
+        for name, builder in plain.builders(task.entry):
+            function = builder(values(tensors, task.sizes))
+            kinds = ("",) if task.entry in _LIBRARY else (" into outputs", "")
+            for kind in kinds:
+                yield name + kind, partial(self._form, function, tensors, kind)
+
+    def _form(self, function: Callable[..., Any], tensors: dict[str, Any], kind: str) -> Form:
+        torch._dynamo.reset()
+        if kind:
+            outputs = [torch.empty_like(o) for o in as_tuple(function(**tensors))]
+
+            def into(out: Any, arguments: Any) -> None:
+                for target, found in zip(out, as_tuple(function(**arguments)), strict=True):
+                    target.copy_(found)
+
+            compiled = torch.compile(into, dynamic=False, fullgraph=True)
+
+            def run() -> Any:
+                compiled(outputs, tensors)
+                return outputs
+        else:
+            fresh = torch.compile(function, dynamic=False, fullgraph=True)
+
+            def run() -> Any:
+                return fresh(**tensors)
+
+        return Form(run, lambda: [t.numpy() for t in as_tuple(run())], self._threads)
+
+
+def make(threads: int) -> Torch:
+    """The contender."""
+    return _Compiled(threads)
+
+
+@form("matmul", name="mm")
+def matmul(x: Values) -> Callable[..., Any]:
+    return lambda A, B: A @ B
+
+
+@form("tmm", name="mm")
+def tmm(x: Values) -> Callable[..., Any]:
+    return lambda A, B: A @ B.T
+
+
+@form("c3", name="mm")
+def c3(x: Values) -> Callable[..., Any]:
+    return lambda I, W: I @ W.T
+
+
+@form("batch_matmul", name="bmm")
+def batch_matmul(x: Values) -> Callable[..., Any]:
+    return lambda X, Y: torch.bmm(X, Y)
+
+
+@form("kronecker3_1", name="mm")
+def kronecker(x: Values) -> Callable[..., Any]:
+    return lambda W2, X: X @ W2.T
+
+
+@form("mlp1", name="addmm, relu")
+def mlp1(x: Values) -> Callable[..., Any]:
+    return lambda I, W1, B1: torch.relu(torch.addmm(B1, I, W1))
+
+
+@form("mlp3", name="linear, relu")
+def mlp3(x: Values) -> Callable[..., Any]:
+    def function(I: Any, W2: Any, B2: Any, W3: Any, B3: Any, W4: Any, B4: Any) -> Any:
+        o2 = torch.relu(F.linear(I, W2, B2))
+        return torch.relu(F.linear(torch.relu(F.linear(o2, W3, B3)), W4, B4))
+
+    return function
+
+
+@form("convolution", name="conv2d")
+def convolution(x: Values) -> Callable[..., Any]:
+    return lambda I, W1, B: F.conv2d(I, W1, B)
+
+
+@form("group_convolution", name="conv2d")
+def group_convolution(x: Values) -> Callable[..., Any]:
+    s = x.sizes
+
+    def function(I: Any, W1: Any, B: Any) -> Any:
+        images = I.reshape(s.N, s.G * s.C, s.H, s.W)
+        filters = W1.reshape(s.G * s.F, s.C, s.KH, s.KW)
+        found = F.conv2d(images, filters, B.reshape(-1), groups=s.G)
+        return found.reshape(s.N, s.G, s.F, *found.shape[-2:])
+
+    return function
+
+
+@form("masked_convolution", name="conv2d")
+def masked(x: Values) -> Callable[..., Any]:
+    return lambda I, Weights, Mask: F.conv2d(torch.relu(I), Weights * (Mask == 1)[:, :, None, None])
+
+
+@form("group_normalization_single", name="group_norm")
+def group_norm(x: Values) -> Callable[..., Any]:
+    s = x.sizes
+
+    def function(I: Any, gamma: Any, beta: Any) -> Any:
+        images = I.reshape(s.N, s.G * s.D, s.H, s.W)
+        found = F.group_norm(images, s.G, gamma.reshape(-1), beta.reshape(-1), 1e-5)
+        return found.reshape(I.shape)
+
+    return function
+
+
+@form("layernorm", name="layer_norm")
+def layer_norm(x: Values) -> Callable[..., Any]:
+    width, epsilon = x.sizes.D, float(x.eps)
+
+    def function(I: Any, gamma: Any, beta: Any, eps: Any) -> Any:
+        return F.layer_norm(I, (width,), gamma, beta, epsilon)
+
+    return function
+
+
+@form("moments", name="sums")
+def moments(x: Values) -> Callable[..., Any]:
+    def function(I: Any) -> Any:
+        mean = I.sum(1) / I.shape[1]
+        return mean, (I * I).sum(1) / I.shape[1] - mean * mean
+
+    return function
+
+
+@form("softmax_twice", name="softmax")
+def softmax(x: Values) -> Callable[..., Any]:
+    return lambda I: torch.softmax(I, 1)
+
+
+@form("attention_scores", name="bmm, softmax")
+def attention(x: Values) -> Callable[..., Any]:
+    scale = x.sizes.D**-0.5
+    return lambda Q, K: torch.softmax(torch.bmm(Q, K.transpose(1, 2)) * scale, 2)
+
+
+@form("bias_relu_scale")
+def bias_relu_scale(x: Values) -> Callable[..., Any]:
+    return lambda I, bias, scale: torch.relu(I + bias) * scale
+
+
+@form("stencil", name="slices")
+def stencil(x: Values) -> Callable[..., Any]:
+    def function(I: Any) -> Any:
+        mid = I[1:-1, 1:-1] + I[:-2, 1:-1] + I[2:, 1:-1]
+        return 0.2 * (mid + I[1:-1, :-2] + I[1:-1, 2:])
+
+    return function
+
+
+@form("wavenet", name="matmul")
+def wavenet(x: Values) -> Callable[..., Any]:
+    d, c = x.sizes.DILATION, x.sizes.DILATION_C
+
+    def function(
+        Data: Any, FilterWeight: Any, FilterBias: Any, GateWeight: Any, GateBias: Any,
+        ResWeight: Any, ResBias: Any, SkipWeight: Any, SkipBias: Any, Dilation: Any,
+    ) -> Any:  # fmt: skip
+        taps = torch.cat([FilterWeight, GateWeight])
+        both = F.conv1d(F.pad(Data, (d, 0)), taps, torch.cat([FilterBias, GateBias]), dilation=d)
+        units = torch.tanh(both[:, :c]) * torch.sigmoid(both[:, c:])
+        res = Data + (ResWeight @ units + ResBias[:, None])
+        return res, SkipWeight @ units + SkipBias[:, None]
+
+    return function
+
+
+@form("row_sum", name="sum")
+def row_sum(x: Values) -> Callable[..., Any]:
+    return lambda I: I.sum(1)
+
+
+@form("column_sum", name="sum")
+def column_sum(x: Values) -> Callable[..., Any]:
+    return lambda I: I.sum(0)
+
+
+@form("one_lut", name="embedding_bag")
+def lut_bag(x: Values) -> Callable[..., Any]:
+    return lambda LUT1, I1: F.embedding_bag(I1, LUT1, mode="sum")
+
+
+@form("one_lut", name="index, sum")
+def lut(x: Values) -> Callable[..., Any]:
+    return lambda LUT1, I1: LUT1[I1].sum(1)
+
+
+@form("argmin", name="min")
+def argmin(x: Values) -> Callable[..., Any]:
+    def function(Distance: Any) -> Any:
+        least, best = torch.min(Distance, 0)
+        return best, least
+
+    return function

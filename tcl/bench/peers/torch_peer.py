@@ -1,0 +1,386 @@
+"""PyTorch, eager: ``out=`` where there is one, and every form that might be the fastest."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+from tcl.bench.arrays import Array, aligned
+from tcl.bench.task import Form, Registry, Task, Values, as_tuple, values
+
+# Imported by name, and untyped, so that type checks are the same with and without torch.
+torch: Any = import_module("torch")
+F: Any = import_module("torch.nn.functional")
+
+forms = Registry()
+form = forms.form
+
+
+class Torch:
+    """The contender, for a registry of forms."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        torch.set_num_threads(threads)
+        with contextlib.suppress(RuntimeError):
+            torch.set_num_interop_threads(1)
+        torch.set_grad_enabled(False)
+
+    def versions(self) -> dict[str, str]:
+        """Of torch."""
+        return {"torch": torch.__version__}
+
+    def forms(
+        self, task: Task, inputs: Mapping[str, Array]
+    ) -> Iterator[tuple[str, Callable[[], Form]]]:
+        """The registered forms."""
+        tensors = {k: torch.from_numpy(v) for k, v in inputs.items()}
+        for name, builder in forms.builders(task.entry):
+
+            def make(builder: Any = builder) -> Form:
+                run = builder(values(tensors, task.sizes))
+                return Form(run, lambda: [t.numpy() for t in as_tuple(run())], self._threads)
+
+            yield name, make
+
+    def facts(self, task: Task) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+
+def make(threads: int) -> Torch:
+    """The contender."""
+    return Torch(threads)
+
+
+def empty(*shape: int) -> Any:
+    """An output."""
+    return torch.from_numpy(aligned(shape, "float32"))
+
+
+@form("matmul", name="mm")
+def matmul(x: Values) -> Callable[[], Any]:
+    out = empty(x.sizes.M, x.sizes.N)
+    return lambda: torch.mm(x.A, x.B, out=out)
+
+
+@form("tmm", name="mm")
+def tmm(x: Values) -> Callable[[], Any]:
+    out = empty(x.sizes.M, x.sizes.N)
+    return lambda: torch.mm(x.A, x.B.T, out=out)
+
+
+@form("c3", name="mm")
+def c3(x: Values) -> Callable[[], Any]:
+    out = empty(x.sizes.B, x.sizes.WY)
+    return lambda: torch.mm(x.I, x.W.T, out=out)
+
+
+@form("batch_matmul", name="bmm")
+def batch_matmul(x: Values) -> Callable[[], Any]:
+    out = empty(x.sizes.B, x.sizes.N, x.sizes.K)
+    return lambda: torch.bmm(x.X, x.Y, out=out)
+
+
+@form("kronecker3_1", name="mm")
+def kronecker(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    out = empty(s.M * s.N0 * s.N1, s.D2)
+    flat = x.X.reshape(-1, s.N2)
+    return lambda: torch.mm(flat, x.W2.T, out=out).view(s.M, s.N0, s.N1, s.D2)
+
+
+@form("mlp1", name="addmm, relu_")
+def mlp1(x: Values) -> Callable[[], Any]:
+    out = empty(x.sizes.B, x.sizes.N)
+    return lambda: torch.addmm(x.B1, x.I, x.W1, out=out).relu_()
+
+
+@form("mlp1", name="mm, add_, relu_")
+def mlp1_apart(x: Values) -> Callable[[], Any]:
+    out = empty(x.sizes.B, x.sizes.N)
+    return lambda: torch.mm(x.I, x.W1, out=out).add_(x.B1).relu_()
+
+
+@form("mlp3", name="addmm, relu_")
+def mlp3(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    o2, o3, o4 = empty(s.B, s.O), empty(s.B, s.P), empty(s.B, s.Q)
+    w2, w3, w4 = x.W2.T, x.W3.T, x.W4.T
+
+    def run() -> Any:
+        torch.addmm(x.B2, x.I, w2, out=o2).relu_()
+        torch.addmm(x.B3, o2, w3, out=o3).relu_()
+        return torch.addmm(x.B4, o3, w4, out=o4).relu_()
+
+    return run
+
+
+def _images(x: Values) -> tuple[Any, Any, Any, int]:
+    """Images, filters and bias with the groups, if any, as channels; and their number."""
+    groups = getattr(x.sizes, "G", 1)
+    images = x.I.reshape(x.sizes.N, -1, x.sizes.H, x.sizes.W)
+    filters = x.W1.reshape(-1, x.sizes.C, x.sizes.KH, x.sizes.KW)
+    return images, filters, x.B.reshape(-1), groups
+
+
+def _ungrouped(x: Values, found: Any) -> Any:
+    return found.reshape(*x.I.shape[:-3], x.sizes.F, *found.shape[-2:])
+
+
+@form("convolution", "group_convolution")
+def conv2d(x: Values) -> Callable[[], Any]:
+    images, filters, bias, groups = _images(x)
+    return lambda: _ungrouped(x, F.conv2d(images, filters, bias, groups=groups))
+
+
+@form("convolution", "group_convolution", name="conv2d, channels last")
+def conv2d_channels_last(x: Values) -> Callable[[], Any]:
+    images, filters, bias, groups = _images(x)
+    last = {"memory_format": torch.channels_last}
+    filters = filters.contiguous(**last)
+
+    def run() -> Any:
+        found = F.conv2d(images.contiguous(**last), filters, bias, groups=groups)
+        return _ungrouped(x, found.contiguous())
+
+    return run
+
+
+@form("convolution", "group_convolution", name="conv2d, packed filters")
+def conv2d_packed(x: Values) -> Callable[[], Any]:
+    images, filters, bias, groups = _images(x)
+    packed = torch._C._nn.mkldnn_reorder_conv2d_weight(
+        filters.to_mkldnn(), [0, 0], [1, 1], [1, 1], groups, list(images.shape)
+    )
+    convolve = torch.ops.mkldnn._convolution_pointwise
+
+    def run() -> Any:
+        found = convolve(images, packed, bias, [0, 0], [1, 1], [1, 1], groups, "none", [], "")
+        return _ungrouped(x, found)
+
+    return run
+
+
+@form("convolution", "group_convolution", name="unfold, baddbmm")
+def unfold(x: Values) -> Callable[[], Any]:
+    images, filters, bias, groups = _images(x)
+    s = x.sizes
+    height, width = s.H - s.KH + 1, s.W - s.KW + 1
+    windows = images.unfold(2, s.KH, 1).unfold(3, s.KW, 1).permute(0, 1, 4, 5, 2, 3)
+    columns = empty(groups, s.C * s.KH * s.KW, height * width)
+    into = columns.view(windows.shape[1:])
+    weights = filters.reshape(groups, s.F, -1)
+    bias = bias.reshape(groups, s.F, 1)
+    out = empty(s.N, groups, s.F, height * width)
+
+    def run() -> Any:
+        for n in range(s.N):
+            into.copy_(windows[n])
+            torch.baddbmm(bias, weights, columns, out=out[n])
+        return _ungrouped(x, out.view(s.N, -1, height, width))
+
+    return run
+
+
+@form("masked_convolution", name="conv2d")
+def masked(x: Values) -> Callable[[], Any]:
+    rectified = torch.empty_like(x.I)
+
+    def run() -> Any:
+        weights = x.Weights * (x.Mask == 1)[:, :, None, None]
+        return F.conv2d(torch.clamp_min(x.I, 0, out=rectified), weights)
+
+    return run
+
+
+@form("masked_convolution", name="matmul")
+def masked_matmul(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    rectified, out = torch.empty_like(x.I), empty(s.B, s.F, s.H * s.W)
+
+    def run() -> Any:
+        weights = x.Weights.view(s.F, s.C) * (x.Mask == 1)
+        torch.clamp_min(x.I, 0, out=rectified)
+        torch.bmm(weights.expand(s.B, -1, -1), rectified.view(s.B, s.C, -1), out=out)
+        return out.view(s.B, s.F, s.H, s.W)
+
+    return run
+
+
+@form("group_normalization_single")
+def group_norm(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    images = x.I.reshape(s.N, s.G * s.D, s.H, s.W)
+    gamma, beta = x.gamma.reshape(-1), x.beta.reshape(-1)
+    return lambda: F.group_norm(images, s.G, gamma, beta, 1e-5).view(x.I.shape)
+
+
+@form("group_normalization_single", name="native_group_norm.out")
+def group_norm_out(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    images = x.I.reshape(s.N, s.G * s.D, s.H, s.W)
+    gamma, beta = x.gamma.reshape(-1), x.beta.reshape(-1)
+    outs = {"out0": torch.empty_like(images), "out1": empty(s.N, s.G), "out2": empty(s.N, s.G)}
+    native = torch.ops.aten.native_group_norm.out
+    args = (images, gamma, beta, s.N, s.G * s.D, s.H * s.W, s.G, 1e-5)
+    return lambda: native(*args, **outs)[0].view(x.I.shape)
+
+
+@form("layernorm")
+def layer_norm(x: Values) -> Callable[[], Any]:
+    eps = float(x.eps)
+    return lambda: F.layer_norm(x.I, (x.sizes.D,), x.gamma, x.beta, eps)
+
+
+@form("layernorm", name="native_layer_norm.out")
+def layer_norm_out(x: Values) -> Callable[[], Any]:
+    s, eps = x.sizes, float(x.eps)
+    outs = {"out0": empty(s.N, s.D), "out1": empty(s.N, 1), "out2": empty(s.N, 1)}
+    native = torch.ops.aten.native_layer_norm.out
+    return lambda: native(x.I, (s.D,), x.gamma, x.beta, eps, **outs)[0]
+
+
+@form("moments", name="mean, vector_norm")
+def moments(x: Values) -> Callable[[], Any]:
+    mean, var = empty(x.sizes.N), empty(x.sizes.N)
+
+    def run() -> Any:
+        torch.mean(x.I, 1, out=mean)
+        torch.linalg.vector_norm(x.I, dim=1, out=var)
+        var.square_().div_(x.sizes.K).addcmul_(mean, mean, value=-1)
+        return mean, var
+
+    return run
+
+
+@form("softmax_twice", name="softmax")
+def softmax(x: Values) -> Callable[[], Any]:
+    out = torch.empty_like(x.I)
+    return lambda: torch.softmax(x.I, 1, out=out)
+
+
+@form("attention_scores", name="baddbmm, softmax")
+def attention(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    scores, out = empty(s.B, s.S, s.S), empty(s.B, s.S, s.S)
+    keys, scale = x.K.transpose(1, 2), s.D**-0.5
+
+    def run() -> Any:
+        torch.baddbmm(scores, x.Q, keys, beta=0, alpha=scale, out=scores)
+        return torch.softmax(scores, 2, out=out)
+
+    return run
+
+
+@form("bias_relu_scale")
+def bias_relu_scale(x: Values) -> Callable[[], Any]:
+    out, scale = torch.empty_like(x.I), float(x.scale)
+    return lambda: torch.add(x.I, x.bias, out=out).clamp_min_(0).mul_(scale)
+
+
+@form("stencil", name="slices")
+def stencil(x: Values) -> Callable[[], Any]:
+    i = x.I
+    out = empty(i.shape[0] - 2, i.shape[1] - 2)
+    mid, top, low = i[1:-1, 1:-1], i[:-2, 1:-1], i[2:, 1:-1]
+    left, right = i[1:-1, :-2], i[1:-1, 2:]
+    return lambda: torch.add(mid, top, out=out).add_(low).add_(left).add_(right).mul_(0.2)
+
+
+@form("stencil", name="conv2d")
+def stencil_conv(x: Values) -> Callable[[], Any]:
+    cross = torch.tensor([[0, 0.2, 0], [0.2, 0.2, 0.2], [0, 0.2, 0]])[None, None]
+    return lambda: F.conv2d(x.I[None, None], cross)[0, 0]
+
+
+@form("wavenet", name="conv1d")
+def wavenet_conv(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    taps = torch.cat([x.FilterWeight, x.GateWeight])
+    bias = torch.cat([x.FilterBias, x.GateBias])
+    res_weight, skip_weight = x.ResWeight[:, :, None], x.SkipWeight[:, :, None]
+
+    def run() -> Any:
+        padded = F.pad(x.Data, (s.DILATION, 0))
+        both = F.conv1d(padded, taps, bias, dilation=s.DILATION)
+        filters, gate = both.split(s.DILATION_C, 1)
+        units = torch.tanh_(filters).mul_(torch.sigmoid_(gate))
+        res = F.conv1d(units, res_weight, x.ResBias).add_(x.Data)
+        return res, F.conv1d(units, skip_weight, x.SkipBias)
+
+    return run
+
+
+@form("wavenet", name="addmm")
+def wavenet(x: Values) -> Callable[[], Any]:
+    s = x.sizes
+    t, d, c = s.RECEPTIVE_FIELD, s.DILATION, s.RESIDUAL_C
+    taps = torch.cat([x.FilterWeight, x.GateWeight])
+    taps = torch.cat([taps[:, :, 1], taps[:, :, 0]], 1).contiguous()
+    bias = torch.cat([x.FilterBias, x.GateBias])[:, None]
+    wide, both = torch.zeros(2 * c, t), empty(2 * s.DILATION_C, t)
+    res, skip = empty(s.B, c, t), empty(s.B, s.SKIP_C, t)
+
+    def run() -> Any:
+        for b in range(s.B):
+            wide[:c] = x.Data[b]
+            wide[c:, d:] = x.Data[b][:, :-d]
+            torch.addmm(bias, taps, wide, out=both)
+            units = both[: s.DILATION_C].tanh_().mul_(both[s.DILATION_C :].sigmoid_())
+            torch.addmm(x.ResBias[:, None], x.ResWeight, units, out=res[b]).add_(x.Data[b])
+            torch.addmm(x.SkipBias[:, None], x.SkipWeight, units, out=skip[b])
+        return res, skip
+
+    return run
+
+
+@form("row_sum", name="sum")
+def row_sum(x: Values) -> Callable[[], Any]:
+    out = empty(x.sizes.M)
+    return lambda: torch.sum(x.I, 1, out=out)
+
+
+@form("row_sum", name="mv")
+def row_sum_mv(x: Values) -> Callable[[], Any]:
+    out, ones = empty(x.sizes.M), torch.ones(x.sizes.N)
+    return lambda: torch.mv(x.I, ones, out=out)
+
+
+@form("column_sum", name="sum")
+def column_sum(x: Values) -> Callable[[], Any]:
+    out = empty(x.sizes.N)
+    return lambda: torch.sum(x.I, 0, out=out)
+
+
+@form("column_sum", name="mv")
+def column_sum_mv(x: Values) -> Callable[[], Any]:
+    out, ones = empty(x.sizes.N), torch.ones(x.sizes.M)
+    return lambda: torch.mv(x.I.T, ones, out=out)
+
+
+@form("one_lut", name="embedding_bag")
+def lut(x: Values) -> Callable[[], Any]:
+    return lambda: F.embedding_bag(x.I1, x.LUT1, mode="sum")
+
+
+@form("argmin", name="min")
+def argmin_by_min(x: Values) -> Callable[[], Any]:
+    least, best = torch.empty(()), torch.empty((), dtype=torch.int64)
+
+    def run() -> Any:
+        torch.min(x.Distance, 0, out=(least, best))
+        return best, least
+
+    return run
+
+
+@form("argmin")
+def argmin(x: Values) -> Callable[[], Any]:
+    def run() -> Any:
+        best = torch.argmin(x.Distance)
+        return best, x.Distance[best]
+
+    return run

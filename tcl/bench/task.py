@@ -1,0 +1,111 @@
+"""What peers are asked to do, and the forms in which they can do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import SimpleNamespace
+from typing import Any, Protocol, TypeAlias
+
+from tcl.bench.arrays import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A def with sizes, as data that travels to other processes."""
+
+    text: str
+    """Of the file with the def."""
+    entry: str
+    sizes: Mapping[str, int]
+    inputs: tuple[str, ...]
+    """Names, in the order of the def."""
+    results: tuple[str, ...]
+    """The outputs to compute."""
+    tuned: str = ""
+    """Tuned mapping options of ours, as JSON, if any are known."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The inverse of ``from_json``."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Task:
+        """The task that ``as_json`` wrote down."""
+        return Task(
+            data["text"],
+            data["entry"],
+            dict(data["sizes"]),
+            tuple(data["inputs"]),
+            tuple(data["results"]),
+            data["tuned"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way of a peer to do a task."""
+
+    run: Callable[[], object]
+    """Do it once, to the end."""
+    results: Callable[[], Sequence[Array]]
+    """Do it once and return the task's results."""
+    threads: int
+    """How many threads it may use."""
+
+
+class Peer(Protocol):
+    """A contender, in a process of its own."""
+
+    def versions(self) -> dict[str, str]:
+        """Of what it is made of."""
+
+    def forms(
+        self, task: Task, inputs: Mapping[str, Array]
+    ) -> Iterator[tuple[str, Callable[[], Form]]]:
+        """Names and makers of the forms it has; none for tasks that it leaves out."""
+
+    def facts(self, task: Task) -> dict[str, Any]:
+        """What else there is to report, as JSON data."""
+
+
+Values: TypeAlias = Any
+"""The peer's own arrays by input name, as attributes; sizes under ``sizes``."""
+Builder: TypeAlias = Callable[[Values], Callable[[], Any]]
+"""Allocates outputs, and returns a function that computes one result or a tuple of them."""
+
+
+class Registry:
+    """The forms of one peer by def."""
+
+    def __init__(self) -> None:
+        self._forms: dict[str, list[tuple[str, Builder]]] = {}
+
+    def form(self, *entries: str, name: str = "") -> Callable[[Builder], Builder]:
+        """Register a builder for these defs."""
+
+        def register(builder: Builder) -> Builder:
+            for entry in entries:
+                self._forms.setdefault(entry, []).append((name or builder.__name__, builder))
+            return builder
+
+        return register
+
+    def builders(self, entry: str) -> list[tuple[str, Builder]]:
+        """The forms for a def, in order of registration."""
+        return self._forms.get(entry, [])
+
+    @property
+    def entries(self) -> frozenset[str]:
+        """The defs that there is a form for."""
+        return frozenset(self._forms)
+
+
+def values(arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> Values:
+    """Arrays and sizes as builders take them."""
+    return SimpleNamespace(**arrays, sizes=SimpleNamespace(**sizes))
+
+
+def as_tuple(found: Any) -> tuple[Any, ...]:
+    """One result, or several, as several."""
+    return tuple(found) if isinstance(found, tuple | list) else (found,)

@@ -1,0 +1,53 @@
+"""Tuning the rows before they are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tcl.api import size
+from tcl.bench.arrays import Array
+from tcl.bench.rows import Row
+from tcl.known import cache_key
+from tcl.sample import random_inputs
+from tcl.tuner.cache import TuningCache
+from tcl.tuner.config import TunerConfig
+from tcl.tuning import Tuner
+
+_GENERATIONS = 1000
+
+
+def tune(
+    rows: Sequence[Row], seconds: float, cache: Path, seed: int, say: Callable[[str], object]
+) -> dict[str, str]:
+    """Tune each row for about ``seconds``; rows without a result, and why.
+
+    What is found goes to ``cache``, from which runs load it; what is there already is where the
+    search begins. Ctrl+C ends one row's search early and is then raised as ``KeyboardInterrupt``.
+    """
+    failed: dict[str, str] = {}
+    for row in rows:
+        say(f"tuning {row.name} for {seconds:.0f} s")
+        config = TunerConfig(generations=_GENERATIONS, time_limit=seconds, seed=seed)
+        inputs = random_inputs(row.checked, row.values, seed)
+        result = Tuner(row.text, cache).tune(row.entry, inputs, None, config)
+        if result.interrupted and result.seconds < 0.9 * seconds:
+            raise KeyboardInterrupt
+        if result.options is None:
+            messages = dict.fromkeys(c.outcome.message for c in result.history)
+            reason = "; ".join(list(messages)[:2]) or "no candidate was finished"
+            failed[row.name] = f"{len(result.history)} candidates, none worked: {reason}"
+    return failed
+
+
+def tuned_options(row: Row, arrays: Sequence[Array], cache: Path) -> str:
+    """The best options for a row that a cache file holds, as JSON; empty if it holds none.
+
+    Looked up here and not where kernels run: the key holds the number of cores, and the processes
+    of contenders are pinned to some.
+    """
+    if not cache.exists():
+        return ""
+    sized = size(row.checked, tuple(arrays))
+    record = TuningCache(cache).best(cache_key(sized, arrays))
+    return "" if record is None else record.options

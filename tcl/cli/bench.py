@@ -1,0 +1,166 @@
+"""``tcl bench``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tcl.cli.common import fail, reporting
+
+if TYPE_CHECKING:
+    from tcl.bench.contender import Spec
+    from tcl.bench.report import Report
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group("bench", context_settings=_HELP)
+def command() -> None:
+    """The benchmark suite, side by side with its peers."""
+
+
+@command.command("cpu", context_settings=_HELP)
+@click.option(
+    "--rows", metavar="PATTERN", help="Only rows whose name, def or kind fits; comma-separated."
+)
+@click.option("--list", "list_rows", is_flag=True, help="Print the rows, and measure nothing.")
+@click.option("--quick", is_flag=True, help="Fewer rounds, and not the largest rows.")
+@click.option("--threads", default="1", show_default=True, help="One number, or several: 1,2.")
+@click.option("--cold", is_flag=True, help="Empty the caches before every call.")
+@click.option(
+    "--peers",
+    help="Comma-separated: numpy, torch, torch.compile, jax, halide. Default: those installed.",
+)
+@click.option("--rounds", type=click.IntRange(1), help="Samples per contender and row.")
+@click.option("--tune", "tune_seconds", type=float, help="Tune each row first, for this long.")
+@click.option(
+    "--cache",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where tuned options come from, and go to. Default: the user's cache.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder for bench.json and, with matplotlib, bench-N.png.",
+)
+@reporting
+def cpu(
+    rows: str | None,
+    list_rows: bool,
+    quick: bool,
+    threads: str,
+    cold: bool,
+    peers: str | None,
+    rounds: int | None,
+    tune_seconds: float | None,
+    cache: Path | None,
+    seed: int,
+    out: Path | None,
+) -> None:
+    """Measure the suite on this CPU.
+
+    Every contender runs in a process of its own, pinned to the same cores, one at a time and in
+    turns; results are compared with the reference first. Exit code 1 if ours are wrong.
+    """
+    from dataclasses import replace
+
+    from rich.console import Console
+
+    from tcl.bench.report import OURS
+    from tcl.bench.rows import select
+    from tcl.bench.run import Settings, run
+    from tcl.bench.tuning import tune
+    from tcl.cli.bench_table import print_report
+    from tcl.tuner.cache import default_path
+
+    chosen = select(rows, quick)
+    if list_rows:
+        for row in chosen:
+            click.echo(f"{row.name:<32} {row.kind:<16} {row.file}.tc {row.entry} {row.sizes}")
+        return
+    settings = Settings.quick() if quick else Settings()
+    settings = replace(settings, threads=_threads(threads), cold=cold, seed=seed)
+    if rounds is not None:
+        settings = replace(settings, rounds=rounds)
+    specs = _peers(peers)
+    path = cache or default_path()
+    say = _progress()
+    try:
+        if tune_seconds is not None:
+            failed = tune(chosen, tune_seconds, path, seed, say)
+            say("")
+            for name, reason in failed.items():
+                click.echo(f"{name} is not tuned: {reason}", err=True)
+        report = run(chosen, settings, say, peers=specs, cache=path)
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    finally:
+        say("")
+    console = Console()
+    if not console.is_terminal:  # a pipe has no width: do not cut lines
+        console = Console(width=200)
+    print_report(report, console)
+    if out is not None:
+        _write(report, out)
+    if any(r.entries[n].error for r in report.results for n in OURS if n in r.entries):
+        fail("some of our results are missing or wrong, see above")
+
+
+def _threads(text: str) -> tuple[int, ...]:
+    try:
+        found = tuple(dict.fromkeys(int(t) for t in text.split(",")))
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1:
+        raise click.BadParameter(f"'{text}' is no list of numbers from 1", param_hint="--threads")
+    return found
+
+
+def _peers(text: str | None) -> tuple[Spec, ...]:
+    from tcl.bench.contender import PEERS
+
+    if text is None:
+        return PEERS
+    known = {spec.name.lower(): spec for spec in PEERS}
+    names = [t.strip().lower() for t in text.split(",") if t.strip()]
+    for name in names:
+        if name not in known:
+            raise click.BadParameter(
+                f"there is no peer '{name}'; there are: {', '.join(known)}", param_hint="--peers"
+            )
+    return tuple(known[name] for name in names)
+
+
+def _progress() -> Callable[[str], None]:
+    """Shows the last sentence on a terminal; elsewhere prints them all."""
+    terminal = sys.stderr.isatty()
+
+    def say(text: str) -> None:
+        if terminal:
+            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+        elif text:
+            click.echo(text, err=True)
+
+    return say
+
+
+def _write(report: Report, folder: Path) -> None:
+    from tcl.bench.picture import draw
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bench.json").write_text(report.text(), "utf-8")
+    click.echo(f"written: {folder / 'bench.json'}")
+    for threads in report.ceilings:
+        picture = folder / f"bench-{threads}.png"
+        try:
+            draw(report, threads, picture)
+        except ImportError:
+            click.echo("no picture: matplotlib is not installed (pip install 'tcl[bench]')")
+            return
+        click.echo(f"written: {picture}")

@@ -1,0 +1,96 @@
+"""Sums of products in all shapes, with random tiles, register tiles and panels."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from cpu_kernels import NAIVE, Array, poisoned, random_options, reference, sized_of
+
+from tcl.codegen.cpu.kernel import compile_cpu
+from tcl.codegen.options import MappingOptions, NestOptions
+
+CASES: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
+    "matmul": ("A(M, K) B(K, N) | C(m, n) +=! A(m, k) * B(k, n)", ((37, 29), (29, 53))),
+    "transposed": ("A(M, K) B(N, K) | C(m, n) +=! A(m, k) * B(n, k)", ((19, 33), (41, 33))),
+    "batched": ("A(B, M, K) D(B, K, N) | C(b, m, n) +=! A(b, m, k) * D(b, k, n)",
+                ((3, 13, 17), (3, 17, 21))),
+    "vector": ("A(M, K) x(K) | C(m) +=! A(m, k) * x(k)", ((35, 27), (27,))),
+    "outer": ("x(M) y(N) | C(m, n) +=! x(m) * y(n)", ((35,), (27,))),
+    "kronecker": ("W(D, L) X(M, P, Q, L) | C(m, p, q, d) +=! X(m, p, q, l) * W(d, l)",
+                  ((7, 11), (3, 2, 5, 11))),
+    "three": ("A(M, K) B(K, N) D(K) | C(m, n) +=! A(m, k) * D(k) * B(k, n)",
+              ((9, 31), (31, 18), (31,))),
+    "squares": ("A(M, K) | C(m, n) +=! A(m, k) * A(n, k)", ((21, 14),)),
+    "convolution": ("I(N, C, H, W) K(F, C, R, S) | "
+                    "O(n, f, h, w) +=! I(n, c, h + r, w + s) * K(f, c, r, s)",
+                    ((2, 3, 8, 21), (5, 3, 3, 3))),
+    "strided": ("I(C, H) K(F, C, R) | O(f, h) +=! I(c, 2 * h + 3 * r - 1) * K(f, c, r) "
+                "where h in 1:19", ((3, 47), (6, 3, 3))),
+    "grouped": ("I(N, G, C, H, W) K(G, F, C, R, S) | "
+                "O(n, g, f, h, w) +=! I(n, g, c, h + r, w + s) * K(g, f, c, r, s)",
+                ((1, 3, 4, 6, 9), (3, 4, 4, 3, 3))),
+    "added to": ("A(M, K) B(K, N) | C(m, n) += A(m, k) * B(k, n)", ((18, 9), (9, 35))),
+    "largest": ("A(M, K) B(K, N) | C(m, n) max=! A(m, k) * B(k, n)", ((18, 9), (9, 35))),
+}  # fmt: skip
+
+
+def text_of(case: str, type_: str) -> str:
+    declared, body = CASES[case][0].split(" | ")
+    names = [part.strip() + ")" for part in declared.split(")") if part.strip()]
+    parts = (name.replace("(", " ", 1).rstrip(")").split(" ", 1) for name in names)
+    inputs = ", ".join(f"{type_}({sizes}) {name}" for name, sizes in parts)
+    return f"def f({inputs}) -> ({body[0]}) {{ {body} }}"
+
+
+def inputs_of(case: str, dtype: type) -> list[Array]:
+    rng = np.random.default_rng(1)
+    return [rng.integers(-4, 5, shape).astype(dtype) for shape in CASES[case][1]]
+
+
+TYPES = {"float": np.float32, "double": np.float64, "int32": np.int32, "half": np.float16}
+
+
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("case", CASES)
+def test_any_options_give_what_the_reference_gives(case: str, type_: str) -> None:
+    """Small integers: every order of summing is exact."""
+    text, inputs = text_of(case, type_), inputs_of(case, TYPES[type_])
+    (expected,) = reference(text, *inputs)
+    sized = sized_of(text, *inputs)
+    rng = random.Random(f"{case} {type_}")
+    for _ in range(4):
+        options = random_options(rng, sized)
+        (got,) = outputs = poisoned(sized)
+        compile_cpu(sized, options)(inputs, outputs)
+        np.testing.assert_array_equal(got, expected, err_msg=str(options))
+
+
+SHAPES = [(64, 64, 64), (61, 67, 71), (14, 32, 8), (1, 100, 1), (15, 1, 9)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_blocked_matrix_product(shape: tuple[int, int, int]) -> None:
+    """Tiles that are no multiples of register tiles, at both ends of every dimension."""
+    m, n, k = shape
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(-9, 9, s).astype(np.float32) for s in [(m, k), (k, n)])
+    text = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    sized = sized_of(text, a, b)
+    for tile in ((28, 64, 16), (20, 40, 13), (0, 0, 0), (30, 0, 7)):
+        for order in ((1, 2, 0), (0, 1, 2), (2, 0, 1)):
+            tiled = sum(0 < size < extent for size, extent in zip(tile, shape, strict=True))
+            nest = NestOptions(tile, order, (1, 0, 2), (1, 16), (4, 1, 2), (tiled, tiled))
+            out = np.full((m, n), np.nan, np.float32)
+            compile_cpu(sized, MappingOptions(nests=(nest,)))([a, b], [out])
+            np.testing.assert_array_equal(out, a @ b, err_msg=str(nest))
+
+
+def test_products_are_accumulated_by_fma() -> None:
+    """Only where a reduction allows it, as it rounds once instead of twice."""
+    a, b = np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)
+    assert "fmuladd" in compile_cpu(sized_of(text_of("matmul", "float"), a, b), NAIVE).llvm
+    for other in ("O(i) = A(i) * A(i) + A(i)", "O(i) max=! A(i) * A(i)", "O(i) += A(i)"):
+        text = f"def f(float(N) A) -> (O) {{ {other} }}"
+        assert "fmuladd" not in compile_cpu(sized_of(text, a[0]), NAIVE).llvm

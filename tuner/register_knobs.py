@@ -1,0 +1,134 @@
+"""The register tile of a nest as knobs: every combination of them fits the registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tcl.codegen import ir
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.passes.register import vector_registers
+from tcl.tuner.knobs import Knob, Value
+
+_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24, 28)
+_SECOND_ROWS = (1, 2, 3, 4)
+_VECTORS = (1, 2, 3, 4, 6)
+_UNROLL = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterKnobs:
+    """Rows of one or two output dimensions by vectors of the one with the lanes, and how often
+    the innermost reduction is written out.
+
+    A tile is one knob, so that no two of its sizes are chosen which do not fit together.
+    """
+
+    rank: int
+    results: tuple[int, ...]
+    """Positions of the output dimensions with more than one point."""
+    reduction: int
+    """Position of the last reduction; -1 if there is none."""
+    tile: tuple[Knob, ...]
+    """``rows, second rows, vectors``; empty when there are no such dimensions."""
+    row: tuple[Knob, ...]
+    """Which dimension the rows are: its place among those without lanes. The second rows are
+    those of the next one."""
+    unroll: tuple[Knob, ...]
+
+    @staticmethod
+    def of(nest: ir.Nest, results: tuple[int, ...], device: CpuProfile) -> RegisterKnobs:
+        """The knobs of an untiled nest; ``results`` are its movable output dimensions."""
+        reductions = [i for i, d in enumerate(nest.dims) if d.reduction and d.extent > 1]
+        reduction = reductions[-1] if reductions else -1
+        tile: tuple[Knob, ...] = ()
+        row: tuple[Knob, ...] = ()
+        if results:
+            longest = max(nest.dims[i].extent for i in results)
+            texts = tuple(_tiles(len(results) - 1, longest, vector_registers(device)))
+            if len(texts) > 1:
+                tile = (Knob(f"{nest.name}.register", texts, texts[0], ordered=True),)
+        if tile and len(results) > 2:
+            places = tuple(range(len(results) - 1))
+            row = (Knob(f"{nest.name}.row", places, 0, ordered=False),)
+        unroll: tuple[Knob, ...] = ()
+        if reduction >= 0:
+            factors = tuple(u for u in _UNROLL if u <= nest.dims[reduction].extent)
+            unroll = (Knob(f"{nest.name}.unroll", factors, 1, ordered=True),)
+        return RegisterKnobs(len(nest.dims), results, reduction, tile, row, unroll)
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """All of them."""
+        return self.tile + self.row + self.unroll
+
+    def sizes(self, values: Mapping[str, Value], lanes: int) -> tuple[int, ...]:
+        """The register tile; ``lanes`` is the dimension that has them."""
+        sizes = [0] * self.rank
+        if self.tile:
+            rows, second, vectors = _numbers(values[self.tile[0].name])
+            first, next_ = self._row_dims(values, lanes)
+            for position, size in ((lanes, vectors), (first, rows), (next_, second)):
+                if size > 1:
+                    sizes[position] = size
+        if self.unroll:
+            factor = int(values[self.unroll[0].name])
+            sizes[self.reduction] = factor if factor > 1 else 0
+        return tuple(sizes) if any(sizes) else ()
+
+    def values(self, sizes: tuple[int, ...], lanes: int) -> dict[str, Value] | None:
+        """Knob values for a register tile; None if the knobs cannot say it."""
+        wanted = tuple(size if size > 1 else 0 for size in sizes + (0,) * (self.rank - len(sizes)))
+        vectors = wanted[lanes] if lanes >= 0 else 0
+        rows = sorted((wanted[i] for i in self.results if i != lanes and wanted[i]), reverse=True)
+        first, second, *_ = (*rows, 1, 1)
+        found: dict[str, Value] = {k.name: k.default for k in self.knobs}
+        if self.tile:
+            found[self.tile[0].name] = f"{first} {second} {max(1, vectors)}"
+        if self.unroll:
+            found[self.unroll[0].name] = max(1, wanted[self.reduction])
+        for place in self.row[0].choices if self.row else (0,):
+            if self.row:
+                found[self.row[0].name] = place
+            if any(found[k.name] not in k.choices for k in self.knobs):
+                return None
+            again = self.sizes(found, lanes)
+            if again + (0,) * (self.rank - len(again)) == wanted:
+                return found
+        return None
+
+    def redundant(self, values: Mapping[str, Value]) -> str | None:
+        """Why this configuration is another one's double."""
+        rows, second, _ = _numbers(values[self.tile[0].name])
+        if values[self.row[0].name] == self.row[0].choices[0] or len(self.row[0].choices) == 1:
+            return None
+        if rows == 1:
+            return "without rows there is no choice of the dimension that they are of"
+        if rows == second and len(self.results) == 3:
+            return "equal rows of two dimensions can be said in two ways"
+        return None
+
+    def _row_dims(self, values: Mapping[str, Value], lanes: int) -> tuple[int, int]:
+        others = [i for i in self.results if i != lanes]
+        if not others:
+            return lanes, lanes
+        place = int(values[self.row[0].name]) if self.row else 0
+        return others[place % len(others)], others[(place + 1) % len(others)]
+
+
+def _tiles(others: int, longest: int, registers: int) -> Iterator[str]:
+    """Tiles that fit: the accumulators, one row of vectors, and a value beside them."""
+    found = []
+    for vectors in _VECTORS:
+        for rows in _ROWS if others else (1,):
+            for second in _SECOND_ROWS if others > 1 else (1,):
+                fits = rows * second * vectors + vectors + 1 <= registers
+                if fits and second <= rows and max(rows, vectors) <= longest:
+                    found.append((vectors, rows * second, rows))
+    for vectors, points, rows in sorted(found):
+        yield f"{rows} {points // rows} {vectors}"
+
+
+def _numbers(text: Value) -> tuple[int, int, int]:
+    rows, second, vectors = map(int, str(text).split())
+    return rows, second, vectors
