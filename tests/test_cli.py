@@ -316,6 +316,8 @@ def test_ctrl_c_before_and_after_the_search(
         stderr=subprocess.STDOUT,
         text=True,
         env={**os.environ, "TCL_CACHE_DIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
+        # A test run in the background of a shell has SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stdout is not None
     while line not in process.stdout.readline():
