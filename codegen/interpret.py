@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, assert_never
 
 import numpy as np
@@ -134,8 +135,12 @@ class _Run:
                 self.statement(then if all(self.at[f.name] == 0 for f in folds) else otherwise)
             case ir.Let(name=name, value=value):
                 self.variables[name] = self.value(value)
-            case ir.Declare(name=name, over=over):
+            case ir.Declare(name=name, over=over, start=start):
                 self.over[name] = over
+                self.accumulators = {k: v for k, v in self.accumulators.items() if k[0] != name}
+                for each in product(*(range(0, f.step * f.count, f.step) for f in over)):
+                    if start is not None:
+                        self.accumulators[name, *each] = self.value(start)
             case ir.Accumulate(name=name, op=op, value=value):
                 new, own = self.value(value), self.own(name)
                 if op != "=":
@@ -149,6 +154,15 @@ class _Run:
     def own(self, accumulator: str) -> tuple[object, ...]:
         """Which accumulator a name means at this place."""
         return accumulator, *(self.at[f.name] for f in self.over[accumulator])
+
+    def combined(self, value: ir.Combined) -> Scalar:
+        total = identity(value.op, value.type).value
+        for each in product(*(range(0, f.step * f.count, f.step) for f in value.folds)):
+            self.at.update(zip((f.name for f in value.folds), each, strict=True))
+            total = _arithmetic(
+                value.op, total, self.accumulators[self.own(value.name)], value.type
+            )
+        return self.typed(total, value.type)
 
     # Memory.
 
@@ -208,6 +222,8 @@ class _Run:
                 if name in self.over:
                     return self.accumulators[self.own(name)]
                 return self.variables[name]
+            case ir.Combined():
+                return self.combined(value)
             case ir.Load(ref=ref):
                 return self.read(ref)
             case ir.Unary(op=op, operand=operand, type=type_):

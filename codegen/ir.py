@@ -5,7 +5,8 @@
     loop      ::= kind fold
     point     ::= let* target op value
     statement ::= block | for | first | let | declare | accumulate | store
-    value     ::= const | position | variable | load | unary | binary | select | call | cast
+    value     ::= const | position | variable | combined | load
+                | unary | binary | select | call | cast
     subscript ::= affine | computed
     affine    ::= constant + (coefficient * name)*       (a name is a dim or a fold)
 
@@ -207,6 +208,16 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
+class Combined:
+    """The accumulators of all iterations of these folds, reduced to one value, in any order."""
+
+    name: str
+    op: str
+    folds: tuple[Fold, ...]
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     ref: TensorRef
     type: ScalarType
@@ -259,7 +270,9 @@ class Cast:
     type: ScalarType
 
 
-Value: TypeAlias = Const | Position | Variable | Load | Unary | Binary | Select | Call | Cast
+Value: TypeAlias = (
+    Const | Position | Variable | Combined | Load | Unary | Binary | Select | Call | Cast
+)
 
 
 # Loops and statements.
@@ -272,7 +285,7 @@ class Kind(Enum):
     UNROLL = "unroll"
     """Written out one after the other, so that each iteration has registers of its own."""
     VECTOR = "vector"
-    """As lanes of vector registers; innermost fold of a dim that is not reduced."""
+    """As lanes of vector registers; the innermost fold of a dim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +311,8 @@ class Declare:
     over: tuple[Fold, ...] = ()
     """Unrolled folds and lanes. Which of its accumulators a name means is decided by the
     iterations of these folds at the place where it is used."""
+    start: Const | None = None
+    """The first value of all of them, if they have one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,9 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
             yield from _statement(then, depth + "  ")
             yield f"{depth}later"
             yield from _statement(otherwise, depth + "  ")
-        case ir.Declare(name=name, type=type_, over=over):
+        case ir.Declare(name=name, type=type_, over=over, start=start):
             each = f"[{', '.join(f.name for f in over)}]" if over else ""
-            yield f"{depth}{type_} {name}{each}"
+            yield f"{depth}{type_} {name}{each}" + (f" = {show_value(start)}" if start else "")
         case ir.Accumulate(name=name, op=op, value=value):
             sign = "=" if op == "=" else f"{op}="
             yield f"{depth}{name} {sign} {show_value(value)}"
@@ -113,6 +113,8 @@ def show_value(value: ir.Value) -> str:
             return show_affine(index)
         case ir.Variable(name=name):
             return name
+        case ir.Combined(name=name, op=op, folds=folds):
+            return f"{op} of {name} over {', '.join(f.name for f in folds)}"
         case ir.Load(ref=ref):
             return show_ref(ref)
         case ir.Unary(op=op, operand=operand):

@@ -82,8 +82,6 @@ class _Nest:
             case ir.Kind.SERIAL | ir.Kind.UNROLL:
                 return
             case ir.Kind.VECTOR:
-                if self.nest.dim(loop.fold.dim).reduction:
-                    raise self.fail(f"{loop.fold.name} is reduced and cannot be lanes")
                 if loop.fold.step != 1:
                     raise self.fail(f"{loop.fold.name}: lanes must be the innermost fold")
                 if self.nest.sequential:
@@ -123,6 +121,11 @@ class _Nest:
                 self.value(value, known, inside)
             case ir.Store(ref=ref, value=value):
                 self.ref(ref, inside)
+                panels = {c.panel.tensor for c in self.nest.staged}
+                if ref.tensor not in panels and self.reduced_lanes(inside):
+                    raise self.fail(
+                        f"lanes that are reduced write the same element of {ref.tensor}"
+                    )
                 if self.program.tensor(ref.tensor).role is ir.Role.INPUT:
                     raise self.fail(f"it writes the input {ref.tensor}")
                 self.value(value, known, inside)
@@ -133,6 +136,13 @@ class _Nest:
         """Which accumulator the name means is decided here."""
         if any(f not in inside for f in known[name]):
             raise self.fail(f"accumulator {name} is used outside of its loops")
+        if any(f not in known[name] for f in self.reduced_lanes(inside)):
+            raise self.fail(f"lanes that are reduced share the accumulator {name}")
+
+    def reduced_lanes(self, inside: Sequence[ir.Fold]) -> list[ir.Fold]:
+        """The loops around this place whose iterations run at once and are combined."""
+        lanes = [x.fold for x in self.nest.loops if x.kind is ir.Kind.VECTOR]
+        return [f for f in inside if f in lanes and self.nest.dim(f.dim).reduction]
 
     def value(
         self, value: ir.Value, known: _Known, inside: Sequence[ir.Fold] | None = None
@@ -142,8 +152,12 @@ class _Nest:
                 case ir.Variable(name=name):
                     if name not in known:
                         raise self.fail(f"{name} is used before it has a value")
-                    if inside is not None:
+                    if inside is not None and known[name]:
                         self.own(name, known, inside)
+                case ir.Combined(name=name, folds=folds):
+                    if name not in known or inside is None:
+                        raise self.fail(f"{name} is used before it has a value")
+                    self.own(name, known, [*inside, *folds])
                 case ir.Position(index=index):
                     self.affine(index, inside)
                 case ir.Load(ref=ref):

@@ -12,7 +12,7 @@ from tcl.codegen import ir
 def children(value: ir.Value) -> tuple[ir.Value, ...]:
     """The values directly inside a value, those of computed subscripts included."""
     match value:
-        case ir.Const() | ir.Position() | ir.Variable():
+        case ir.Const() | ir.Position() | ir.Variable() | ir.Combined():
             return ()
         case ir.Load(ref=ref):
             return tuple(s.value for s in ref.subscripts if isinstance(s, ir.Computed))
@@ -49,7 +49,7 @@ def rewritten(value: ir.Value, change: Callable[[ir.Load], ir.Value]) -> ir.Valu
         return rewritten(inner, change)
 
     match value:
-        case ir.Const() | ir.Position() | ir.Variable():
+        case ir.Const() | ir.Position() | ir.Variable() | ir.Combined():
             return value
         case ir.Load():
             return change(value)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
+from tcl.codegen.heuristics import heuristic
 from tcl.codegen.ir_walk import loads, values_of
 from tcl.codegen.options import NestOptions
 from tcl.codegen.passes.vectorize import outputs, why_not
@@ -19,32 +20,14 @@ def preset(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) ->
     """The preset's choices for one untiled nest."""
     if name == "naive" or nest.sequential:
         return NAIVE
+    if name in ("mlp", "conv"):
+        return heuristic(program, nest, device).over(NAIVE)
     position, lanes = _vectorize(program, nest, device)
     chosen = NestOptions(vectorize=(position, lanes)).over(NAIVE)
     if lanes == device.lanes(nest.point.type) and any(d.reduction for d in nest.dims):
         # A reduction waits for its accumulator: several registers of lanes hide that.
         chosen = replace(chosen, register=(*[0] * position, _HIDING))
-    reductions = sum(d.reduction for d in nest.dims)
-    if name == "mlp" and reductions:
-        return NestOptions(tile=_tile(nest, 64, 256, 128)).over(chosen)
-    if name == "conv" and reductions:
-        # The image stays whole rows; channels, the first reduction, come in blocks.
-        return NestOptions(tile=_tile(nest, 0, 0, 32)).over(chosen)
     return chosen
-
-
-def _tile(nest: ir.Nest, row: int, column: int, reduction: int) -> tuple[int, ...]:
-    """Sizes for the last two output dimensions and the first reduction."""
-    results = outputs(nest)
-    sizes = [0] * len(nest.dims)
-    if results:
-        sizes[len(results) - 1] = column
-    if len(results) > 1:
-        sizes[len(results) - 2] = row
-    # Partial results of 16 bits would have to wait in scratch memory.
-    if len(nest.dims) > len(results) and nest.point.type.compute == nest.point.type:
-        sizes[len(results)] = reduction
-    return tuple(sizes)
 
 
 def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, int]:

@@ -84,8 +84,7 @@ def random_options(
     for position, nest in enumerate(lower(sized).nests):
         rank = len(nest.dims)
         outer, inner = (tuple(rng.sample(range(rank), rank)) for _ in range(2))
-        outputs = [k for k, d in enumerate(nest.dims) if not d.reduction]
-        lanes = (rng.choice(outputs), rng.choice([1, 2, 4, 8, 16])) if outputs else None
+        lanes = (rng.randrange(rank), rng.choice([1, 2, 4, 8, 16])) if rank else None
         tile = tuple(rng.choice([0, 1, 2, 3, 4, 5, 8]) for _ in range(rank))
         own = NestOptions(tile, outer, inner, lanes)
         chosen = chosen.with_nest(position, own)

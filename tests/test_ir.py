@@ -117,6 +117,7 @@ def _load(tensor: str, *names: str) -> ir.Load:
 
 NARROW = ir.Computed(ir.Const(1, INT32), True)
 UNROLLED = ir.Loop(ir.Fold("s0.m", "point", 1, 5), ir.Kind.UNROLL)
+K_LANES = ir.Loop(ir.Fold("s0.k", "point", 1, 7), ir.Kind.VECTOR)
 BAD = {
     "has no dimension s0.z": value_of(_load("A", "s0.z", "s0.k")),
     "has no dimension s1.m": value_of(_load("A", "s1.m", "s0.k")),
@@ -134,8 +135,21 @@ BAD = {
     "lacks that dimension": changed(
         loops=(*matmul().nests[0].loops, ir.Loop(ir.Fold("s0.q", "point", 1, 4))),
     ),
-    "is reduced and cannot be lanes": changed(
-        loops=_loops((2, ir.Loop(ir.Fold("s0.k", "point", 1, 7), ir.Kind.VECTOR))),
+    "lanes that are reduced share the accumulator a": changed(
+        loops=_loops((2, K_LANES)),
+        body=ir.Block(
+            (
+                ir.Declare("a", FLOAT32),
+                ir.For(K_LANES, ir.Accumulate("a", "+", ir.Const(0.0, FLOAT32))),
+            )
+        ),
+    ),
+    "lanes that are reduced write the same element": changed(
+        loops=_loops((2, K_LANES)),
+        body=ir.For(
+            K_LANES,
+            ir.Store(ir.TensorRef("C", (ir.Affine(), ir.Affine())), ir.Const(0.0, FLOAT32)),
+        ),
     ),
     "a serial loop over s0.m lies in": changed(
         loops=(
@@ -288,6 +302,31 @@ def test_text_of_a_register_tile() -> None:
         for s0.n.register x 3 step 4 unroll
           for s0.n.lane x 4 vector
             C(s0.m, s0.n) = accumulator
+"""
+    )
+
+
+def test_text_of_lanes_of_a_reduction() -> None:
+    options = MappingOptions().tile(0, 0, 32).vectorize(4, 2).register(2, 0, 3)
+    text = show(schedule(sized_of(MATMUL, A=(5, 70), B=(70, 9)), options, DEVICE))
+    assert (
+        text.split("in 0:70\n")[1]
+        == """\
+  for s0.k.tile x 3 step 32
+    for s0.m.point x 3 step 2
+      for s0.n.point x 9
+        float32 accumulator[s0.k.register, s0.m.register, s0.k.lane] = 0.0
+        for s0.k.point x 3 step 12
+          for s0.k.register x 3 step 4 unroll
+            for s0.m.register x 2 unroll
+              for s0.k.lane x 4 vector
+                accumulator += (A(s0.m, s0.k) * B(s0.k, s0.n))
+        first of s0.k.tile
+          for s0.m.register x 2 unroll
+            C(s0.m, s0.n) = + of accumulator over s0.k.register, s0.k.lane
+        later
+          for s0.m.register x 2 unroll
+            C(s0.m, s0.n) = (C(s0.m, s0.n) + + of accumulator over s0.k.register, s0.k.lane)
 """
     )
 

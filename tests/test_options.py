@@ -153,7 +153,6 @@ def test_bad_nest_position() -> None:
         (MappingOptions().nest(0).tile(1, 2, 3, 4), "3 dimensions, 4 sizes"),
         (MappingOptions().nest(0).order(1, 0), "3 dimensions"),
         (MappingOptions().nest(0).inner_order(1, 0), "3 dimensions"),
-        (MappingOptions().nest(0).vectorize(4, 2), "reduced"),
         (MappingOptions().nest(0).vectorize(4, 3), "no dimension 3"),
         (MappingOptions().nest(1).tile(4), "2 nests"),
         (MappingOptions().nest(0).register(1, 2, 3, 4), "3 dimensions, 4 sizes"),

@@ -121,7 +121,7 @@ def test_knobs_of_a_matrix_product() -> None:
     assert choices["n.tile"] == (2, 4, 8, 10, 11, 13, 16, 22, 32, 64)
     assert len(choices["order"]) == 6
     assert choices["order"][0] == "0 1 2"
-    assert choices["vector"] == (0, 1)
+    assert choices["vector"] == (0, 1, 2)
     assert choices["lanes"] == (1, 2, 4, 8)
     # Rows, second rows, vectors: what 16 registers hold.
     assert "6 1 2" in choices["register"] and "14 1 1" in choices["register"]

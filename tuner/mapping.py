@@ -125,11 +125,11 @@ class _NestKnobs:
             if len(named) > 1
         )
         lanes = _lanes(nest, device)
-        targets = tuple(i for i in movable if i < len(outputs(nest)) and why_not(nest, i) is None)
+        targets = tuple(i for i in movable if why_not(nest, i) is None)
         vector: tuple[Knob, ...] = ()
         if targets and len(lanes) > 1:
             vector = (
-                Knob(f"{nest.name}.vector", targets, targets[-1], ordered=False),
+                Knob(f"{nest.name}.vector", targets, _last_output(nest, targets), ordered=False),
                 Knob(f"{nest.name}.lanes", lanes, 1, ordered=True),
             )
         results = tuple(i for i in movable if i < len(outputs(nest)))
@@ -147,8 +147,8 @@ class _NestKnobs:
             found.append(self._order_matters)
         if self.vector:
             found.append(self._lanes_fit)
-        if self.register.row:
-            found.append(self.register.redundant)
+        if self.register.knobs:
+            found.append(self._register_is_said_once)
         if self.stage.knobs:
             found.append(self._panels_fit)
         return tuple(found)
@@ -201,6 +201,15 @@ class _NestKnobs:
         values.update(stage)
         return values if all(values[k.name] in k.choices for k in self.knobs) else None
 
+    def _register_is_said_once(self, values: Mapping[str, Value]) -> str | None:
+        lanes = self._lanes_of(values)
+        reason = self.register.redundant(values, lanes)
+        return f"nest {self.nest.name}: {reason}" if reason else None
+
+    def _lanes_of(self, values: Mapping[str, Value]) -> int:
+        target, lanes = (_int(values[k.name]) for k in self.vector) if self.vector else (-1, 1)
+        return self._lane_position((target, lanes))
+
     def _tiled(self, tile: tuple[int, ...], order: tuple[int, ...]) -> tuple[str, ...]:
         """The tiled dimensions, in the order of the loops over their tiles."""
         dims = self.nest.dims
@@ -245,7 +254,7 @@ class _NestKnobs:
     def _lanes_fit(self, values: Mapping[str, Value]) -> str | None:
         target, lanes = (_int(values[k.name]) for k in self.vector)
         if lanes == 1:
-            if len(self.vector[0].choices) > 1 and target != max(self._targets):
+            if len(self.vector[0].choices) > 1 and target != _last_output(self.nest, self._targets):
                 return f"nest {self.nest.name}: without lanes the vectorised dimension is no choice"
             return None
         tile = _int(values[self.tiles[self.movable.index(target)].name])
@@ -286,9 +295,15 @@ def loop_orders(reduction: list[bool]) -> Iterator[tuple[int, ...]]:
 
 def _lanes(nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
     """Up to one register, and not more lanes than the longest dimension has points."""
-    longest = max((d.extent for d in outputs(nest)), default=0)
+    longest = max((d.extent for d in nest.dims), default=0)
     most = min(device.lanes(nest.point.type), longest)
     return tuple(w for w in WIDTHS if w == 1 or w <= most)
+
+
+def _last_output(nest: ir.Nest, positions: tuple[int, ...]) -> int:
+    """The last of these positions that is an output dimension, else the last one."""
+    results = len(outputs(nest))
+    return max((i for i in positions if i < results), default=positions[-1])
 
 
 def _text(order: tuple[int, ...]) -> str:

@@ -73,7 +73,8 @@ class RegisterKnobs:
                     sizes[position] = size
         if self.unroll:
             factor = int(values[self.unroll[0].name])
-            sizes[self.reduction] = factor if factor > 1 else 0
+            if factor > 1:
+                sizes[self.reduction] = factor
         return tuple(sizes) if any(sizes) else ()
 
     def values(self, sizes: tuple[int, ...], lanes: int) -> dict[str, Value] | None:
@@ -85,7 +86,7 @@ class RegisterKnobs:
         found: dict[str, Value] = {k.name: k.default for k in self.knobs}
         if self.tile:
             found[self.tile[0].name] = f"{first} {second} {max(1, vectors)}"
-        if self.unroll:
+        if self.unroll and not (self.tile and lanes == self.reduction):
             found[self.unroll[0].name] = max(1, wanted[self.reduction])
         for place in self.row[0].choices if self.row else (0,):
             if self.row:
@@ -97,14 +98,22 @@ class RegisterKnobs:
                 return found
         return None
 
-    def redundant(self, values: Mapping[str, Value]) -> str | None:
-        """Why this configuration is another one's double."""
-        rows, second, _ = _numbers(values[self.tile[0].name])
-        if values[self.row[0].name] == self.row[0].choices[0] or len(self.row[0].choices) == 1:
+    def redundant(self, values: Mapping[str, Value], lanes: int) -> str | None:
+        """Why this configuration is another one's double; ``lanes`` as in ``sizes``."""
+        if (
+            self.tile
+            and self.unroll
+            and lanes == self.reduction
+            and values[self.unroll[0].name] != 1
+        ):
+            return "the vectors of a reduction are its unroll factor"
+        if not self.row or values[self.row[0].name] == self.row[0].choices[0]:
             return None
+        rows, second, _ = _numbers(values[self.tile[0].name])
         if rows == 1:
             return "without rows there is no choice of the dimension that they are of"
-        if rows == second and len(self.results) == 3:
+        others = sum(i != lanes for i in self.results)
+        if rows == second and others == 2 and len(self.row[0].choices) > 1:
             return "equal rows of two dimensions can be said in two ways"
         return None
 

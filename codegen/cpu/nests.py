@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import assert_never
 
 from tcl.codegen import ir
@@ -9,7 +10,7 @@ from tcl.codegen.cpu.arith import arithmetic
 from tcl.codegen.cpu.builder import Builder, Val, register_type
 from tcl.codegen.cpu.loops import Loops
 from tcl.codegen.cpu.memory import Memory, Site
-from tcl.codegen.cpu.scope import Accumulators, At, Range, Scope
+from tcl.codegen.cpu.scope import Accumulators, At, Range, Scope, leading
 from tcl.codegen.cpu.values import Values
 from tcl.codegen.device import CpuProfile
 
@@ -67,12 +68,16 @@ class NestEmitter:
                 assert_never(statement)
 
     def _declare(self, declare: ir.Declare, scope: Scope) -> None:
+        b = self.b
         lanes = [f.count for f in declare.over if self.kinds[f.name] is ir.Kind.VECTOR]
-        unrolled = tuple(f.name for f in declare.over if self.kinds[f.name] is ir.Kind.UNROLL)
+        unrolled = tuple(f for f in declare.over if self.kinds[f.name] is ir.Kind.UNROLL)
         width = lanes[0] if lanes else scope.lanes
-        scope.accumulators[declare.name] = Accumulators(
-            register_type(declare.type), width, unrolled
-        )
+        own = Accumulators(register_type(declare.type), width, unrolled)
+        scope.accumulators[declare.name] = own
+        if declare.start is not None:
+            start = b.spread(self.values.value(declare.start, scope), width)
+            for key in product(*(range(0, f.step * f.count, f.step) for f in unrolled)):
+                b.do(f"store {start}, ptr {self.values.slot_at(own, key)}")
 
     def _accumulate(self, statement: ir.Accumulate, scope: Scope) -> None:
         b, value = self.b, statement.value
@@ -88,7 +93,12 @@ class NestEmitter:
             new = self.values.value(value, scope)
             old = self.values.accumulated(own, scope)
             result = arithmetic(b, statement.op, old, new, value.type)
-        b.do(f"store {b.spread(result, own.lanes)}, ptr {place}")
+        result = b.spread(result, own.lanes)
+        if scope.ragged and self.nest.dim(scope.lane_dim).reduction:
+            # Lanes that do not exist have nothing to add.
+            there = leading(scope.lanes, scope.active)
+            result = b.select(there, result, self.values.accumulated(own, scope))
+        b.do(f"store {result}, ptr {place}")
 
 
 def _product(statement: ir.Accumulate) -> ir.Binary | None:

@@ -47,8 +47,8 @@ class Accumulators:
     type: str
     """LLVM type of one lane."""
     lanes: int
-    over: tuple[str, ...]
-    """Names of the unrolled folds."""
+    over: tuple[ir.Fold, ...]
+    """The unrolled folds."""
     slots: dict[tuple[int, ...], str] = field(default_factory=dict)
     """Iterations → stack slot, which LLVM turns into a register."""
 

@@ -5,6 +5,7 @@ In lanes, a value that all lanes share stays a scalar until it meets one that di
 
 from __future__ import annotations
 
+from itertools import product
 from typing import assert_never
 
 from tcl.codegen import ir
@@ -44,6 +45,8 @@ class Values:
                 if name in scope.accumulators:
                     return self.accumulated(scope.accumulators[name], scope)
                 return scope.variables[name]
+            case ir.Combined():
+                return self._combined(value, scope)
             case ir.Load():
                 return self.memory.load(value, scope)
             case ir.Unary(op=op, operand=operand, type=type_):
@@ -63,7 +66,11 @@ class Values:
 
     def slot(self, accumulators: Accumulators, scope: Scope) -> str:
         """The stack slot of the accumulator for this iteration."""
-        key = tuple(scope.folds[name].constant for name in accumulators.over)
+        key = tuple(scope.folds[f.name].constant for f in accumulators.over)
+        return self.slot_at(accumulators, key)
+
+    def slot_at(self, accumulators: Accumulators, key: tuple[int, ...]) -> str:
+        """The stack slot of the accumulator for the iterations at these offsets."""
         if key not in accumulators.slots:
             type_ = vector(accumulators.type, accumulators.lanes)
             accumulators.slots[key] = self.b.alloca(type_)
@@ -74,6 +81,43 @@ class Values:
         type_, lanes = accumulators.type, accumulators.lanes
         text = f"load {vector(type_, lanes)}, ptr {self.slot(accumulators, scope)}"
         return self.b.op(text, type_, lanes)
+
+    def _combined(self, value: ir.Combined, scope: Scope) -> Val:
+        b, own = self.b, scope.accumulators[value.name]
+        offsets = (
+            range(0, f.step * f.count, f.step)
+            if f in value.folds
+            else (scope.folds[f.name].constant,)
+            for f in own.over
+        )
+        parts = []
+        for key in product(*offsets):
+            text = f"load {vector(own.type, own.lanes)}, ptr {self.slot_at(own, key)}"
+            parts.append(b.op(text, own.type, own.lanes))
+        while len(parts) > 1:  # in pairs, so that no sum waits for all others
+            pairs = list(zip(parts[::2], parts[1::2], strict=False))
+            sums = [arithmetic(b, value.op, x, y, value.type) for x, y in pairs]
+            parts = sums + parts[2 * len(pairs) :]
+        return self._over_lanes(parts[0], value) if scope.lanes < own.lanes else parts[0]
+
+    def _over_lanes(self, part: Val, value: ir.Combined) -> Val:
+        """The lanes of a vector, combined by halves."""
+        b = self.b
+        while part.lanes > 1:
+            half = part.lanes // 2
+            low, high = (
+                b.op(
+                    f"shufflevector {part}, {part.ty} poison, <{half} x i32> "
+                    f"<{', '.join(f'i32 {first + k}' for k in range(half))}>",
+                    part.type,
+                    half,
+                )
+                if half > 1
+                else b.lane(part, first)
+                for first in (0, half)
+            )
+            part = arithmetic(b, value.op, low, high, value.type)
+        return part
 
     def _binary(self, value: ir.Binary, scope: Scope) -> Val:
         left = self.value(value.left, scope)

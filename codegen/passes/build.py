@@ -86,14 +86,18 @@ class _Loops:
     inner: tuple[ir.Loop, ...]
     """Reductions over which the accumulators are kept in registers."""
     registers: tuple[ir.Loop, ...]
-    """Unrolled loops and lanes of output dims: each point of them has an accumulator."""
+    """Unrolled loops and lanes: each point of them has an accumulator."""
+    combined: tuple[ir.Fold, ...]
+    """Reductions among the registers, whose accumulators are combined in the end."""
     before: tuple[ir.Fold, ...]
     """Reductions among the outer loops: after their first iteration, there are partial results."""
 
     @staticmethod
     def of(nest: ir.Nest) -> _Loops:
         reduced = {d.name for d in nest.dims if d.reduction}
-        held = [_fixed(x) and x.fold.dim not in reduced for x in nest.loops]
+        # Lanes of a reduction have accumulators anyway; then its unrolled loop has some, too.
+        own = {x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR}
+        held = [_fixed(x) and (x.fold.dim in own or x.fold.dim not in reduced) for x in nest.loops]
         stop = len(nest.loops)
         while stop and held[stop - 1]:
             stop -= 1
@@ -102,9 +106,10 @@ class _Loops:
         if not (nest.sequential and reduced):
             while split and nest.loops[split - 1].fold.dim in reduced:
                 split -= 1
-        outer = nest.loops[:split]
+        outer, registers = nest.loops[:split], nest.loops[stop:]
+        combined = tuple(x.fold for x in registers if x.fold.dim in reduced)
         before = tuple(x.fold for x in outer if x.fold.dim in reduced)
-        return _Loops(outer, nest.loops[split:stop], nest.loops[stop:], before)
+        return _Loops(outer, nest.loops[split:stop], registers, combined, before)
 
 
 def _fixed(loop: ir.Loop) -> bool:
@@ -115,21 +120,31 @@ def _reduce(nest: ir.Nest, loops: _Loops, start: ir.TensorRef, into: ir.TensorRe
     """The accumulation, from what is stored at ``start`` or the identity, to ``into``."""
     point = nest.point
     type_ = point.type.compute if into != point.target else point.type
+    stored = ir.Load(start, type_, total=True)
     over = tuple(x.fold for x in loops.registers)
-    stored = ir.Accumulate(ACCUMULATOR, "=", ir.Load(start, type_, total=True))
-    begin = _wrap(loops.registers, stored)
-    if point.initialise:
-        first = ir.Accumulate(ACCUMULATOR, "=", identity(point.op, type_))
-        fresh = _wrap(loops.registers, first)
-        begin = ir.First(loops.before, fresh, begin) if loops.before else fresh
     update = ir.Accumulate(ACCUMULATOR, point.op, point.value)
-    result = ir.Store(into, ir.Variable(ACCUMULATOR, type_))
-    parts = (
-        ir.Declare(ACCUMULATOR, type_, over),
-        begin,
-        _wrap((*loops.inner, *loops.registers), ir.Block((*point.lets, update)), nest),
-        _wrap(loops.registers, result),
-    )
+    total = _wrap((*loops.inner, *loops.registers), ir.Block((*point.lets, update)), nest)
+    results = tuple(x for x in loops.registers if x.fold not in loops.combined)
+
+    def begin_or_resume(first: ir.Statement, later: ir.Statement) -> ir.Statement:
+        fresh, resumed = _wrap(results, first), _wrap(results, later)
+        if not point.initialise:
+            return resumed
+        return ir.First(loops.before, fresh, resumed) if loops.before else fresh
+
+    parts: tuple[ir.Statement, ...]
+    if loops.combined:
+        sum_ = ir.Combined(ACCUMULATOR, point.op, loops.combined, type_)
+        added = ir.Store(into, ir.Binary(point.op, stored, sum_, type_))
+        end = begin_or_resume(ir.Store(into, sum_), added)
+        parts = (ir.Declare(ACCUMULATOR, type_, over, identity(point.op, type_)), total, end)
+    else:
+        begin = begin_or_resume(
+            ir.Accumulate(ACCUMULATOR, "=", identity(point.op, type_)),
+            ir.Accumulate(ACCUMULATOR, "=", stored),
+        )
+        end = _wrap(results, ir.Store(into, ir.Variable(ACCUMULATOR, type_)))
+        parts = (ir.Declare(ACCUMULATOR, type_, over), begin, total, end)
     return _wrap(loops.outer, ir.Block(parts), nest)
 
 

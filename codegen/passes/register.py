@@ -21,7 +21,8 @@ class Register:
     one inside of a tile.
 
     The unrolled loops go inside all others but the lanes: reductions first, so that accumulators
-    are one group of independent registers.
+    are one group of independent registers; of these last the one with the lanes, whose vectors
+    have accumulators of their own.
     """
 
     nest: str
@@ -51,9 +52,10 @@ class Register:
             )
             part = ir.Fold(fold.dim, "register", fold.step, size)
             unrolled.append(ir.Loop(part, ir.Kind.UNROLL))
-        at = {d.name: (not d.reduction, k) for k, d in enumerate(nest.dims)}
-        unrolled.sort(key=lambda x: at[x.fold.dim])
         lanes = [x for x in outer if x.kind is ir.Kind.VECTOR]
+        own = {x.fold.dim for x in lanes}
+        at = {d.name: (not d.reduction, d.name in own, k) for k, d in enumerate(nest.dims)}
+        unrolled.sort(key=lambda x: at[x.fold.dim])
         serial = [x for x in outer if x.kind is not ir.Kind.VECTOR]
         return nest.with_loops([*serial, *unrolled, *lanes])
 
@@ -90,8 +92,12 @@ def why_not_registers(nest: ir.Nest, sizes: Sequence[int], device: CpuProfile) -
     rows = math.prod(
         size for d, size in split if not d.reduction and not (lanes and d.name == lanes.dim)
     )
-    # The accumulators, one row of the operand that has the lanes, and one value of the other.
-    needed, has = rows * vectors + vectors + 1, vector_registers(device)
+    if lanes is not None and nest.dim(lanes.dim).reduction:
+        needed = rows * vectors + 2  # the accumulators, and one vector of each operand
+    else:
+        # The accumulators, a row of the operand that has the lanes, one value of the other.
+        needed = rows * vectors + vectors + 1
+    has = vector_registers(device)
     if needed > has:
         return f"{rows} x {vectors} vectors need {needed} registers, {device.name} has {has}"
     return None

@@ -11,9 +11,10 @@ from tcl.codegen.passes.base import map_nest
 
 @dataclass(frozen=True, slots=True)
 class Vectorize:
-    """Splits the innermost loop of an output dimension into vectors of ``width`` lanes.
+    """Splits the innermost loop of a dimension into vectors of ``width`` lanes.
 
-    The lanes become the innermost loop. At a ragged end, some of them are switched off.
+    Lanes of a reduction have an accumulator each, combined in the end. The lanes become the
+    innermost loop. At a ragged end, some of them are switched off.
     """
 
     nest: str
@@ -28,7 +29,7 @@ class Vectorize:
         reason = why_not(nest, self.dimension)
         if reason:
             raise OptionsError(f"vectorize: nest {nest.name}: {reason}")
-        dim = outputs(nest)[self.dimension]
+        dim = (outputs(nest) if self.dimension < 0 else nest.dims)[self.dimension]
         lane = ir.Loop(ir.Fold(dim.name, "lane", 1, self.width), ir.Kind.VECTOR)
         innermost = nest.folds(dim.name)[-1]
         loops: list[ir.Loop] = []
@@ -49,10 +50,8 @@ def why_not(nest: ir.Nest, dimension: int) -> str | None:
     """Why this dimension cannot be vectorised, or None if it can."""
     if nest.sequential:
         return nest.sequential
-    if not outputs(nest):
+    if dimension < 0 and not outputs(nest):
         return f"{nest.point.target.tensor} has no dimension to vectorise"
     if dimension >= len(nest.dims):
         return f"there is no dimension {dimension}: it has {len(nest.dims)}"
-    if dimension >= len(outputs(nest)):
-        return f"dimension {dimension} is reduced: only output dimensions can be vectorised"
     return None

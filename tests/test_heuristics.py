@@ -1,0 +1,123 @@
+"""What is chosen for nests that nobody has tuned."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.heuristics import heuristic
+from tcl.codegen.lower import lower
+from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.schedule import schedule
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+
+X86 = "x86_64-unknown-linux-gnu"
+WIDE = CpuProfile("wide", "", X86, 512, 2, 48 << 10, 2 << 20, 32 << 20)
+NARROW = CpuProfile("narrow", "", X86, 256, 2, 32 << 10, 512 << 10, 8 << 20)
+ARM = CpuProfile("arm", "", "aarch64-unknown-linux-gnu", 128, 2, 64 << 10, 1 << 20, 8 << 20)
+DEVICES = pytest.mark.parametrize("device", [WIDE, NARROW, ARM], ids=lambda d: d.name)
+
+MATMUL = "float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+TRANSPOSED = "float(M, K) A, float(N, K) B) -> (C) { C(m, n) +=! A(m, k) * B(n, k) }"
+
+
+def sized(text: str, *shapes: tuple[int, ...]) -> SizedDef:
+    (checked,) = check(f"def f({text}").values()
+    return infer(checked, {t.name: s for t, s in zip(checked.inputs, shapes, strict=True)})
+
+
+def chosen(device: CpuProfile, text: str, *shapes: tuple[int, ...]) -> NestOptions:
+    """The choices for the first nest, which have to be possible."""
+    each = sized(text, *shapes)
+    schedule(each, MappingOptions("mlp"), device)
+    program = lower(each)
+    found = heuristic(program, program.nests[0], device)
+    schedule(each, MappingOptions("naive").with_nest(0, found), device)
+    return found
+
+
+@DEVICES
+def test_a_matrix_product(device: CpuProfile) -> None:
+    found = chosen(device, MATMUL, (1024, 1024), (1024, 1024))
+    lanes = device.vector_bits // 32
+    assert found.vectorize == (1, lanes)
+    rows, vectors, unrolled = found.register or ()
+    registers = 16 if device is NARROW else 32
+    assert registers * 0.7 < rows * vectors + vectors + 1 <= registers
+    assert unrolled < 2
+    tile = found.tile or ()
+    assert 0 < tile[2] * vectors * lanes * 4 <= device.l1_bytes
+    assert found.stage is not None and found.stage[1] >= 0, "B is read by many rows"
+
+
+@DEVICES
+def test_an_operand_across_the_lanes_is_copied(device: CpuProfile) -> None:
+    found = chosen(device, TRANSPOSED, (128, 512), (512, 512))
+    assert found.vectorize == (1, device.vector_bits // 32)
+    assert found.stage is not None and found.stage[1] >= 0
+
+
+def test_but_not_if_it_is_read_once() -> None:
+    found = chosen(WIDE, TRANSPOSED, (2, 512), (512, 512))
+    assert found.vectorize == (2, 16), "dot products need no copy"
+    assert not found.stage
+
+
+@DEVICES
+def test_sums_of_rows_and_columns(device: CpuProfile) -> None:
+    lanes = device.vector_bits // 32
+    rows = chosen(device, "float(M, N) A) -> (S) { S(m) +=! A(m, n) }", (300, 400))
+    assert rows.vectorize == (1, lanes)
+    columns = chosen(device, "float(M, N) A) -> (S) { S(n) +=! A(m, n) }", (300, 400))
+    assert columns.vectorize == (0, lanes)
+    total = chosen(device, "float(N) A) -> (S) { S +=! A(n) }", (400,))
+    assert total.vectorize == (0, lanes)
+
+
+def test_lanes_go_where_memory_is_in_order() -> None:
+    text = "float(M, N) A) -> (O) { O(n, m) = A(m, n) + A(m, n + 1) + A(m, n + 2) where n in 0:62 }"
+    assert chosen(WIDE, text, (64, 64)).vectorize == (0, 16)
+
+
+def test_a_group_with_few_channels() -> None:
+    text = """float(N, G, C, H, W) I, float(G, F, C, R, S) K) -> (O) {
+        O(n, g, f, h, w) +=! I(n, g, c, h + r, w + s) * K(g, f, c, r, s) }"""
+    found = chosen(WIDE, text, (4, 4, 4, 18, 34), (4, 4, 4, 3, 3))
+    assert found.vectorize == (4, 16)
+    register = found.register or ()
+    assert register[2] == 4, "each of the 4 output channels reads the same vectors"
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("float(M) A) -> (S) { S +=! A(m) }", [(0,)]),
+        ("float(M) A) -> (S) { S +=! A(m) }", [(1,)]),
+        (MATMUL, [(1, 1), (1, 1)]),
+        (MATMUL, [(0, 4), (4, 3)]),
+        ("float A) -> (S) { S = A }", [()]),
+        ("double(M, K) A, double(K, N) B) -> (C) { C(m, n) max=! A(m, k) * B(k, n) }",
+         [(7, 90), (90, 13)]),
+        ("float(N) L, int32(M) I) -> (O) { O(m, k) +=! L(I(j)) where m in 0:5, k in 0:20 }",
+         [(9,), (12,)]),
+    ],
+)  # fmt: skip
+@DEVICES
+def test_odd_nests(device: CpuProfile, text: str, shapes: list[tuple[int, ...]]) -> None:
+    chosen(device, text, *shapes)
+
+
+def test_choosing_takes_little_time() -> None:
+    text = """float(N, G, C, H, W) I, float(G, F, C, R, S) K) -> (O) {
+        O(n, g, f, h, w) +=! I(n, g, c, h + r, w + s) * K(g, f, c, r, s) }"""
+    program = lower(sized(text, (4, 4, 8, 18, 34), (4, 8, 8, 3, 3)))
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        heuristic(program, program.nests[0], WIDE)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.2
