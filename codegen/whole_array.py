@@ -88,9 +88,9 @@ class _Statement:
         """The box of the target that is written."""
         origin = self.sized.origins[self.own.statement.target]
         ranges = (self.own.ranges[i] for i in self.own.statement.indices)
-        box = tuple(
+        box: list[Any] = [
             slice(first - o, stop - o) for (first, stop), o in zip(ranges, origin, strict=True)
-        )
+        ]
         view: Array = array[(*box, ...)]  # the ellipsis keeps rank 0 an array
         return view
 

@@ -58,6 +58,8 @@ def unexpected_character(source: Source, position: int) -> TclSyntaxError:
     span = source.span_at(position, position + 1)
     if c in _CHARACTERS:
         message = f"unexpected '{c}': {_CHARACTERS[c]}"
+    elif c.isdigit() and c.isascii():
+        message = f"unexpected '{c}': a number runs into a name; put an operator or a space between"
     elif c.isascii() and c.isprintable():
         message = f"unexpected '{c}'; it has no meaning in the language"
     else:

@@ -9,19 +9,24 @@ its bounds show that it cannot wrap either.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tcl.grammar import checked as c
+from tcl.grammar.intervals import (
+    UNBOUNDED,
+    Bounds,
+    of_type,
+    product,
+    quotient,
+    remainder,
+    within,
+)
 from tcl.grammar.traverse import walk
-from tcl.grammar.types import INDEX, INT64, ScalarType
+from tcl.grammar.types import INDEX, INT64
 
 Atom: TypeAlias = str | c.Expr
-Bounds: TypeAlias = tuple[float, float]
-"""Smallest and largest value, both possible; infinite where nothing is known. Integers else."""
-
-UNBOUNDED: Bounds = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +74,6 @@ class Facts:
     """Indices that some condition speaks of, whether its meaning was understood or not."""
     complete: bool = True
     """Whether the facts say all that the conditions say."""
-    depth: int = 0
-    """Number of conditions these facts were put together from."""
 
     def also(self, other: Facts) -> Facts:
         """Both hold."""
@@ -83,7 +86,6 @@ class Facts:
             self.complete
             and other.complete
             and max(len(at_least_zero), len(not_zero)) <= _MOST_FACTS,
-            self.depth + 1,
         )
 
     def guards(self, form: Linear) -> tuple[bool, bool]:
@@ -104,9 +106,11 @@ class Facts:
 
 
 _MOST_FACTS = 64
-"""Facts beyond these are forgotten, and conditions nested deeper than the next number ignored:
-both are sound, and keep the time within bounds."""
-_MOST_CONDITIONS = 6
+"""Facts beyond these are forgotten,"""
+_MOST_BRANCHES = 4
+"""conditions of ``? :`` inside each other say nothing beyond these,"""
+_MOST_LEVELS = 50
+"""and operations nested deeper have the bounds of their type: all sound, and all quick."""
 
 NO_FACTS = Facts()
 
@@ -124,18 +128,44 @@ class Analysis:
     """``let`` binding → its form."""
     _let_facts: dict[tuple[str, bool], Facts] = field(default_factory=dict)
     _let_indices: dict[str, frozenset[str]] = field(default_factory=dict)
-    _bounds: dict[tuple[c.Expr, Facts], Bounds] = field(default_factory=dict)
-    """Bounds of operations, for the present ranges: lets make expressions share their parts."""
+    _known: dict[int, tuple[c.Expr, Linear]] = field(default_factory=dict)
+    _bounds: dict[tuple[int, Facts], tuple[c.Expr, Bounds]] = field(default_factory=dict)
+    """Forms and bounds of expressions (by identity), for the present ranges: lets make
+    expressions share their parts, and without these the time would double with each let."""
+    _level: int = 0
+    """How deep the search for bounds is inside operations,"""
+    _branches: int = 0
+    """and inside the sides of ``? :``."""
+    _stale: bool = True
+    """Whether what is kept of the lets was worked out for other ranges."""
+
+    def _prepare_lets(self) -> None:
+        """Work out the lets in order, so that no chain of them is followed more than a step."""
+        self._stale = False
+        for name, value in self.lets.items():
+            self._let_indices[name] = self._mentioned(value)
+            if value.type.is_integral:
+                self._forms[name] = self.linear(value)
+            elif value.type.is_bool:
+                for holds in (True, False):
+                    self._let_facts[name, holds] = self._facts(value, holds)
 
     def resolve(self, index: str, bounds: Bounds) -> None:
         """Fix the smallest and largest value of an index."""
         self.ranges[index] = bounds
+        self._known.clear()
         self._bounds.clear()
+        self._stale = True
 
     # --- linear forms ---
 
     def linear(self, expr: c.Expr) -> Linear:
         """The linear form of an integer expression."""
+        if id(expr) not in self._known:
+            self._known[id(expr)] = expr, self._linear(expr)
+        return self._known[id(expr)][1]
+
+    def _linear(self, expr: c.Expr) -> Linear:
         match expr:
             case c.Const(value=value):
                 return Linear({}, int(value))
@@ -145,9 +175,9 @@ class Analysis:
                 return Linear({}, self.sizes[name])
             case c.Dimension(tensor=tensor, axis=axis) if tensor in self.shapes:
                 return Linear({}, self.shapes[tensor][axis])
-            case c.LetRef(name=name):
-                if name not in self._forms:
-                    self._forms[name] = self.linear(self.lets[name])
+            case c.LetRef(name=name) if expr.type.is_integral:
+                if self._stale:
+                    self._prepare_lets()
                 return self._forms[name]
             case c.Unary(op="-", operand=operand):
                 return self._exact(expr, Linear({}).plus(self.linear(operand), -1))
@@ -165,14 +195,16 @@ class Analysis:
                 return Linear({}, int(low)) if low == high else Linear({expr: 1})
             case c.Cast(operand=operand, type=type_) if operand.type.is_integral:
                 form = self.linear(operand)
-                return form if _within(self.bounds(form), type_) else Linear({expr: 1})
+                plain = form.is_affine and type_ in (INDEX, INT64)
+                exact = plain or within(self.bounds(form), type_)
+                return form if exact else Linear({expr: 1})
             case _:
                 return Linear({expr: 1})
 
     def _exact(self, expr: c.Unary | c.Binary, form: Linear) -> Linear:
         """The form, unless it contains values whose arithmetic may wrap."""
         plain = form.is_affine and expr.type in (INDEX, INT64)
-        if plain or _within(self.bounds(form), expr.type):
+        if plain or within(self.bounds(form), expr.type):
             return form
         return Linear({expr: 1})
 
@@ -222,10 +254,13 @@ class Analysis:
 
     def bounds_of_operation(self, expr: c.Expr, facts: Facts) -> Bounds:
         """Bounds of an expression that is not linear; at worst those of its type."""
-        key = expr, facts
+        key = id(expr), facts
         if key not in self._bounds:
-            self._bounds[key] = self._operation(expr, facts)
-        return self._bounds[key]
+            self._level += 1
+            found = self._operation(expr, facts) if self._level < _MOST_LEVELS else UNBOUNDED
+            self._level -= 1
+            self._bounds[key] = expr, of_type(expr, found)
+        return self._bounds[key][1]
 
     def _operation(self, expr: c.Expr, facts: Facts) -> Bounds:
         def of(e: c.Expr) -> Bounds:
@@ -234,28 +269,29 @@ class Analysis:
         match expr:
             case c.Binary(op="min", left=left, right=right):
                 (a, b), (x, y) = of(left), of(right)
-                found = min(a, x), min(b, y)
+                return min(a, x), min(b, y)
             case c.Binary(op="max", left=left, right=right):
                 (a, b), (x, y) = of(left), of(right)
-                found = max(a, x), max(b, y)
+                return max(a, x), max(b, y)
             case c.Binary(op="*", left=left, right=right):
-                found = product(of(left), of(right))
+                return product(of(left), of(right))
             case c.Binary(op="/", left=left, right=right):
-                found = _quotient(of(left), of(right))
+                return quotient(of(left), of(right))
             case c.Binary(op="%", left=left, right=right):
-                found = _remainder(of(left), of(right))
-            case c.Select(condition=condition, then=then, otherwise=otherwise):
-                yes = self.bounds(self.linear(then), self.under(facts, condition, True))
-                no = self.bounds(self.linear(otherwise), self.under(facts, condition, False))
-                found = min(yes[0], no[0]), max(yes[1], no[1])
+                return remainder(of(left), of(right))
+            case c.Select() if self._branches < _MOST_BRANCHES:
+                self._branches += 1
+                found = [
+                    self.bounds(self.linear(side), self.under(facts, expr.condition, holds))
+                    for side, holds in ((expr.then, True), (expr.otherwise, False))
+                ]
+                self._branches -= 1
+                return min(a for a, _ in found), max(b for _, b in found)
+            case c.Select(then=then, otherwise=otherwise):
+                (a, b), (x, y) = of(then), of(otherwise)
+                return min(a, x), max(b, y)
             case _:
-                found = UNBOUNDED
-        if expr.type.is_float:
-            return UNBOUNDED
-        low, high = expr.type.limits
-        if not (low <= found[0] and found[1] <= high) and _wraps(expr):
-            return low, high
-        return max(low, found[0]), min(high, found[1])
+                return UNBOUNDED
 
     # --- facts ---
 
@@ -266,9 +302,6 @@ class Analysis:
 
     def under(self, facts: Facts, condition: c.Expr, holds: bool) -> Facts:
         """``facts``, and what follows from a condition being true (or false)."""
-        if facts.depth >= _MOST_CONDITIONS:
-            mentioned = facts.mentioned | self._mentioned(condition)
-            return replace(facts, mentioned=mentioned, complete=False)
         found = self._facts(condition, holds)
         return facts.also(replace(found, mentioned=self._mentioned(condition)))
 
@@ -279,8 +312,8 @@ class Analysis:
             if isinstance(node, c.Index):
                 found |= {node.name}
             elif isinstance(node, c.LetRef):
-                if node.name not in self._let_indices:
-                    self._let_indices[node.name] = self._mentioned(self.lets[node.name])
+                if self._stale:
+                    self._prepare_lets()
                 found |= self._let_indices[node.name]
         return found
 
@@ -291,9 +324,9 @@ class Analysis:
             case c.Binary(op="&&" | "||" as op, left=left, right=right) if (op == "&&") == holds:
                 return self._facts(left, holds).also(self._facts(right, holds))
             case c.LetRef(name=name):
-                if (name, holds) not in self._let_facts:
-                    self._let_facts[name, holds] = self._facts(self.lets[name], holds)
-                return self._let_facts[name, holds]
+                if self._stale:
+                    self._prepare_lets()
+                return self._let_facts.get((name, holds), _NOT_UNDERSTOOD)
             case c.Binary(op=op, left=left, right=right) if (
                 op in _NEGATION and left.type.is_integral
             ):
@@ -332,52 +365,3 @@ def _at_least_zero(form: Linear) -> Linear:
     """The form divided by its common divisor, rounded down: it is >= 0 just when ``form`` is."""
     terms, divisor = form.primitive
     return Linear(terms, form.constant // divisor)
-
-
-def _within(bounds: Bounds, type_: ScalarType) -> bool:
-    if not type_.is_integral:
-        return False
-    low, high = type_.limits
-    return low <= bounds[0] and bounds[1] <= high
-
-
-def _wraps(expr: c.Expr) -> bool:
-    """Whether an operation can leave its type's range (min, max and ?: cannot)."""
-    return isinstance(expr, c.Binary) and expr.op not in ("min", "max")
-
-
-def _corners(values: Iterable[float]) -> Bounds:
-    known = list(values)
-    return (min(known), max(known)) if not any(map(math.isnan, known)) else UNBOUNDED
-
-
-def product(a: Bounds, b: Bounds) -> Bounds:
-    """Bounds of a product of two independent values."""
-    return _corners(x * y if x and y else 0 for x in a for y in b)
-
-
-def _quotient(a: Bounds, b: Bounds) -> Bounds:
-    """C's division by a constant, 0 by zero; by anything else nothing is known."""
-    if b[0] != b[1] or math.isinf(b[0]):
-        return UNBOUNDED
-    if b[0] == 0:
-        return 0, 0
-    return _corners(_truncated(x, int(b[0])) for x in a)
-
-
-def _truncated(x: float, by: int) -> float:
-    if math.isinf(x):
-        return x if by > 0 else -x
-    return abs(int(x)) // abs(by) * (1 if (x < 0) == (by < 0) else -1)
-
-
-def _remainder(a: Bounds, b: Bounds) -> Bounds:
-    """C's remainder by a constant: it has the sign of the dividend; 0 by zero."""
-    if b[0] != b[1] or math.isinf(b[0]):
-        return UNBOUNDED
-    if b[0] == 0:
-        return 0, 0
-    by = abs(int(b[0]))
-    if 0 <= a[0] <= a[1] < math.inf and int(a[0]) // by == int(a[1]) // by:
-        return int(a[0]) % by, int(a[1]) % by
-    return (0 if a[0] >= 0 else max(a[0], 1 - by)), (0 if a[1] <= 0 else min(a[1], by - 1))

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from tcl.grammar import checked as c
 from tcl.grammar.errors import Diagnostic
-from tcl.grammar.linear import Analysis, Bounds, product
+from tcl.grammar.intervals import Bounds, product
+from tcl.grammar.linear import Analysis
 from tcl.grammar.traverse import children, evaluated, walk
 from tcl.grammar.types import INDEX
 

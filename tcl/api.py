@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 import threading
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -16,10 +15,10 @@ from tcl.codegen.options import MappingOptions
 from tcl.executor import Executor
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
-from tcl.grammar.errors import TclWarning
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
 from tcl.known import best_known
+from tcl.warn import warn
 
 
 class OptionsFactory(Protocol):
@@ -62,7 +61,8 @@ def compile(
 class Definitions:
     """The defs of a text. Each is an attribute (and an item): a function of its inputs.
 
-    Kernels are compiled when sizes come up for the first time, and kept.
+    Kernels are compiled when sizes come up for the first time, and kept; a copy, pickled or
+    not, starts without any.
     """
 
     def __init__(self, source: str, options: OptionsLike = None) -> None:
@@ -72,12 +72,19 @@ class Definitions:
         self._options = _as_options(options)
         self._defs = check(source)
         self._executors: dict[tuple[object, ...], Executor] = {}
-        self._lock = threading.Lock()
-        for definition in self._defs.values():
+        # An options factory runs under it, and may well call a def of this text.
+        self._lock = threading.RLock()
+        for name, definition in self._defs.items():
             for warning in definition.warnings:
-                warnings.warn(
-                    warning.render(definition.source, "warning"), TclWarning, stacklevel=4
-                )
+                warn(warning.render(definition.source, "warning"))
+            if name in self.__dict__ or hasattr(type(self), name):
+                warn(f"the name '{name}' is taken; call this def as [{name!r}](...)")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Definitions, (self._source, self._options)
+
+    def __repr__(self) -> str:
+        return f"<tcl definitions: {', '.join(self._defs)}>"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._defs)
@@ -85,24 +92,13 @@ class Definitions:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._defs]
 
-    def __getattr__(self, name: str) -> Callable[..., Array | tuple[Array, ...]]:
+    def __getattr__(self, name: str) -> DefFunction:
         if name.startswith("__") or name not in self._defs:
             raise AttributeError(_unknown(name, self._defs))
         return self[name]
 
-    def __getitem__(self, name: str) -> Callable[..., Array | tuple[Array, ...]]:
-        definition = self.definition(name)
-
-        def call(
-            *inputs: Argument, outputs: Sequence[Array] | None = None, unchecked: bool = False
-        ) -> Array | tuple[Array, ...]:
-            return self(name, *inputs, outputs=outputs, unchecked=unchecked)
-
-        call.__name__ = call.__qualname__ = name
-        names = ", ".join(t.name for t in definition.inputs)
-        results = ", ".join(t.name for t in definition.outputs)
-        call.__doc__ = f"{name}({names}) -> ({results})"
-        return call
+    def __getitem__(self, name: str) -> DefFunction:
+        return DefFunction(self, self.definition(name))
 
     def __call__(
         self,
@@ -117,8 +113,8 @@ class Definitions:
 
     def definition(self, name: str) -> CheckedDef:
         """The checked def of that name; ``ArgumentError`` if there is none."""
-        if name not in self._defs:
-            raise ArgumentError(_unknown(name, self._defs))
+        if not isinstance(name, str) or name not in self._defs:
+            raise ArgumentError(_unknown(str(name), self._defs))
         return self._defs[name]
 
     def executor(
@@ -147,6 +143,26 @@ class Definitions:
             shapes = ", ".join(str(a.shape) for a in arrays)
             raise OptionsError(f"the options factory has none for {entry_point} on {shapes}")
         return Executor(sized, made)
+
+
+class DefFunction:
+    """One def of a text: a function of its inputs."""
+
+    def __init__(self, definitions: Definitions, definition: CheckedDef) -> None:
+        self._definitions = definitions
+        self.__name__ = self.__qualname__ = definition.name
+        names = ", ".join(t.name for t in definition.inputs)
+        results = ", ".join(t.name for t in definition.outputs)
+        self.__doc__ = f"{definition.name}({names}) -> ({results})"
+
+    def __call__(
+        self, *inputs: Argument, outputs: Sequence[Array] | None = None, unchecked: bool = False
+    ) -> Array | tuple[Array, ...]:
+        """Run it; see ``Executor``."""
+        return self._definitions(self.__name__, *inputs, outputs=outputs, unchecked=unchecked)
+
+    def __repr__(self) -> str:
+        return f"<tcl {self.__doc__}>"
 
 
 def size(checked: CheckedDef, arrays: Sequence[Array]) -> SizedDef:

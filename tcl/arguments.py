@@ -48,6 +48,7 @@ def _input(entry: str, tensor: Tensor, argument: Argument) -> Array:
     what = f"input '{tensor.name}' of {entry}"
     dtype = numpy_dtype(tensor.type)
     if isinstance(argument, np.ndarray):
+        _refuse_mask(what, argument)
         array = argument
     elif isinstance(argument, np.generic):
         array = np.asarray(argument)
@@ -55,7 +56,8 @@ def _input(entry: str, tensor: Tensor, argument: Argument) -> Array:
         return _scalar(what, tensor, argument)
     else:
         kind = type(argument).__name__
-        raise ArgumentError(f"{what} has to be a NumPy array, not {kind}; use numpy.asarray(...)")
+        wanted = "a NumPy array" if tensor.rank else "a number or a NumPy array of rank 0"
+        raise ArgumentError(f"{what} has to be {wanted}, not {kind}; use numpy.asarray(...)")
     if array.dtype != dtype:
         scalar_type_of(array.dtype)  # says so when no tensor could have this type
         raise ArgumentError(
@@ -75,7 +77,21 @@ def _scalar(what: str, tensor: Tensor, value: bool | int | float) -> Array:
         low, high = tensor.type.limits
         if isinstance(value, float) or not low <= value <= high:
             raise ArgumentError(f"{what} is {tensor.type}, which {value!r} is not a value of")
-    return np.asarray(value, dtype=numpy_dtype(tensor.type))
+    with np.errstate(over="ignore"):
+        try:
+            array = np.asarray(value, dtype=numpy_dtype(tensor.type))
+        except OverflowError:  # an integer beyond float64
+            array = np.asarray(np.inf)
+    if np.isinf(array) and abs(value) != math.inf:
+        raise ArgumentError(f"{what} is {tensor.type}, which has no number as large as was given")
+    return array
+
+
+def _refuse_mask(what: str, array: Array) -> None:
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
+        raise ArgumentError(
+            f"{what} is a masked array, whose mask would be ignored; pass .filled(value) or .data"
+        )
 
 
 def output_arrays(
@@ -97,6 +113,12 @@ def output_arrays(
         return tuple(_new(tensor, sized.shapes[tensor.name]) for tensor in checked.outputs)
     if isinstance(outputs, np.ndarray):
         outputs = (outputs,)
+    if not isinstance(outputs, (tuple, list)):
+        names = ", ".join(t.name for t in checked.outputs)
+        raise ArgumentError(
+            f"outputs= has to be a tuple of arrays, here ({names}{',' * (', ' not in names)}), "
+            f"not {type(outputs).__name__}"
+        )
     if len(outputs) != len(checked.outputs):
         names = ", ".join(t.name for t in checked.outputs)
         raise ArgumentError(
@@ -130,6 +152,7 @@ def _check_output(what: str, tensor: Tensor, array: Array, shape: tuple[int, ...
     dtype = numpy_dtype(tensor.type)
     if not isinstance(array, np.ndarray):
         raise ArgumentError(f"{what} has to be a NumPy array, not {type(array).__name__}")
+    _refuse_mask(what, array)
     if array.dtype != dtype:
         raise ArgumentError(f"{what} is {tensor.type}, but an array of {array.dtype} was given")
     if array.shape != shape:

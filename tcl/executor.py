@@ -26,7 +26,7 @@ class Executor:
     ``executor(*inputs)`` returns the output (or a tuple of outputs, in the order of the def);
     ``outputs=`` writes into existing arrays. Inputs must have the sizes it was compiled for.
     Arrays may have any strides: kernels are compiled for strides as they come up, and kept.
-    Safe to call from several threads at once.
+    Safe to call from several threads at once. A copy, pickled or not, compiles anew.
     """
 
     def __init__(self, sized: SizedDef, options: MappingOptions) -> None:
@@ -36,6 +36,12 @@ class Executor:
         self._lock = threading.Lock()
         self._repeats: list[Repeat | None] = [None, None]
         """The last call that went well, checked and unchecked."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Executor, (self._sized, self._options)
+
+    def __repr__(self) -> str:
+        return f"<tcl executor: {self._sized.checked.name}, {self._options}>"
 
     @property
     def options(self) -> MappingOptions:

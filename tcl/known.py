@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
 import platform
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,10 +14,10 @@ from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.version import CODEGEN_VERSION
 from tcl.grammar.canonical import canonical_text
-from tcl.grammar.errors import TclWarning
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache, default_path
 from tcl.tuner.errors import CacheError
+from tcl.warn import warn
 
 DEFAULT = MappingOptions("mlp")
 """What is used when nothing is known: tiles and vectors where they apply."""
@@ -43,14 +43,14 @@ def best_known(sized: SizedDef, arrays: Sequence[Array]) -> MappingOptions:
             if record is not None:
                 return MappingOptions.from_json(record.options)
         except (CacheError, OptionsError) as error:
-            warnings.warn(f"cached options are not used: {error}", TclWarning, stacklevel=5)
+            warn(f"cached options are not used: {error}")
     return DEFAULT
 
 
 def device_identity(device: CpuProfile) -> str:
     """What measured times depend on: model, vector width, cores, caches."""
     return (
-        f"{_model()}; {device.vector_bits}-bit vectors; {device.cores} cores; "
+        f"{_model()}; {device.vector_bits}-bit vectors; {os.cpu_count()} cores; "
         f"L2 {device.l2_bytes >> 10} KiB"
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,6 +22,7 @@ from tcl.tuner.events import Event
 from tcl.tuner.mapping import MappingSpace
 from tcl.tuner.tuner import Tuner as Search
 from tcl.tuner.tuner import TuningResult
+from tcl.workspace import workspace
 
 Start: TypeAlias = MappingOptions | str | None
 Report: TypeAlias = Callable[[Event[MappingOptions]], object]
@@ -57,7 +57,7 @@ class Tuner:
         arrays = input_arrays(self._definitions.definition(entry_point), inputs)
         sized = size(self._definitions.definition(entry_point), arrays)
         start = _options(starting_options) or DEFAULT
-        with tempfile.TemporaryDirectory(prefix="tcl-") as folder:
+        with workspace() as folder:
             backend = CpuBackend.create(self._source, entry_point, arrays, folder)
             search = Search(
                 backend,

@@ -270,6 +270,8 @@ SYNTAX = (
     ("O(i) = b(i) /«/» 2", "comments start with '#'"),
     ('O(i) = «"»x"', "no strings"),
     ("O(i) = b(i) «@» 2", "no meaning"),
+    ("O(i) = «2»b(i)", "a number runs into a name"),
+    ("O(i) = b(i) * «3»e", "a number runs into a name"),
     ("O(i) = b(i) «×» 2", "MULTIPLICATION SIGN"),
     ("O(m) «-»= A(m, n)", "there is no '-='"),
     ("O(m) «/»= A(m, n)", "there is no '/='"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import pickle
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,12 @@ import numpy as np
 import pytest
 
 import tcl
+from tcl.codegen.cpu.compile import compile_object
+from tcl.codegen.cpu.emit import emit
+from tcl.codegen.device import host_cpu
+from tcl.codegen.schedule import schedule
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 SOFTMAX = """
@@ -307,3 +317,103 @@ def test_no_warning_in_ordinary_use() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tcl.define(SOFTMAX).softmax(rand(4, 5))
+
+
+@pytest.mark.parametrize("outputs", [iter([rand(5, 7)]), {"C": rand(5, 7)}, {1}, "C", 3])
+def test_outputs_has_to_be_a_tuple(outputs: Any) -> None:
+    with pytest.raises(tcl.ArgumentError, match=r"has to be a tuple of arrays, here \(C,\), not"):
+        tcl.define(MM).mm(rand(5, 6), rand(6, 7), outputs=outputs)
+
+
+def test_masked_arrays_are_refused() -> None:
+    """Their mask would be ignored without a word."""
+    A = rand(5, 6)
+    masked = np.ma.masked_array(A, A > 0.5)
+    with pytest.raises(tcl.ArgumentError, match="'A' of mm is a masked array"):
+        tcl.define(MM).mm(masked, rand(6, 7))
+    with pytest.raises(tcl.ArgumentError, match="'C' of mm is a masked array"):
+        tcl.define(MM).mm(A, rand(6, 7), outputs=(np.ma.masked_array(rand(5, 7)),))
+
+
+@pytest.mark.parametrize("value", [10**400, 2**200, -1e300])
+def test_numbers_too_large_for_their_type(value: float) -> None:
+    T = tcl.define("def f(float a) -> (O) { O = 2 * a }")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(tcl.ArgumentError, match="'a' of f is float32, which has no number"):
+            T.f(value)
+        assert T.f(-np.inf) == -np.inf
+        assert np.isnan(T.f(np.nan))
+
+
+@pytest.mark.parametrize("name", [0, None, ["mm"], ("mm",)])
+def test_names_that_are_no_strings(name: Any) -> None:
+    with pytest.raises(tcl.ArgumentError, match="there is no def"):
+        tcl.define(MM)[name]
+
+
+def test_copies_and_pickles() -> None:
+    T = tcl.define(MM, "mlp")
+    A, B = rand(5, 6), rand(6, 7)
+    C = T.mm(A, B)
+    executor = tcl.compile(MM, "mm", "naive", A, B)
+    twins: list[Any] = [copy.copy(T).mm, copy.deepcopy(T).mm, pickle.loads(pickle.dumps(T)).mm]
+    twins += [pickle.loads(pickle.dumps(x)) for x in (T.mm, executor)]
+    for twin in twins:
+        np.testing.assert_allclose(twin(A, B), C, rtol=1e-5)
+    assert repr(T.mm) == "<tcl mm(A, B) -> (C)>"
+
+
+def test_a_factory_may_call_the_def_itself() -> None:
+    """Of another size, that is; a lock that it takes twice would hang it for ever."""
+    seen = []
+
+    def factory(source: str, entry_point: str, /, *inputs: Any) -> tcl.MappingOptions:
+        seen.append(inputs[0].shape)
+        if len(inputs[0]) > 2:
+            T.mm(inputs[0][:2], inputs[1])
+        return tcl.MappingOptions()
+
+    T = tcl.define(MM, factory)
+    caller = threading.Thread(target=lambda: T.mm(rand(5, 6), rand(6, 7)), daemon=True)
+    caller.start()
+    caller.join(30)
+    assert not caller.is_alive()
+    assert seen == [(5, 6), (2, 6)]
+
+
+def test_a_name_that_is_taken_is_reached_as_an_item() -> None:
+    source = "def executor(float(N) X) -> (Y) { Y(i) = X(i) }"
+    with pytest.warns(tcl.TclWarning, match=r"'executor' is taken; call this def as \['executor'"):
+        T = tcl.define(source)
+    np.testing.assert_array_equal(T["executor"](rand(3)), rand(3))
+
+
+def test_warnings_point_at_the_user() -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: tcl.define(ADD),
+        lambda: tcl.compile(ADD, "accumulate", "naive", rand(3)),
+        lambda: tcl.Tuner(ADD),
+    ]
+    for call in calls:
+        with pytest.warns(tcl.TclWarning) as caught:
+            call()
+        assert [w.filename for w in caught] == [__file__]
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
+def test_compiling_gives_its_memory_back() -> None:
+    """llvmlite does not free its pass managers by itself: 50 KB each."""
+    device = host_cpu()
+    sized = infer(check(MM)["mm"], {"A": (4, 4), "B": (4, 4)})
+    text = emit(schedule(sized, tcl.MappingOptions(), device), device).text
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for _ in range(20):
+        compile_object(text, device)
+    before = resident()
+    for _ in range(200):
+        compile_object(text, device)
+    assert resident() - before < 4 * 2**20

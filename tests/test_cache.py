@@ -411,3 +411,34 @@ def test_only_data_is_stored(cache: TuningCache) -> None:
         inputs = db.execute("SELECT inputs FROM problems").fetchone()[0]
     db.close()
     assert json.loads(inputs) == [[[128], [4], "float32"]]
+
+
+def test_file_that_never_was_a_cache_is_refused_and_untouched(tmp_path: Path) -> None:
+    """A mistyped ``--cache mm.tc`` must not move the user's program away."""
+    path = tmp_path / "mm.tc"
+    path.write_text("def f(float(N) A) -> (O) { O(i) = A(i) }" * 50)
+    content = path.read_bytes()
+    with pytest.raises(CacheError, match=r"mm.tc is not a tuning cache"):
+        TuningCache(path).store(KEY, "a", correct(1.0), run="r")
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_cache_of_any_name_that_lost_its_content_is_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "mine"
+    path.write_bytes(bytes(8192))  # what a power cut may leave
+    with pytest.warns(TclWarning, match="damaged"):
+        TuningCache(path).store(KEY, "a", correct(1.0), run="r")
+
+
+def test_whether_results_can_be_stored(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    TuningCache(path).check_writable()
+    with sqlite3.connect(path, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(CacheError, match="another process has kept it locked"):
+            TuningCache(path, patience=0.1).check_writable()
+    other.close()
+    (tmp_path / "file").touch()
+    with pytest.raises(CacheError, match="cannot be created"):
+        TuningCache(tmp_path / "file" / "t.db").check_writable()

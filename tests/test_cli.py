@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tcl import __version__ as version
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }\n"
 
@@ -105,10 +107,10 @@ def test_unreadable_files(tmp_path: Path, make: object, sentence: str) -> None:
 
 
 def test_check_is_fast() -> None:
-    """The longest example under 0.4 s from a cold start; the best of three runs."""
+    """The longest example under 0.4 s from a cold start; the best of five runs."""
     longest = max(EXAMPLES.glob("*.tc"), key=lambda f: f.stat().st_size)
     times = []
-    for _ in range(3):
+    for _ in range(5):
         start = time.perf_counter()
         assert tcl("check", longest).returncode == 0
         times.append(time.perf_counter() - start)
@@ -216,3 +218,112 @@ def test_devices() -> None:
     done = tcl("devices")
     assert done.returncode == 0
     assert done.stdout.startswith("cpu")
+
+
+def test_version() -> None:
+    done = tcl("--version")
+    assert (done.returncode, done.stdout) == (0, f"tcl, version {version}\n")
+
+
+def test_check_takes_a_byte_order_mark_and_carriage_returns(tmp_path: Path) -> None:
+    file = tmp_path / "windows.tc"
+    file.write_bytes(b"\xef\xbb\xbf" + MM.replace("{", "{\r\n").encode())
+    assert tcl("check", file).returncode == 0
+
+
+def test_check_goes_on_after_a_bad_file(mm: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.tc"
+    bad.write_text("def f(")
+    done = tcl("check", bad, tmp_path / "none.tc", mm)
+    assert done.returncode == 1
+    assert "bad.tc:1:" in done.stderr
+    assert "none.tc cannot be read" in done.stderr
+    assert "mm.tc: mm(" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("run", "--seed", "-1"), "-1 is not in the range"),
+        (("tune", "--seed", "-1"), "-1 is not in the range"),
+        (("run", "-s", "M=100000000,N=100000000,K=1"), "output 'C' of shape"),
+        (("run", "-s", "M=5,K=5,N=5", "-o", "none.json"), "none.json cannot be read: No such"),
+        (("run", "-s", "M=5,K=5,N=5", "-o", sys.executable), "is not UTF-8 text"),
+        (("tune", "-s", "M=5,K=5,N=5", "--cache", __file__), "is not a tuning cache"),
+        (("tune", "-s", "M=5,K=5,N=5", "--cache", f"{__file__}/x.db"), "cannot be created"),
+    ],
+)
+def test_mistakes_end_in_a_sentence(mm: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    done = tcl(arguments[0], mm, *arguments[1:])
+    assert done.returncode in (1, 2)
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_named_as_cache_by_mistake_is_left_alone(mm: Path, tmp_path: Path) -> None:
+    done = tcl("cache", "list", "--cache", mm)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "is not a tuning cache; choose another file" in done.stderr
+    assert mm.read_text() == MM
+    assert list(tmp_path.iterdir()) == [mm]
+
+
+def test_a_damaged_cache_is_reported_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "tuning.db").write_bytes(b"garbage" * 100)
+    done = tcl("cache", "list", cache=tmp_path)
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("warning: the tuning cache")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written(mm: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tcl", "check", str(mm)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: [Errno 28] No space left on device\n"
+
+
+def test_tune_on_an_ascii_terminal(
+    mm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    settings = ("-s", "M=8,N=8,K=8", "--generations", "1", "--population", "2")
+    done = tcl("tune", mm, *settings, cache=tmp_path / "cache")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " us" in done.stdout or " ns" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("tuning mm", "nothing was found"), ("generation 1/1", "saved in")],
+)
+def test_ctrl_c_before_and_after_the_search(
+    mm: Path, tmp_path: Path, line: str, expected: str
+) -> None:
+    """While the reference is computed, and while the final table is measured."""
+    settings = ["-s", "M=512,N=512,K=512", "--generations", "1", "--population", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tcl", "tune", str(mm), *settings],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TCL_CACHE_DIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
+        # A test run in the background of a shell has SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert process.stdout is not None
+    while line not in process.stdout.readline():
+        pass
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=120)
+    assert expected in rest
+    assert process.returncode == 130

@@ -202,10 +202,10 @@ def _in_f(body: str, outputs: str = "O") -> str:
     return f"def f(float(N) A, int32(N) B) -> ({outputs}) {{ {body} }}"
 
 
-def _lets(first: str, following: str, use: str) -> str:
+def _lets(first: str, following: str, use: str, count: int = 100) -> str:
     """A chain of lets, each made of the one before it (``{0}``)."""
-    lets = [f"x0 = {first}", *(f"x{k + 1} = {following.format(f'x{k}')}" for k in range(100))]
-    return _in_f(f"O(i) = {use.format('x100')} where i in 0:3, {', '.join(lets)}")
+    lets = [f"x0 = {first}", *(f"x{k + 1} = {following.format(f'x{k}')}" for k in range(count))]
+    return _in_f(f"O(i) = {use.format(f'x{count}')} where i in 0:3, {', '.join(lets)}")
 
 
 def _balanced(leaf: str, depth: int, op: str) -> str:
@@ -306,13 +306,28 @@ for _first, _following in (
     ("B(i)", "B({0}) + B({0})"),
     ("B(i)", "max({0} + 1, B({0}))"),
     ("B(i)", "{0} > 0 ? {0} : 1 - {0}"),
+    ("B(i)", "{0} > 0 ? {0} / 3 : {0} / 2"),
 ):
     _EXTREMES[f"let {_first}, {_following} as subscript"] = _lets(_first, _following, "A(B({}))")
     _EXTREMES[f"let {_first}, {_following} as condition"] = _lets(
         _first, _following, "{} > 0 ? A(i) : 0"
     )
-for _following in ("{0} && {0}", "{0} || !{0}", "{0} == {0}", "({0} ? {0} : !{0}) && {0}"):
+    _EXTREMES[f"4000 lets {_first}, {_following}"] = _lets(
+        _first, _following, "{0} > 0 ? A({0}) : 0", 4000
+    )
+for _following in ("!{0}", "{0} && {0}", "{0} || !{0}", "{0} == {0}", "({0} ? {0} : !{0}) && {0}"):
     _EXTREMES[f"let i > 0, {_following}"] = _lets("i > 0", _following, "{} ? A(i) : 0")
+    _EXTREMES[f"4000 lets i > 0, {_following}"] = _lets("i > 0", _following, "{} ? A(i) : 0", 4000)
+for _open, _close in (
+    *(("(i + 2 * ", ")"), ("min(B(i), ", ")"), ("(i > 0 ? 1 : ", ")"), ("int8(1 + ", ")")),
+    *(("(2 - B(i)) * (1 + ", ")"), ("1 / (2 + ", ")"), ("(B(i) > 0 ? 1 + i : 2 / ", ")")),
+):
+    for _depth in (60, 95, 190):
+        _nested = f"{_open * _depth}i{_close * _depth}"
+        _EXTREMES[f"subscript of {_depth} {_open}"] = _in_f(f"O(i) = A({_nested}) where i in 0:3")
+        _EXTREMES[f"condition of {_depth} {_open}"] = _in_f(
+            f"O(i) = {_nested} > 0 ? A(i) : 0 where i in 0:3"
+        )
 
 
 @pytest.mark.parametrize("name", _EXTREMES)

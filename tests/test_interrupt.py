@@ -137,3 +137,17 @@ def test_script_without_main_guard_can_tune(tmp_path: Path) -> None:
     process = started(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
     output, errors = process.communicate(timeout=60)
     assert output.split() == ["once", "True"], errors
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="POSIX signals")
+def test_a_closed_terminal_ends_the_search_unless_that_is_ignored() -> None:
+    with Interrupts() as interrupts:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert (interrupts.level, interrupts.reason) == (FINISH, "SIGHUP")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+    try:
+        with Interrupts() as interrupts:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert interrupts.level == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,6 +120,24 @@ def test_bad_json_is_refused(text: str, words: str) -> None:
 def test_unknown_preset_names_the_known_ones() -> None:
     with pytest.raises(OptionsError, match="naive, pointwise, mlp, conv"):
         MappingOptions("turbo")
+
+
+def test_integers_of_every_class() -> None:
+    sizes = np.array([32, 8])
+    position: Any = np.int8(1)
+    width: Any = np.uint8(4)
+    assert MappingOptions().tile(*sizes) == MappingOptions().tile(32, 8)
+    assert MappingOptions().nest(position).vectorize(width).to_json() == (
+        '{"nests":[{},{"vectorize":[-1,4]}],"preset":"naive"}'
+    )
+    with pytest.raises(OptionsError, match="integers"):
+        MappingOptions().tile(sizes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("nests", [3, None, [1], "ab", {}])
+def test_nests_have_to_be_nests(nests: Any) -> None:
+    with pytest.raises(OptionsError, match="NestOptions"):
+        MappingOptions(nests=nests)
 
 
 def test_bad_nest_position() -> None:

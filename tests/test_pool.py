@@ -100,12 +100,12 @@ def test_crash_fails_its_task_alone(pool: WorkerPool) -> None:
 
 
 def test_task_that_takes_too_long_is_killed() -> None:
-    pool = WorkerPool(1, timeout=0.5)
+    pool = WorkerPool(1, timeout=5.0)
     try:
         slow, next_one = pool.submit(pause, 1000), pool.submit(double, 3)
-        with pytest.raises(WorkerTimeoutError, match=r"more than 0\.5 s"):
-            slow.result(20)
-        assert next_one.result(20) == 6
+        with pytest.raises(WorkerTimeoutError, match=r"more than 5 s"):
+            slow.result(60)
+        assert next_one.result(60) == 6
     finally:
         pool.kill()
 

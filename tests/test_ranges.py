@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 
 import pytest
 from bounds_oracle import OutOfBoundsError, run_everywhere
@@ -47,6 +48,8 @@ _RANGES: tuple[tuple[str, dict[str, tuple[int, int]]], ...] = (
     ("O(i) = b(i * 2 - 1)", {"i": (1, 4)}),
     ("O(i) = b(4 * i + 3)", {"i": (0, 1)}),
     ("O(i) = b(5 - i)", {"i": (0, 6)}),
+    ("O(i) = b(int64(i) + 1)", {"i": (-1, 5)}),
+    ("O(i) = b(uint64(i)) where i in 0:6", {"i": (0, 6)}),
     ("O(i) = b(-i)", {"i": (-5, 1)}),
     ("O(i) = b(-2 * i + 4)", {"i": (0, 3)}),
     ("O(i) = b(N - 1 - i)", {"i": (0, 6)}),
@@ -144,6 +147,7 @@ _CHECKED = (
     ("O(i) = table(u(i) + 1)", 0),  # uint8 arithmetic wraps
     ("O(i) = table(int32(u(i)) + 1)", 1),
     ("O(i) = d(max(u(i) % 4 - 1, 0))", 1),
+    ("O(i) = d((uint32(i) - 1) / 2) where i in 0:6", 1),  # wraps at 0
     ("O(i) = d(i / 2) where i in 0:9", 1),
     ("O(i) = d(i % 5) where i in 0:9", 1),
     ("O(i) = d(i % 4) where i in -1:9", 1),
@@ -337,10 +341,13 @@ def test_a_second_round_uses_the_ranges_of_the_first() -> None:
 def _integer(rng: random.Random, depth: int) -> str:
     """A random subscript, with no regard to what it may touch."""
     how = rng.randint(0, 14) if depth else rng.randint(0, 7)
-    inner = lambda: _integer(rng, depth - 1)  # noqa: E731
+
+    def inner() -> str:
+        return _integer(rng, depth - 1)
+
     if how <= 5:
         return rng.choice("iijk") + rng.choice(("", "", " + 1", " - 1", " - 2", " + N - 3"))
-    return {
+    spellings: dict[int, Callable[[], str]] = {
         6: lambda: str(rng.randint(0, 5)),
         7: lambda: rng.choice(("2 * i - 1", "3 - j", "i + k - 1", "N - 1 - i", "x", "x + 1")),
         8: lambda: f"({inner()}) / {rng.choice((2, 3, -2, 'N'))}",
@@ -350,7 +357,8 @@ def _integer(rng: random.Random, depth: int) -> str:
         12: lambda: f"({_condition(rng, 1)} ? {inner()} : {inner()})",
         13: lambda: f"({inner()}) {rng.choice('+-*')} ({inner()})",
         14: lambda: f"max(u({inner()}) % {rng.choice((2, 4))} - {rng.choice((0, 1, 1))}, 0)",
-    }[how]()
+    }
+    return spellings[how]()
 
 
 def _condition(rng: random.Random, depth: int) -> str:

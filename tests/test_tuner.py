@@ -188,6 +188,25 @@ def test_cache_that_cannot_be_written_is_tried_again(tmp_path: Path) -> None:
     result, events = events_of(fake_tuner(cache=cache))
     assert [e.message for e in events if isinstance(e, Note)] == ["the tuning cache is locked"]
     assert len(cache.history(KEY)) == len(result.history)
+    assert result.unsaved == 0
+
+
+class LockedCache(TuningCache):
+    """Takes its time to fail."""
+
+    tries = 0
+
+    def store(self, key: CacheKey, options: str, outcome: Outcome, **names: str) -> None:
+        self.tries += 1
+        time.sleep(0.5)
+        raise CacheError("the tuning cache is locked")
+
+
+def test_cache_that_stays_locked_does_not_hold_up_the_search(tmp_path: Path) -> None:
+    cache = LockedCache(tmp_path / "t.db")
+    result, _ = events_of(fake_tuner(cache=cache, generations=4))
+    assert result.unsaved == len(result.history) > 10
+    assert cache.tries <= 1 + result.seconds / 2.0 + 1  # now and then, and at the end
 
 
 def test_errors_of_the_reference_are_raised() -> None:
@@ -235,10 +254,10 @@ def test_error_in_the_callback_ends_the_workers() -> None:
         if isinstance(event, CandidateDone):
             raise ZeroDivisionError
 
+    before = signal.getsignal(signal.SIGINT)
     with pytest.raises(ZeroDivisionError):
         fake_tuner().tune((), report)
-    handler = signal.getsignal(signal.SIGINT)
-    assert handler is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 # Settings.

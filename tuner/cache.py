@@ -99,7 +99,9 @@ class Summary:
 def default_path() -> Path:
     """``tuning.db`` in ``TCL_CACHE_DIR``, or in the user's cache folder."""
     folder = os.environ.get("TCL_CACHE_DIR")
-    return Path(folder or platformdirs.user_cache_dir("tcl", appauthor=False)) / "tuning.db"
+    return (
+        Path(folder or platformdirs.user_cache_dir("tcl", appauthor=False)) / cache_file.FILE_NAME
+    )
 
 
 class TuningCache:
@@ -117,6 +119,10 @@ class TuningCache:
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._owner = os.getpid()
+
+    def check_writable(self) -> None:
+        """Raise ``CacheError`` unless results can be stored."""
+        self._transaction(lambda db: None)
 
     def store(
         self, key: CacheKey, options: str, outcome: Outcome, *, run: str, entry: str = ""

@@ -14,6 +14,10 @@ from pathlib import Path
 from tcl.grammar.errors import TclWarning
 from tcl.tuner.errors import CacheError
 
+FILE_NAME = "tuning.db"
+"""What the user's cache is called, in its folder."""
+
+_MAGIC = b"SQLite format 3\0"
 _APPLICATION_ID = 0x74636C31  # "tcl1"
 
 MIGRATIONS: tuple[str, ...] = (
@@ -69,8 +73,8 @@ def is_damage(error: sqlite3.Error) -> bool:
 def open_file(path: Path, patience: float) -> sqlite3.Connection:
     """A connection to the cache at ``path``, at the current schema version.
 
-    A damaged file, or one of a newer version, is set aside first. ``CacheError`` if the file
-    belongs to another program; ``sqlite3.Error`` if it cannot be opened.
+    A damaged cache, or one of a newer version, is set aside first. ``CacheError`` if the file
+    is none, or belongs to another program; ``sqlite3.Error`` if it cannot be opened.
     """
     for _ in range(3):
         _make_private(path)
@@ -82,6 +86,10 @@ def open_file(path: Path, patience: float) -> sqlite3.Connection:
             connection.close()
             if not is_damage(error):
                 raise
+            if not _was_a_cache(path):
+                raise CacheError(
+                    f"{path} is not a tuning cache; choose another file, or move it away"
+                ) from None
             set_aside(path, "damaged", str(error), found)
             continue
         except BaseException:
@@ -93,6 +101,15 @@ def open_file(path: Path, patience: float) -> sqlite3.Connection:
         detail = f"it has schema version {version}, this tcl knows up to {SCHEMA_VERSION}"
         set_aside(path, f"newer-v{version}", detail, found)
     raise CacheError(f"the tuning cache {path} keeps being replaced by one that cannot be used")
+
+
+def _was_a_cache(path: Path) -> bool:
+    """Whether a file that cannot be read may be a cache that was damaged: it has the name that
+    only we give, the first bytes of a database, or (after a power cut) zeros in their place.
+    Everything else is a file of the user's, named by mistake."""
+    with open(path, "rb") as file:
+        start = file.read(len(_MAGIC))
+    return path.name == FILE_NAME or start == _MAGIC or not any(start)
 
 
 def _make_private(path: Path) -> None:
@@ -169,10 +186,13 @@ def _migrate(db: sqlite3.Connection, version: int) -> int:
 
 def _version(db: sqlite3.Connection, path: Path) -> int:
     """Schema version of the file; 0 for an empty one. ``CacheError`` for a foreign database."""
-    application = db.execute("PRAGMA application_id").fetchone()[0]
+    # In one statement: another process may be making the file between two.
+    application, tables = db.execute(
+        "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
+    ).fetchone()
     if application == _APPLICATION_ID:
         return int(db.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchone()[0])
-    if application == 0 and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+    if application == 0 and tables == 0:
         return 0
     raise CacheError(f"{path} is a database of another program; choose another cache file")
 

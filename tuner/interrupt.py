@@ -1,4 +1,5 @@
-"""Ctrl+C once, Ctrl+C twice, SIGTERM: counted while a search runs, acted upon by its loop."""
+"""Ctrl+C once, Ctrl+C twice, SIGTERM, a closed terminal: counted while a search runs, acted
+upon by its loop."""
 
 from __future__ import annotations
 
@@ -12,6 +13,10 @@ FINISH = 1
 """Nothing new starts, what is in flight finishes."""
 KILL = 2
 """What is in flight is killed."""
+
+_MAY_BE_IGNORED = {signal.SIGHUP} if hasattr(signal, "SIGHUP") else set()
+"""``nohup`` sets it so, and it has to stay so."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, *_MAY_BE_IGNORED)
 
 
 class Interrupts:
@@ -33,8 +38,9 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._previous[number] = signal.signal(number, self._handle)
+            for number in _SIGNALS:
+                if number not in _MAY_BE_IGNORED or signal.getsignal(number) != signal.SIG_IGN:
+                    self._previous[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -54,4 +60,4 @@ class Interrupts:
         if number == signal.SIGINT:
             self.request(min(self.level + 1, KILL), "SIGINT")
         else:
-            self.request(FINISH, "SIGTERM")
+            self.request(FINISH, signal.Signals(number).name)

@@ -38,6 +38,9 @@ from tcl.tuner.strategies.base import Result
 from tcl.tuner.strategies.genetic import ENOUGH_TO_BREED
 from tcl.tuner.verdict import Outcome
 
+_PATIENCE = 4.0
+"""A cache that failed is left alone for so many times as long as it took to fail."""
+
 
 @dataclass(frozen=True, slots=True)
 class TuningResult(Generic[OptionsT]):
@@ -52,6 +55,8 @@ class TuningResult(Generic[OptionsT]):
     seconds: float
     run: str
     """Identity of the run, as in the cache."""
+    unsaved: int
+    """How many of ``history`` the cache did not take."""
 
     @property
     def options(self) -> OptionsT | None:
@@ -75,6 +80,8 @@ class _Run(Generic[OptionsT]):
     best: Candidate[OptionsT] | None = None
     unsaved: list[Candidate[OptionsT]] = field(default_factory=list)
     warned: bool = False
+    retry_at: float = 0.0
+    """When the cache, having failed, is tried again: each try may wait for a lock."""
     noticed: int = 0
     """Level of interruption that has been reported."""
 
@@ -133,10 +140,12 @@ class Tuner(Generic[OptionsT]):
             reference = self._reference(run)
             if reference is not None:
                 self._with_pools(run, start, reference)
-            self._flush(run)
+            self._flush(run, last=True)
         seconds, interrupted = time.monotonic() - run.started, self._level(run) > 0
         run.report(Finished(run.best, seconds, interrupted))
-        return TuningResult(run.best, tuple(run.history), interrupted, seconds, run.name)
+        return TuningResult(
+            run.best, tuple(run.history), interrupted, seconds, run.name, len(run.unsaved)
+        )
 
     def _level(self, run: _Run[OptionsT]) -> int:
         """The level of interruption; reports it when it rises."""
@@ -243,10 +252,11 @@ class Tuner(Generic[OptionsT]):
         """The best configurations that the cache knows for this key."""
         if self._cache is None or self._key is None:
             return []
+        began = time.monotonic()
         try:
             records = self._cache.top(self._key, self._settings.cached_seeds)
         except CacheError as error:
-            self._warn(run, str(error))
+            self._warn(run, str(error), began)
             return []
         found = []
         for record in records:
@@ -262,10 +272,13 @@ class Tuner(Generic[OptionsT]):
         run.unsaved.append(candidate)
         self._flush(run)
 
-    def _flush(self, run: _Run[OptionsT]) -> None:
-        """Save what is not saved yet. What fails is tried again with the next candidate."""
+    def _flush(self, run: _Run[OptionsT], *, last: bool = False) -> None:
+        """Save what is not saved yet. What fails is tried again later."""
         if self._cache is None or self._key is None:
             run.unsaved.clear()
+            return
+        began = time.monotonic()
+        if began < run.retry_at and not last:
             return
         try:
             while run.unsaved:
@@ -276,7 +289,7 @@ class Tuner(Generic[OptionsT]):
                 )
                 del run.unsaved[0]
         except CacheError as error:
-            self._warn(run, str(error))
+            self._warn(run, str(error), began)
 
     def _save_run(
         self,
@@ -286,7 +299,8 @@ class Tuner(Generic[OptionsT]):
         generation: int,
     ) -> None:
         """Keep what a resumed search needs, as it is before ``generation``."""
-        if self._cache is None or self._key is None:
+        began = time.monotonic()
+        if self._cache is None or self._key is None or began < run.retry_at:
             return
         try:
             self._cache.save_run(
@@ -297,10 +311,12 @@ class Tuner(Generic[OptionsT]):
                 entry=self._entry,
             )
         except CacheError as error:
-            self._warn(run, str(error))
+            self._warn(run, str(error), began)
 
-    def _warn(self, run: _Run[OptionsT], message: str) -> None:
+    def _warn(self, run: _Run[OptionsT], message: str, began: float) -> None:
         """Say once that the cache does not work; the search goes on without it."""
+        now = time.monotonic()
+        run.retry_at = now + _PATIENCE * (now - began)
         if not run.warned:
             run.warned = True
             run.report(Note(message))

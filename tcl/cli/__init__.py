@@ -6,9 +6,13 @@ Each command lives in a file of its own and imports what it needs when it runs, 
 
 from __future__ import annotations
 
+import io
+import sys
 from importlib import import_module
 
 import click
+
+from tcl import __version__
 
 _COMMANDS = {
     "check": "parse and check a file; errors with their place",
@@ -33,12 +37,21 @@ class _Lazy(click.Group):
         command: click.Command = import_module(f"tcl.cli.{cmd_name}").command
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        for stream in (sys.stdout, sys.stderr):  # a terminal of little means must not cost a run
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # while a command was being imported: click would exit with 1
+            sys.exit(130)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="tcl")
+@click.version_option(__version__)
 def main() -> None:
     """Tensor Comprehensions: index notation in, tuned kernels out."""

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from tcl.cli.common import read, reporting
+from tcl.cli.common import read, report, reporting
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef, Tensor
+from tcl.grammar.errors import TclError
 from tcl.grammar.strict import strict_findings
 
 
@@ -20,20 +21,29 @@ from tcl.grammar.strict import strict_findings
 @reporting
 def command(files: tuple[Path, ...], strict: bool, quiet: bool) -> None:
     """Parse and check FILES; errors with their place, and exit code 1."""
-    findings = 0
-    for file in files:
-        defs = check(read(file), str(file))
-        for definition in defs.values():
-            for warning in definition.warnings:
-                click.echo(warning.render(definition.source, "warning"), err=True)
-            for finding in strict_findings(definition) if strict else ():
-                click.echo(finding.render(definition.source), err=True)
-                findings += 1
-        if not quiet and not findings:
-            for definition in defs.values():
-                click.echo(f"{file}: {_signature(definition)}")
-    if findings:
+    results = [_accepted(file, strict=strict, quiet=quiet) for file in files]
+    if not all(results):
         sys.exit(1)
+
+
+def _accepted(file: Path, *, strict: bool, quiet: bool) -> bool:
+    """Check one file and print what there is to say."""
+    try:
+        defs = check(read(file), str(file))
+    except TclError as error:
+        report(str(error))
+        return False
+    findings = 0
+    for definition in defs.values():
+        for warning in definition.warnings:
+            click.echo(warning.render(definition.source, "warning"), err=True)
+        for finding in strict_findings(definition) if strict else ():
+            click.echo(finding.render(definition.source), err=True)
+            findings += 1
+    if not quiet and not findings:
+        for definition in defs.values():
+            click.echo(f"{file}: {_signature(definition)}")
+    return findings == 0
 
 
 def _signature(definition: CheckedDef) -> str:

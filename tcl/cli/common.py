@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import functools
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TextIO, TypeVar
 
 import click
 
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
-from tcl.grammar.errors import ArgumentError, TclError
+from tcl.grammar.errors import ArgumentError, TclError, TclWarning
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -34,9 +36,14 @@ def reporting(command: _F) -> _F:
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
+        warnings.showwarning = _show_warning  # for good: the process is the command's
         try:
             return command(*args, **kwargs)
         except (TclError, IndexError) as error:
+            fail(str(error))
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # the reader had enough: click ends quietly
+                raise
             fail(str(error))
         except KeyboardInterrupt:
             sys.exit(130)
@@ -44,11 +51,31 @@ def reporting(command: _F) -> _F:
     return run  # type: ignore[return-value]
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    if not issubclass(category, TclWarning):
+        where = f"{filename}:{lineno}: {category.__name__}: "
+    else:
+        where = "" if "warning:" in str(message) else "warning: "
+    click.echo(f"{where}{message}", err=True)
+
+
 def fail(message: str) -> NoReturn:
     """Print a message and exit with 1."""
+    report(message)
+    sys.exit(1)
+
+
+def report(message: str) -> None:
+    """Print what is wrong."""
     prefix = "" if "error:" in message else "error: "
     click.echo(prefix + message, err=True)
-    sys.exit(1)
 
 
 def read(file: Path) -> str:
@@ -58,7 +85,7 @@ def read(file: Path) -> str:
     except OSError as error:
         raise ArgumentError(f"{file} cannot be read: {error.strerror}") from None
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")  # some editors on Windows put a mark at the start
     except UnicodeDecodeError as error:
         raise ArgumentError(f"{file} is not UTF-8 text (byte {error.start})") from None
 
@@ -83,7 +110,16 @@ def choose(file: Path, entry: str | None) -> tuple[str, CheckedDef]:
 
 def duration(seconds: float) -> str:
     """A time for people: 12.3 µs, 4.56 ms, 1.20 s."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+    micro = "µs" if _can_print("µ") else "us"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), (micro, 1e-6)):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
+
+
+def _can_print(text: str) -> bool:
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -11,10 +11,11 @@ import numpy as np
 from tcl.annotations import default_sizes, parse_sizes
 from tcl.api import size
 from tcl.arguments import Array
-from tcl.cli.common import choose
+from tcl.cli.common import choose, read
 from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.options import MappingOptions
-from tcl.grammar.checked import CheckedDef
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.options import PRESETS, MappingOptions
+from tcl.grammar.checked import CheckedDef, Tensor
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.sized import SizedDef
 from tcl.sample import random_inputs
@@ -41,8 +42,16 @@ class Work:
 
     def outputs(self) -> tuple[Array, ...]:
         """New outputs. They are zero, for defs that add to what they hold."""
-        shapes = self.sized.shapes
-        return tuple(np.zeros(shapes[t.name], numpy_dtype(t.type)) for t in self.checked.outputs)
+        return tuple(map(self._zeros, self.checked.outputs))
+
+    def _zeros(self, tensor: Tensor) -> Array:
+        shape = self.sized.shapes[tensor.name]
+        try:
+            return np.zeros(shape, numpy_dtype(tensor.type))
+        except (MemoryError, ValueError) as error:
+            raise ArgumentError(
+                f"output '{tensor.name}' of shape {shape} cannot be made: {error}"
+            ) from None
 
     @property
     def title(self) -> str:
@@ -56,9 +65,15 @@ def parse_options(text: str | None) -> MappingOptions | None:
         return None
     if text.lstrip().startswith("{"):
         return MappingOptions.from_json(text)
-    if Path(text).is_file():
-        return MappingOptions.from_json(Path(text).read_text("utf-8"))
-    return MappingOptions(text)
+    if text in PRESETS:
+        return MappingOptions(text)
+    try:
+        return MappingOptions.from_json(read(Path(text)))
+    except (ArgumentError, ValueError) as error:
+        presets = ", ".join(PRESETS)
+        raise OptionsError(
+            f"unknown preset {text!r}: use one of {presets}, JSON, or a file of JSON ({error})"
+        ) from None
 
 
 def require_cpu(device: str) -> None:

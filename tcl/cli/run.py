@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
     help="Mapping options: a preset's name, JSON, or the name of a JSON file. "
     "Default: the best that is known.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of the random inputs.",
+)
 @click.option("--device", default="cpu", show_default=True, help="Where to run.")
 @click.option("--no-reference", is_flag=True, help="Do not compare with the reference.")
 @reporting
@@ -45,6 +52,8 @@ def command(
     from tcl.tuner.measure import measure
 
     require_cpu(device)
+    # Nothing has to be saved here, and a kernel that runs for minutes would not hear of Ctrl+C.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     work = Work.load(file, entry, sizes, seed)
     chosen = parse_options(options) or best_known(work.sized, work.inputs)
     executor = Executor(work.sized, chosen)

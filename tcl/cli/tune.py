@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.common import duration, entry_option, fail, file_argument, reporting, sizes_option
+from tcl.cli.common import (
+    duration,
+    entry_option,
+    fail,
+    file_argument,
+    report,
+    reporting,
+    sizes_option,
+)
 
 if TYPE_CHECKING:
     from tcl.cli.kernels import Work
@@ -32,7 +40,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 @click.option("--elites", type=int, help="Best members that stay; at most half the population.")
 @click.option("--crossover", type=int, default=80, show_default=True, help="Percent of children.")
 @click.option("--mutation", type=int, default=15, show_default=True, help="Percent of knobs.")
-@click.option("--seed", type=int, help="Of the search and of the random inputs.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of the search and of the random inputs.")
 @click.option(
     "--threads", type=int, default=0, help="Processes that compile; 0: all cores but one."
 )
@@ -70,7 +78,7 @@ def command(
         os.environ.update(dict.fromkeys(_THREADS, "1"))
     from tcl.cli.kernels import Work, parse_options, require_cpu
     from tcl.cli.progress import Progress
-    from tcl.tuner.cache import default_path
+    from tcl.tuner.cache import TuningCache, default_path
     from tcl.tuner.config import TunerConfig
     from tcl.tuning import Tuner
 
@@ -88,21 +96,30 @@ def command(
     start = parse_options(options)
     work = Work.load(file, entry, sizes, seed or 0)
     path = cache or default_path()
+    TuningCache(path).check_writable()  # now, rather than after an hour
     tuner = Tuner(work.text, path)
-    # During the search the tuner counts the signals. One that comes just after it, by a second
-    # press of Ctrl+C, must not cost the user the table.
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # During the search the tuner counts the signals. One that comes just before or after, or a
+    # second press of Ctrl+C, must neither be lost nor cost the user the table.
+    presses: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: presses.append(number))
     with Progress(work.title) as progress:
         result = tuner.tune(work.checked.name, work.inputs, start, config, report=progress.report)
-    if not progress.signalled:
+    signalled = progress.signalled or bool(presses)
+    if not signalled:
         signal.signal(signal.SIGINT, handler)
     if result.options is None:
-        fail(_nothing(result))
-    compare = not progress.signalled
-    _table(work, result, compare=compare)
+        report(_nothing(result))
+        sys.exit(130 if signalled else 1)
+    try:
+        _table(work, result, compare=not signalled)
+    except KeyboardInterrupt:
+        signalled = True
+        _table(work, result, compare=False)
+    if result.unsaved:
+        fail(f"{result.unsaved} of {len(result.history)} results could not be saved in {path}")
     use = "load it from there" if cache else "programs on this machine use it from now on"
     click.echo(f"saved in {path}; {use}")
-    if progress.signalled:
+    if signalled:
         sys.exit(130)
 
 

@@ -1,0 +1,75 @@
+"""Bounds of integer operations: intervals, as C computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from tcl.grammar import checked as c
+from tcl.grammar.types import ScalarType
+
+Bounds: TypeAlias = tuple[float, float]
+"""Smallest and largest value, both possible; infinite where nothing is known. Integers else."""
+
+UNBOUNDED: Bounds = (-math.inf, math.inf)
+
+
+def within(bounds: Bounds, type_: ScalarType) -> bool:
+    """Whether all these values are values of an integer type."""
+    if not type_.is_integral:
+        return False
+    low, high = type_.limits
+    return low <= bounds[0] and bounds[1] <= high
+
+
+def of_type(expr: c.Expr, found: Bounds) -> Bounds:
+    """What becomes of these bounds when the value is made one of the expression's type."""
+    if expr.type.is_float:
+        return UNBOUNDED
+    low, high = expr.type.limits
+    if not (low <= found[0] and found[1] <= high) and _wraps(expr):
+        return low, high
+    return max(low, found[0]), min(high, found[1])
+
+
+def _wraps(expr: c.Expr) -> bool:
+    """Whether an operation can leave its type's range (min, max and ?: cannot)."""
+    return isinstance(expr, c.Binary) and expr.op not in ("min", "max")
+
+
+def _corners(values: Iterable[float]) -> Bounds:
+    known = list(values)
+    return (min(known), max(known)) if not any(map(math.isnan, known)) else UNBOUNDED
+
+
+def product(a: Bounds, b: Bounds) -> Bounds:
+    """Bounds of a product of two independent values."""
+    return _corners(x * y if x and y else 0 for x in a for y in b)
+
+
+def quotient(a: Bounds, b: Bounds) -> Bounds:
+    """C's division by a constant, 0 by zero; by anything else nothing is known."""
+    if b[0] != b[1] or math.isinf(b[0]):
+        return UNBOUNDED
+    if b[0] == 0:
+        return 0, 0
+    return _corners(_truncated(x, int(b[0])) for x in a)
+
+
+def _truncated(x: float, by: int) -> float:
+    if math.isinf(x):
+        return x if by > 0 else -x
+    return abs(int(x)) // abs(by) * (1 if (x < 0) == (by < 0) else -1)
+
+
+def remainder(a: Bounds, b: Bounds) -> Bounds:
+    """C's remainder by a constant: it has the sign of the dividend; 0 by zero."""
+    if b[0] != b[1] or math.isinf(b[0]):
+        return UNBOUNDED
+    if b[0] == 0:
+        return 0, 0
+    by = abs(int(b[0]))
+    if 0 <= a[0] <= a[1] < math.inf and int(a[0]) // by == int(a[1]) // by:
+        return int(a[0]) % by, int(a[1]) % by
+    return (0 if a[0] >= 0 else max(a[0], 1 - by)), (0 if a[1] <= 0 else min(a[1], by - 1))
