@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 from tuner_fakes import QUICK, FakeBackend, FakeOptions
 
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
 from tcl.tuner.backend import Kernel, Problem
 from tcl.tuner.evaluate import Evaluator, compute_reference
 from tcl.tuner.verdict import Verdict
+from tcl.tuner.verify import accumulation_depths
 
 Array = np.ndarray[Any, Any]
 
@@ -81,3 +84,22 @@ def test_outputs_that_kernels_start_from_are_given() -> None:
     for _ in range(2):
         outcome = one.evaluate(backend.compile(FakeOptions(1)), None)
         assert outcome.verdict is Verdict.CORRECT, outcome
+
+
+@pytest.mark.parametrize(
+    ("body", "ulps"),
+    [
+        ("(double(N) O) { O(i) = D(i) * 2 }", 1),
+        ("(double(N) O) { O(i) = exp(F(i)) }", 2**29),
+        ("(P, double(N) O) { P(i) = exp(F(i)) O(i) = D(i) + P(i) }", 2**29),
+        ("(float(N) O) { O(i) = exp(F(i)) }", 1),
+        ("(half(N) O) { O(i) = float16(exp(F(i))) }", 1),
+        ("(double(N) O) { O(i) = F(i) }", 1),
+    ],
+)
+def test_a_coarser_type_on_the_way_counts(body: str, ulps: int) -> None:
+    """An error of one float32 rounding is many of float64, and no more than that is allowed."""
+    source = f"def f(float(N) F, double(N) D) -> {body}"
+    depths = accumulation_depths(infer(check(source)["f"], {"F": (4,), "D": (4,)}))
+    depth = depths["O"] / (2 if "P" in body else 1)
+    assert depth == ulps**2

@@ -15,8 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tcl.grammar import checked as c
+from tcl.grammar.checked import Statement
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.traverse import reads
+from tcl.grammar.traverse import evaluated, reads, walk
+from tcl.grammar.types import ScalarType
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -71,9 +74,12 @@ def accumulation_depths(sized: SizedDef) -> dict[str, int]:
     """Tensor → how many roundings its elements may have gone through, one after the other.
 
     Inputs have 0. A statement adds its number of reduction points, at least 1, to the deepest
-    tensor that it reads.
+    tensor that it reads. A rounding to a coarser type on the way (float32 arithmetic that ends in
+    a float64) counts as the many of the tensor's own type that are as large.
     """
     depths = dict.fromkeys(sized.shapes, 0)
+    types = {name: tensor.type for name, tensor in sized.checked.tensors.items()}
+    coarsest: dict[str, float] = {}
     for sized_statement in sized.statements:
         statement = sized_statement.statement
         points = math.prod(sized_statement.extent(i) for i in statement.reduction)
@@ -81,8 +87,26 @@ def accumulation_depths(sized: SizedDef) -> dict[str, int]:
         if statement.op != "=" and not statement.initialise:
             read.add(statement.target)
         deepest = max((depths[name] for name in read), default=0)
-        depths[statement.target] = max(depths[statement.target], deepest + max(1, points))
+        target = statement.target
+        depths[target] = max(depths[target], deepest + max(1, points))
+        found = [coarsest.get(name, 0.0) for name in (*read, target)]
+        coarsest[target] = max(_coarsest(statement), _epsilon(types[target]), *found)
+    for name, epsilon in coarsest.items():
+        own = _epsilon(types[name])
+        if own:  # errors of independent roundings grow with the square root of their number
+            depths[name] *= round(epsilon / own) ** 2
     return depths
+
+
+def _coarsest(statement: Statement) -> float:
+    """The largest rounding error of the arithmetic of a statement."""
+    nodes = (node for expr in evaluated(statement) for node in walk(expr))
+    exact = (c.Const, c.Read, c.LetRef, c.Select)
+    return max((_epsilon(n.type.compute) for n in nodes if not isinstance(n, exact)), default=0.0)
+
+
+def _epsilon(type_: ScalarType) -> float:
+    return _EPSILON.get(type_.name, 0.0) if type_.is_float else 0.0
 
 
 def tolerance(dtype: str, depth: int) -> float:
