@@ -7,17 +7,39 @@ from dataclasses import replace
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
+from tcl.codegen.grouping import grouping
 from tcl.codegen.heuristics import heuristic
 from tcl.codegen.ir_walk import loads, values_of
 from tcl.codegen.options import NestOptions
 from tcl.codegen.passes.vectorize import outputs, why_not
 
-NAIVE = NestOptions(tile=(), order=(), inner_order=(), vectorize=(-1, 1), register=(), stage=())
+NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False)
 _HIDING = 4
 
 
+def chunks(name: str, program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
+    """The preset's choices of chunks, and of nests that share them, by nest."""
+    return grouping(program, device) if name in ("mlp", "conv") else {}
+
+
 def preset(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
-    """The preset's choices for one untiled nest."""
+    """The preset's choices for one untiled nest, which may have chunks."""
+    if not nest.chunks:
+        return _whole(name, program, nest, device)
+    chosen = _whole(name, program, _one_chunk(nest), device)
+    # The first level is now that of the chunks.
+    return replace(chosen, stage=tuple(x + 1 if x >= 0 else x for x in chosen.stage or ()))
+
+
+def _one_chunk(nest: ir.Nest) -> ir.Nest:
+    """What the nest is for one of its chunks."""
+    sizes = {f.dim: f.step for f in nest.chunks}
+    dims = tuple(replace(d, extent=sizes.get(d.name, d.extent)) for d in nest.dims)
+    loops = (x for x in nest.loops if x.kind is not ir.Kind.PARALLEL)
+    return replace(nest, dims=dims, joined=False).with_loops(loops)
+
+
+def _whole(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
     if name == "naive" or nest.sequential:
         return NAIVE
     if name in ("mlp", "conv"):
