@@ -1,9 +1,7 @@
 """Loop IR → LLVM IR text.
 
-One function ``i32 kernel(ptr tensors, ptr error)``: an array with the addresses of the tensors'
-first elements, in the program's order, and three int64 for the first failed check (1 if one
-failed, its site, the value). It returns 1 if a check failed. Nothing in the text comes from
-names of the def.
+One function, entered as ``tcl.codegen.cpu.entry`` says, and beside it the one that runs it on a
+single thread. Nothing in the text comes from names of the def.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.builder import Builder, Val
-from tcl.codegen.cpu.load import ENTRY as ENTRY
+from tcl.codegen.cpu.entry import OPENING, alone
 from tcl.codegen.cpu.memory import FAIL, Site
 from tcl.codegen.cpu.nests import NestEmitter
 from tcl.codegen.device import CpuProfile
@@ -28,6 +26,8 @@ class Source:
     text: str
     sites: tuple[Site, ...]
     """By number, as the error record names them."""
+    regions: int = 0
+    """Loops whose iterations threads share; a kernel that has none runs on one thread."""
 
 
 def emit(program: ir.Program, device: CpuProfile, *, unchecked: bool = False) -> Source:
@@ -58,7 +58,6 @@ def _emit(program: ir.Program, device: CpuProfile, unchecked: bool) -> Source:
     failed = b.op("load i64, ptr %error, align 8", "i64")
     result = b.op(f"trunc {failed} to i32", "i32")
     b.do(f"ret {result}")
-    header = f"define i32 @{ENTRY}(ptr noalias %tensors, ptr noalias %error) nounwind {{"
-    body = [header, "entry:", *b.entry, *b.lines, "}", ""]
+    body = [*OPENING, *b.entry, *b.lines, "}", "", alone()]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
     return Source("\n".join(parts), tuple(sites))
