@@ -16,7 +16,7 @@ from typing import assert_never
 from tcl.codegen import ir
 from tcl.codegen.cpu.builder import Builder, Val
 from tcl.codegen.cpu.scope import At, Range, Scope, Span, add, i64, leading, number
-from tcl.codegen.cpu.threads import Threads
+from tcl.codegen.cpu.sharing import Sharing
 
 
 class Loops:
@@ -75,7 +75,7 @@ class Loops:
 
     # Loops over chunks.
 
-    def shared(self, loop: ir.Statement, threads: Threads, scope: Scope) -> None:
+    def shared(self, loop: ir.Statement, threads: Sharing, scope: Scope) -> None:
         """Loops over chunks, one right inside the other, as one loop over all of them."""
         loops: list[tuple[ir.Fold, ...]] = []
         while isinstance(loop, ir.For) and loop.loop.kind is ir.Kind.PARALLEL:

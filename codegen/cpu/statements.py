@@ -11,7 +11,7 @@ from tcl.codegen.cpu.builder import Builder, Val, register_type
 from tcl.codegen.cpu.loops import Loops
 from tcl.codegen.cpu.memory import Memory, Site
 from tcl.codegen.cpu.scope import Accumulators, At, Range, Scope, leading
-from tcl.codegen.cpu.threads import Threads
+from tcl.codegen.cpu.sharing import Sharing
 from tcl.codegen.cpu.values import Values
 from tcl.codegen.device import CpuProfile
 
@@ -47,7 +47,7 @@ class Statements:
             raise ir.IRError(f"program {self.program.name} has no body yet")
         scope = Scope({d.name: Range(At(), d.extent) for d in self.dims.values()})
         parts = body.body if isinstance(body, ir.Block) else (body,)
-        threads = Threads(self.b)
+        threads = Sharing(self.b)
         shared = any(map(_shared, parts))
         for share, group in groupby(parts, _shared):
             for part in group if share else [ir.Block(tuple(group))]:

@@ -1,135 +1,79 @@
-"""Sharing work among the threads that run a kernel at the same time.
-
-All threads run the same function, each with its number (``%thread`` of ``%threads``). ``%team``
-is memory that they share: where they meet (a count at 0, a phase at 64), and from 128 on a
-counter for each shared loop, from which threads take the next iterations. Counters lie in cache
-lines of their own and are 0 when a call begins.
-"""
+"""How many threads a kernel may use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import os
+from collections.abc import Iterator
+from pathlib import Path
 
-from tcl.codegen.cpu.builder import Builder, Val
-from tcl.codegen.cpu.scope import number
+from tcl.codegen.errors import ArgumentError
 
-LINE = 64
-"""Bytes of a cache line."""
-COUNTERS = 2 * LINE
-"""Where the counters begin."""
-_SHARES = 8
-"""How many times a thread takes iterations, if all are as fast: more even out more, and cost
-more."""
+VARIABLE = "TCL_NUM_THREADS"
+"""The environment variable that says it for the whole process."""
 
-
-class Threads:
-    """Emits what threads do together."""
-
-    def __init__(self, b: Builder) -> None:
-        self.b = b
-        self.regions = 0
-        """Shared loops so far."""
-        self.met = False
-        """Whether what comes next may need what another thread did before."""
-
-    def share(self, count: int, each: Callable[[Val], None]) -> None:
-        """``each(k)`` for all ``k < count``, by whichever thread is free."""
-        b = self.b
-        counter = f"getelementptr i8, ptr %team, i64 {COUNTERS + LINE * self.regions}"
-        self.regions += 1
-        self.met = True
-        alone = self._alone()
-        part = b.binary("udiv", number(count), b.binary("mul", _THREADS, number(_SHARES)))
-        part = b.intrinsic("umax", part, number(1))
-        part = b.select(alone, number(count), part)
-        next_ = b.op(counter, "ptr")
-        take, run, done = (b.new_label(x) for x in ("take", "share", "shared"))
-        before = b.block
-        b.branch_if(alone, run, take)
-        b.start(take)
-        taken = b.op(f"atomicrmw add {next_}, {part} monotonic", "i64")
-        b.branch_if(b.compare("icmp slt", taken, number(count)), run, done)
-        b.start(run)
-        first = b.op(f"phi i64 [ 0, %{before} ], [ {taken.text}, %{take} ]", "i64")
-        stop = b.intrinsic("smin", b.binary("add nsw", first, part), number(count))
-        head, into, out = (b.new_label(x) for x in ("head", "chunk", "taken"))
-        entered = b.block
-        b.branch(head)
-        b.start(head)
-        index = b.op("phi", "i64")
-        at = len(b.lines) - 1
-        b.branch_if(b.compare("icmp slt", index, stop), into, out)
-        b.start(into)
-        each(index)
-        following = b.binary("add nsw", index, number(1))
-        pairs = f"[ {first.text}, %{entered} ], [ {following.text}, %{b.block} ]"
-        b.lines[at] = f"  {index.text} = phi i64 {pairs}"
-        b.branch(head)
-        b.start(out)
-        b.branch_if(alone, done, take)
-        b.start(done)
-
-    def first_only(self, emit: Callable[[], None]) -> None:
-        """What only the first thread does."""
-        b = self.b
-        self.met = True
-        own, after = b.new_label("alone"), b.new_label("after")
-        b.branch_if(b.compare("icmp eq", _THREAD, number(0)), own, after)
-        b.start(own)
-        emit()
-        b.branch(after)
-        b.start(after)
-
-    def meet(self) -> None:
-        """Every thread waits for all others."""
-        b = self.b
-        wait, after = b.new_label("meet"), b.new_label("after")
-        b.branch_if(self._alone(), after, wait)
-        b.start(wait)
-        b.defined["tcl_meet"] = MEET
-        b.declared["sched_yield"] = "declare i32 @sched_yield()"
-        b.do("call void @tcl_meet(ptr %team, i64 %threads)")
-        b.branch(after)
-        b.start(after)
-
-    def _alone(self) -> Val:
-        return self.b.compare("icmp eq", _THREADS, number(1))
+MOST = 1024
+"""More than this is taken for a mistake."""
 
 
-_THREAD, _THREADS = Val("%thread", "i64"), Val("%threads", "i64")
+def thread_count(asked: int | None = None) -> int:
+    """What was asked for, else what ``TCL_NUM_THREADS`` says, else the cores that this process may
+    use. More threads than cores are allowed: they take turns, which makes nothing faster.
 
-_SPINS = 1 << 14
-"""Looks at the phase, some ten microseconds, before the core is offered to others."""
+    Raises ``ArgumentError`` for what is no number of threads.
+    """
+    if asked is not None:
+        if isinstance(asked, bool) or not isinstance(asked, int) or not 1 <= asked <= MOST:
+            raise ArgumentError(f"threads must be a whole number from 1 to {MOST}, not {asked!r}")
+        return asked
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return min(MOST, usable_cores())
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= MOST):
+        raise ArgumentError(
+            f"{VARIABLE} must be a whole number from 1 to {MOST}, not {text[:40]!r}"
+        )
+    return int(text)
 
-MEET = f"""\
-define internal void @tcl_meet(ptr %team, i64 %threads) noinline nounwind {{
-entry:
-  %phase_at = getelementptr i8, ptr %team, i64 {LINE}
-  %phase = load atomic i64, ptr %phase_at acquire, align 8
-  %before = atomicrmw add ptr %team, i64 1 acq_rel
-  %arrived = add i64 %before, 1
-  %last = icmp eq i64 %arrived, %threads
-  br i1 %last, label %open, label %spin
-open:
-  store atomic i64 0, ptr %team monotonic, align 8
-  %following = add i64 %phase, 1
-  store atomic i64 %following, ptr %phase_at release, align 8
-  br label %done
-spin:
-  %looks = phi i64 [ 0, %entry ], [ %more, %again ]
-  %now = load atomic i64, ptr %phase_at acquire, align 8
-  %moved = icmp ne i64 %now, %phase
-  br i1 %moved, label %done, label %again
-again:
-  %more = add i64 %looks, 1
-  %long = icmp ugt i64 %looks, {_SPINS}
-  br i1 %long, label %yield, label %spin
-yield:
-  call i32 @sched_yield()
-  %now2 = load atomic i64, ptr %phase_at acquire, align 8
-  %moved2 = icmp ne i64 %now2, %phase
-  br i1 %moved2, label %done, label %yield
-done:
-  ret void
-}}
-"""
+
+def usable_cores() -> int:
+    """The cores that this process may run on, or as many as it may use the time of."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    quota = _quota()
+    # Rounded down: a thread that has used up the time of all stands still, and the others wait.
+    return cores if quota is None else max(1, min(cores, int(quota)))
+
+
+@functools.cache
+def _quota() -> float | None:
+    """Cores' worth of time that Linux gives this process's control group; None for any number."""
+    found = []
+    for folder in _groups():
+        for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+            try:
+                words = " ".join((folder / name).read_text() for name in names).split()
+                if int(words[0]) > 0:  # "max" or -1: no limit
+                    found.append(int(words[0]) / int(words[1]))
+            except (OSError, ValueError, IndexError, ZeroDivisionError):
+                continue
+    return min(found, default=None)
+
+
+def _groups() -> Iterator[Path]:
+    """The folders of this process's control group and of those that hold it."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        root = Path("/sys/fs/cgroup") / (controllers and "cpu")
+        group = root / path.strip("/")
+        yield group
+        yield from (p for p in group.parents if p.is_relative_to(root))
