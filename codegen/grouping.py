@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
@@ -24,6 +25,11 @@ _WORTH = 0.03
 _FROM_MEMORY = 8.0
 _FROM_CACHE = 24.0
 """Bytes per cycle."""
+_SHARES = (4, 8, 2, 1)
+"""Chunks per thread, in the order in which they are tried. Of dimensions along which memory lies in
+order, long pieces are better."""
+_NEARLY = 0.04
+"""How much longer a thread may take than it would if all ended together."""
 _LINES = 4
 """Vectors that a chunk has at least of a dimension along which memory lies in order."""
 
@@ -32,16 +38,39 @@ def grouping(program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
     """Chunks, and whether they are shared with the nest before, by nest."""
     found: dict[str, NestOptions] = {}
     for group in _groups(program):
-        if not group.pays(program, device):
-            continue
-        sizes = group.chunk(program, device)
-        if all(s == group.nests[0].dim(d[0]).extent for s, d in zip(sizes, group.shared)):
-            continue  # a single chunk
-        for position, nest in enumerate(group.nests):
-            by_dim = {dims[position]: s for dims, s in zip(group.shared, sizes, strict=True)}
-            chunk = tuple(by_dim.get(d.name, 0) for d in nest.dims)
-            found[nest.name] = NestOptions(chunk=chunk, fuse=position > 0)
+        sizes = group.chunk(program, device) if group.pays(program, device) else ()
+        if group.count(sizes) > 1:
+            for position, nest in enumerate(group.nests):
+                by_dim = {dims[position]: s for dims, s in zip(group.shared, sizes, strict=True)}
+                chunk = tuple(by_dim.get(d.name, 0) for d in nest.dims)
+                found[nest.name] = NestOptions(chunk=chunk, fuse=position > 0)
+        elif device.threads > 1:
+            for nest in group.nests:
+                found[nest.name] = NestOptions(chunk=_for_threads(program, nest, device))
     return found
+
+
+def _for_threads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
+    """Chunks of a nest that is alone: of the outermost dimension, or pair of them, that keeps all
+    threads busy to the end."""
+    results = [k for k, d in enumerate(nest.dims) if not d.reduction and d.extent > 1]
+    if nest.sequential:
+        return ()
+    in_order = _in_lanes(program, nest)
+    best, least = (), math.inf
+    for outer, k in [*((None, k) for k in results), *pairwise(results)]:
+        before = nest.dims[outer].extent if outer is not None else 1
+        extent = nest.dims[k].extent
+        shares = _SHARES[2:] if nest.dims[k].name in in_order else _SHARES
+        for share in shares:
+            size = max(1, min(extent, -(-extent * before // (device.threads * share))))
+            count = before * -(-extent // size)
+            rounds = -(-count // device.threads)
+            busy = rounds * device.threads * size / (extent * before)
+            if busy < least - _NEARLY:
+                chunk = {k: size} if outer is None else {outer: 1, k: size}
+                best, least = tuple(chunk.get(x, 0) for x in range(len(nest.dims))), busy
+    return best
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +125,11 @@ class _Group:
         work = sum(_points(n) / device.lanes(n.point.type) / 2 for n in self.nests)
         return again / speed > _WORTH * work
 
+    def count(self, sizes: Sequence[int]) -> int:
+        """How many chunks there are."""
+        extents = [self.nests[0].dim(dims[0]).extent for dims in self.shared]
+        return math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=False))
+
     def chunk(self, program: ir.Program, device: CpuProfile) -> tuple[int, ...]:
         """Points per chunk of the shared dimensions.
 
@@ -117,6 +151,11 @@ class _Group:
                 if not wanted or self.bytes(program, self._spans(more)) > room:
                     break
                 sizes = more
+        while device.threads > 1 and self.count(sizes) < 4 * device.threads:
+            k = max(range(len(sizes)), key=lambda k: (sizes[k] > 1, -k))
+            if sizes[k] == 1:
+                break
+            sizes = [*sizes[:k], -(-sizes[k] // 2), *sizes[k + 1 :]]
         return tuple(sizes)
 
     def _least(self, program: ir.Program, dims: Sequence[str], device: CpuProfile) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -9,12 +10,17 @@ from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.grouping import grouping
 from tcl.codegen.heuristics import heuristic
-from tcl.codegen.ir_walk import loads, values_of
+from tcl.codegen.ir_walk import loads, operands, values_of
 from tcl.codegen.options import NestOptions
+from tcl.codegen.passes.stage import dims_of, made_with
 from tcl.codegen.passes.vectorize import outputs, why_not
 
 NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False)
 _HIDING = 4
+_OFTEN = 4
+"""Chunks that have to use a copy for it to be made before them."""
+_LARGEST = 1 << 24
+"""Elements of a panel that may be kept for the whole call."""
 
 
 def chunks(name: str, program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
@@ -27,8 +33,24 @@ def preset(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) ->
     if not nest.chunks:
         return _whole(name, program, nest, device)
     chosen = _whole(name, program, _one_chunk(nest), device)
-    # The first level is now that of the chunks.
-    return replace(chosen, stage=tuple(x + 1 if x >= 0 else x for x in chosen.stage or ()))
+    return replace(chosen, stage=_levels(program, nest, chosen.stage or ()))
+
+
+def _levels(program: ir.Program, nest: ir.Nest, inside: tuple[int, ...]) -> tuple[int, ...]:
+    """Levels of staging for one chunk as levels for all: an operand that many chunks would copy
+    is copied once, before them."""
+    found = []
+    made = made_with(program, nest)
+    for level, load in zip(inside, operands(nest.point), strict=False):
+        dims = dims_of(load.ref)
+        copies = math.prod(f.count for f in nest.chunks if f.dim not in dims)
+        once = copies >= _OFTEN and load.ref.tensor not in made
+        size = math.prod(nest.dim(name).extent for name in dims)
+        if level < 0:
+            found.append(-1)
+        else:
+            found.append(0 if once and size <= _LARGEST else level + 1)
+    return tuple(found)
 
 
 def _one_chunk(nest: ir.Nest) -> ir.Nest:

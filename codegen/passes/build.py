@@ -71,12 +71,25 @@ def identity(op: str, type_: ScalarType) -> ir.Const:
 
 def _group(nests: Sequence[ir.Nest], scratch: list[ir.Tensor]) -> list[ir.Statement]:
     """Panels that are filled at once, then the nests inside of the loops over their chunks."""
-    whole = [_copy(n, c) for n in nests for c in n.staged if c.inside is None]
+    whole = [_shared(n, _copy(n, c)) for n in nests for c in n.staged if c.inside is None]
     inside = [_in_chunk(_reading_panels(n), scratch) for n in nests]
     body = inside[0] if len(inside) == 1 else ir.Block(tuple(inside))
     for folds in reversed(list(zip(*(n.chunks for n in nests), strict=True))):
         body = ir.For(ir.Loop(folds[0], ir.Kind.PARALLEL), body, folds[1:])
     return [*whole, body]
+
+
+def _shared(nest: ir.Nest, copy: ir.Statement) -> ir.Statement:
+    """A copy whose outermost loop is shared among threads, if the nest's are."""
+    if not (isinstance(copy, ir.For) and copy.loop.kind is ir.Kind.SERIAL and nest.chunks):
+        return copy
+    fold = copy.loop.fold
+    folds = [x for x in nest.loops if x.fold.dim == fold.dim]
+    inside = folds[next(k for k, x in enumerate(folds) if x.fold == fold) + 1 :]
+    # Loops that are written out have to know the length of what is around them.
+    if inside and _fixed(inside[0]) and nest.dim(fold.dim).extent % fold.step:
+        return copy
+    return replace(copy, loop=replace(copy.loop, kind=ir.Kind.PARALLEL))
 
 
 def _in_chunk(nest: ir.Nest, scratch: list[ir.Tensor]) -> ir.Statement:

@@ -54,7 +54,7 @@ class Stage:
         levels = levels_of(nest)
         if reason is None and level >= len(levels):
             reason = f"there are {len(levels) - 1} loops over chunks and tiles, not {level}"
-        if reason is None and level == 0 and load.ref.tensor in _made_with(program, nest):
+        if reason is None and level == 0 and load.ref.tensor in made_with(program, nest):
             reason = "the nests whose chunks it shares write it"
         if reason is not None:
             raise self._refused(f"operand {position}, {load.ref.tensor}: {reason}")
@@ -83,8 +83,8 @@ def levels_of(nest: ir.Nest) -> list[ir.Fold | None]:
     return [None, *nest.chunks[-1:], *tiles]
 
 
-def _made_with(program: ir.Program, nest: ir.Nest) -> set[str]:
-    """The tensors written by the nests that this one is joined to."""
+def made_with(program: ir.Program, nest: ir.Nest) -> set[str]:
+    """The tensors written by the nests before this one that share its chunks."""
     position = program.nests.index(nest)
     found: set[str] = set()
     while program.nests[position].joined:
