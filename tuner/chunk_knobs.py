@@ -28,9 +28,7 @@ class ChunkKnobs:
     ) -> tuple[ChunkKnobs, ...]:
         """The knobs of an untiled program. ``chosen`` are options whose sizes are among the
         choices."""
-        return tuple(
-            ChunkKnobs._of(g, chosen) for g in groups(program, device) if g.shared
-        )
+        return tuple(ChunkKnobs._of(g, chosen) for g in groups(program, device) if g.shared)
 
     @staticmethod
     def _of(group: Group, chosen: Mapping[str, NestOptions]) -> ChunkKnobs:

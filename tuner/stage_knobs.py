@@ -91,7 +91,7 @@ class StageKnobs:
         for position, knob in self.chosen.items():
             load, chosen = self.reads[position], values[knob.name]
             whole = {d.name: d.extent for d in self.nest.dims}
-            points = (whole if chosen == 2 else sizes)
+            points = whole if chosen == 2 else sizes
             # Each axis is rounded up to whole register tiles: to less than twice its size.
             room = math.prod(2 * points[d] for d in dims_of(load.ref)) * load.type.compute.bits // 8
             if chosen and room > MAX_BYTES:
