@@ -104,7 +104,7 @@ define internal i64 @core() {
   ret i64 %core
 }
 
-; Let a thread run where the caller may, but not on this core. If there is no other, nothing changes.
+; Let a thread run where the caller may, but not on this core, if there is another one.
 define internal void @forbid(i64 %thread, i64 %caller, i64 %core) noinline {
 entry:
   %set = alloca [16 x i64], align 8
