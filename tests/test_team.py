@@ -143,6 +143,10 @@ def test_private_memory(threads: int, size: int) -> None:
         assert out.tolist() == list(range(1, threads + 1))
 
 
+def test_private_memory_begins_on_lines_of_its_own() -> None:
+    assert [apart(n) for n in (0, 1, 64, 65, 1000)] == [0, 64, 64, 128, 1024]
+
+
 def test_calls_beside_a_call_run_alone() -> None:
     """They neither wait for the pool nor take cores from it."""
     sleep, out = kernel(bodies.SLEEP, 2, threads=3), np.zeros(3, np.int64)
@@ -270,25 +274,25 @@ print(blocked[0] if blocked else False, sum(blocked) == 2 or not blocked)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="cores are chosen on Linux")
 def test_workers_keep_off_the_callers_core() -> None:
     """But stay on the cores that the caller may use."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores")
     text = script("""
-allowed = sorted(os.sched_getaffinity(0))
-call, out = kernel(bodies.WHO, 1, threads=2), np.zeros(2, np.int64)
+allowed = sorted(os.sched_getaffinity(0))[:2]
+os.sched_setaffinity(0, allowed)
+call, out = kernel(bodies.CORES, 1, threads=2), np.zeros(2, np.int64)
 main = set(os.listdir("/proc/self/task"))
 call([out])
 (worker,) = set(os.listdir("/proc/self/task")) - main
-for _ in range(50):
-    time.sleep(0.002)
-    call([out])
+same = 0
 for core in allowed * 3:
+    os.sched_setaffinity(0, [core])  # the caller is moved there
     os.sched_setaffinity(0, allowed)
-    os.sched_setaffinity(0, [core])
-    os.sched_setaffinity(0, allowed)
-    for _ in range(3):
-        time.sleep(0.002)
+    for _ in range(30):
+        time.sleep(0.001)
         call([out])
-        assert out.tolist() == [2, 2]
+        same += int(out[0] == out[1])
 mask = os.sched_getaffinity(int(worker))
-print(mask <= set(allowed), len(mask) >= max(1, len(allowed) - 1))
+print(same < 40, len(mask) == 1 and mask <= set(allowed))
 """)
     assert text == "True True\n"
 
