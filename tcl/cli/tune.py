@@ -46,7 +46,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 @click.option(
     "--jobs",
     "-j",
-    type=int,
+    type=click.IntRange(min=0),
     default=0,
     help="Processes that compile; 0: one for each core that measuring leaves, or for all in turns.",
 )
