@@ -17,8 +17,9 @@ import pytest
 import team_kernels as bodies
 from team_kernels import kernel
 
-from tcl.codegen.cpu import objects, team
+from tcl.codegen.cpu import team
 from tcl.codegen.cpu.entry import apart
+from tcl.codegen.cpu.kept import KeptCode, encode
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX threads")
 
@@ -311,7 +312,7 @@ print(out.tolist(), len(calls))
     assert script(run, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 1\n"
     assert script(run, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 0\n"
     (kept,) = (tmp_path / "objects").glob("*.tclo")
-    damaged = objects.encode(objects.KeptCode(b"\x7fELF but no more"), kept.stem)
+    damaged = encode(KeptCode(b"\x7fELF but no more"), kept.stem)
     kept.write_bytes(damaged)
     assert script(run, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 1\n"
 
