@@ -6,13 +6,14 @@ single thread. Nothing in the text comes from names of the def.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.builder import Builder, Val
-from tcl.codegen.cpu.entry import OPENING, alone
+from tcl.codegen.cpu.entry import OPENING, alone, apart
 from tcl.codegen.cpu.memory import FAIL, Site
-from tcl.codegen.cpu.nests import NestEmitter
+from tcl.codegen.cpu.statements import Statements
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_verify import built
 from tcl.codegen.passes.stage import ALIGNMENT
@@ -37,6 +38,10 @@ def emit(program: ir.Program, device: CpuProfile, *, unchecked: bool = False) ->
     return with_room(lambda: _emit(program, device, unchecked))
 
 
+def _size(tensor: ir.Tensor) -> int:
+    return math.prod(tensor.layout.extents) * tensor.layout.itemsize
+
+
 def _aligned(b: Builder, pointer: Val) -> Val:
     """The next place where a vector does not cross cache lines; panels have room to spare."""
     there = b.op(f"getelementptr i8, {pointer}, i64 {ALIGNMENT - 1}", "ptr")
@@ -50,14 +55,16 @@ def _emit(program: ir.Program, device: CpuProfile, unchecked: bool) -> Source:
     for k, tensor in enumerate(program.tensors):
         at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
         pointers[tensor.name] = b.op(f"load ptr, {at}, align 8", "ptr")
+        if tensor.private:
+            own = b.op(f"mul i64 %thread, {apart(_size(tensor))}", "i64")
+            pointers[tensor.name] = b.op(f"getelementptr i8, {pointers[tensor.name]}, {own}", "ptr")
         if tensor.name in panels:
             pointers[tensor.name] = _aligned(b, pointers[tensor.name])
     sites: list[Site] = []
-    for nest in program.nests:
-        NestEmitter(b, program, nest, pointers, device, unchecked, sites).emit()
+    regions = Statements(b, program, pointers, device, unchecked, sites).emit()
     failed = b.op("load i64, ptr %error, align 8", "i64")
     result = b.op(f"trunc {failed} to i32", "i32")
     b.do(f"ret {result}")
     body = [*OPENING, *b.entry, *b.lines, "}", "", alone()]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
-    return Source("\n".join(parts), tuple(sites))
+    return Source("\n".join(parts), tuple(sites), regions)

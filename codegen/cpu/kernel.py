@@ -103,7 +103,7 @@ def to_keep(program: ir.Program, source: Source, code: bytes, device: CpuProfile
             for s in source.sites
         ),
         scratch=tuple(
-            (t.layout.extents, storage_dtype(t.layout.type).name, False)
+            (t.layout.extents, storage_dtype(t.layout.type).name, t.private)
             for t in program.tensors
             if t.role is ir.Role.SCRATCH
         ),
