@@ -147,9 +147,7 @@ class _Checks:
                 self.value(value, known, inside)
                 known[name] = ()
             case ir.Declare(name=name, over=over):
-                fixed = [
-                    x.fold for x in self.loops if x.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR)
-                ]
+                fixed = [x.fold for x in self.loops if x.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR)]
                 if any(f not in fixed or f in inside for f in over):
                     raise self.fail(f"{name} is declared over a loop that has no registers")
                 known[name] = over
