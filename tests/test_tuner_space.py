@@ -117,6 +117,8 @@ def test_knobs_of_a_matrix_product() -> None:
         "unroll",
         "stage0",
         "stage1",
+        "m.chunk",
+        "n.chunk",
     ]
     assert choices["n.tile"] == (2, 4, 8, 10, 11, 13, 16, 22, 32, 64)
     assert len(choices["order"]) == 6
@@ -146,7 +148,7 @@ def test_options_say_what_the_knobs_say() -> None:
             names["stage1"]: 1,
         }
     )
-    nest = NestOptions((32, 0, 8), (2, 0, 1), (0, 2, 1), (1, 4), (6, 2, 4), (2, 1))
+    nest = NestOptions((32, 0, 8), (2, 0, 1), (0, 2, 1), (1, 4), (6, 2, 4), (2, 1), (), False)
     assert space.to_options(config) == MappingOptions("naive").with_nest(0, nest)
 
 
