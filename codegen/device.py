@@ -26,6 +26,8 @@ class CpuProfile:
     l1_bytes: int
     l2_bytes: int
     l3_bytes: int
+    threads: int = 1
+    """That a kernel is to run on."""
 
     def lanes(self, type_: ScalarType) -> int:
         """How many values of a type fill one vector register."""

@@ -47,8 +47,12 @@ def interpret(
             layout = tensor.layout
             memory[tensor.name] = np.zeros(layout.extents, storage_dtype(layout.type))
     with np.errstate(all="ignore"):
-        for nest in program.nests:
-            _Run(program, nest, memory, functions).run()
+        run = _Run(program, memory, functions)
+        if program.body is not None:
+            run.statement(program.body)
+        else:
+            for nest in program.nests:
+                run.nest(nest)
 
 
 def _view(array: Array) -> Array:
@@ -62,7 +66,6 @@ def _is_float16(array: Array) -> bool:
 @dataclass(slots=True)
 class _Run:
     program: ir.Program
-    nest: ir.Nest
     memory: Mapping[str, Array]
     functions: Functions
     at: dict[str, int] = field(default_factory=dict)
@@ -74,17 +77,19 @@ class _Run:
     """Accumulator → the folds that have one each."""
     accumulators: dict[tuple[object, ...], Scalar] = field(default_factory=dict)
 
-    def run(self) -> None:
-        for dim in self.nest.dims:
-            self.at[dim.name], self.left[dim.name] = dim.first, dim.extent
-        if self.nest.body is not None:
-            self.statement(self.nest.body)
-        elif self.nest.point.op == "=":
-            for _ in self.points(self.nest.loops):
-                self.lets()
-                self.store(self.nest.point.target, self.value(self.nest.point.value))
+    def __post_init__(self) -> None:
+        for nest in self.program.nests:
+            for dim in nest.dims:
+                self.at[dim.name], self.left[dim.name] = dim.first, dim.extent
+
+    def nest(self, nest: ir.Nest) -> None:
+        """A nest whose loops are a list."""
+        if nest.point.op == "=":
+            for _ in self.points(nest.loops):
+                self.lets(nest.point)
+                self.store(nest.point.target, self.value(nest.point.value))
         else:
-            self.reduce()
+            self.reduce(nest)
 
     def points(self, loops: Sequence[ir.Loop]) -> Iterator[None]:
         """Every point of these loops, outermost loop slowest."""
@@ -102,9 +107,9 @@ class _Run:
             yield
         self.at[fold.dim], self.left[fold.dim] = start, span
 
-    def reduce(self) -> None:
+    def reduce(self, nest: ir.Nest) -> None:
         """A reduction before its loops are built: one accumulator per element of the target."""
-        nest, point = self.nest, self.nest.point
+        point = nest.point
         results = [x for x in nest.loops if not nest.dim(x.fold.dim).reduction]
         sums: dict[tuple[int, ...], Scalar] = {}
         start = identity(point.op, point.type).value
@@ -113,14 +118,14 @@ class _Run:
             first = start if point.initialise else self.value(stored)
             sums[self.place(point.target)] = self.typed(first, point.type)
         for _ in self.points(nest.loops):
-            self.lets()
+            self.lets(point)
             place = self.place(point.target)
             sums[place] = _arithmetic(point.op, sums[place], self.value(point.value), point.type)
         for place, value in sums.items():
             self.write(point.target.tensor, place, value)
 
-    def lets(self) -> None:
-        for let in self.nest.point.lets:
+    def lets(self, point: ir.Point) -> None:
+        for let in point.lets:
             self.variables[let.name] = self.value(let.value)
 
     def statement(self, statement: ir.Statement) -> None:
@@ -128,8 +133,8 @@ class _Run:
             case ir.Block(body=body):
                 for s in body:
                     self.statement(s)
-            case ir.For(loop=loop, body=inner):
-                for _ in self.iterations(loop.fold):
+            case ir.For(loop=loop, body=inner, along=along):
+                for _ in zip(*map(self.iterations, (loop.fold, *along)), strict=True):
                     self.statement(inner)
             case ir.First(folds=folds, then=then, otherwise=otherwise):
                 self.statement(then if all(self.at[f.name] == 0 for f in folds) else otherwise)

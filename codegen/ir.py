@@ -1,7 +1,7 @@
 """The loop IR: what will run. The whole tree reads as one grammar in this file.
 
-    program   ::= tensor* nest*
-    nest      ::= dim* loop* point body?         (body: the loops built out, else still a list)
+    program   ::= tensor* nest* statement?       (the statement: all nests, built out)
+    nest      ::= dim* loop* point
     loop      ::= kind fold
     point     ::= let* target op value
     statement ::= block | for | first | let | declare | accumulate | store
@@ -15,6 +15,9 @@ A dimension is a name, not a position: ``s0.m`` is index ``m`` of statement 0. I
 with step 32 hands ranges of up to 32 points to the loops of the same dimension inside it, and
 the last range is as short as what is left, so ragged tiles need no notation. A dimension's value
 is ``first`` plus the offsets of all its folds. Positions and strides appear only in ``Layout``.
+
+The outermost folds may be *chunks*: pieces of the results that threads share among themselves.
+Nests next to each other may share the loops over their chunks, and so run chunk by chunk.
 
 Values are computed in ``type.compute`` (the 16-bit floats in float32). Nodes hold fields; what
 is wrong with a tree is said where it is built, by ``ir_verify``.
@@ -159,6 +162,8 @@ class Tensor:
     name: str
     role: Role
     layout: Layout
+    private: bool = False
+    """Scratch of which each thread has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +291,8 @@ class Kind(Enum):
     """Written out one after the other, so that each iteration has registers of its own."""
     VECTOR = "vector"
     """As lanes of vector registers; the innermost fold of a dim."""
+    PARALLEL = "parallel"
+    """By whichever thread is free; a loop over chunks, outside of all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +344,8 @@ class Store:
 class For:
     loop: Loop
     body: Statement
+    along: tuple[Fold, ...] = ()
+    """Folds of other nests, with as many iterations, that go along with the loop's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,8 +396,8 @@ class Staged:
 class Nest:
     """One statement: its dimensions, its loops from outermost to innermost, and its point.
 
-    While ``body`` is None the loops are a list that passes split, order and mark. The last pass
-    builds ``body`` from it, and from then on ``body`` is what runs.
+    The loops are a list that passes split, order and mark. The last pass builds the program's
+    body from it.
     """
 
     name: str
@@ -399,9 +408,10 @@ class Nest:
     sequential: str | None = None
     """Why the points must run in the order of ``dims`` (the statement reads what it writes),
     or None when any order will do."""
-    body: Statement | None = None
     staged: tuple[Staged, ...] = ()
-    """Operands that ``body`` reads from copies, which it makes."""
+    """Operands that are read from copies."""
+    joined: bool = False
+    """It shares the loops over chunks with the nest before it."""
 
     def dim(self, name: str) -> Dim:
         """The dimension of this name; ``IRError`` if the nest lacks it."""
@@ -414,6 +424,11 @@ class Nest:
         """The folds of a dimension, outermost first."""
         self.dim(dim)
         return tuple(x.fold for x in self.loops if x.fold.dim == dim)
+
+    @property
+    def chunks(self) -> tuple[Fold, ...]:
+        """The folds of the loops over chunks, outermost first."""
+        return tuple(x.fold for x in self.loops if x.kind is Kind.PARALLEL)
 
     def with_loops(self, loops: Iterable[Loop]) -> Nest:
         """The same nest with other loops."""
@@ -428,10 +443,20 @@ class Program:
     tensors: tuple[Tensor, ...]
     """Inputs, outputs, scratch, in the order in which the kernel takes their addresses."""
     nests: tuple[Nest, ...]
+    body: Statement | None = None
+    """What runs: the nests with their loops built out. None while they are lists of loops, which
+    run one after the other."""
     by_name: Mapping[str, Tensor] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {t.name: t for t in self.tensors})
+
+    def nest(self, name: str) -> Nest:
+        """The nest of this name; ``IRError`` if there is none."""
+        for nest in self.nests:
+            if nest.name == name:
+                return nest
+        raise IRError(f"program {self.name} has no nest {name}")
 
     def tensor(self, name: str) -> Tensor:
         """The tensor of this name; ``IRError`` if there is none."""

@@ -31,8 +31,9 @@ def _program(program: ir.Program) -> Iterator[str]:
         for staged in nest.staged:
             place = f" inside {staged.inside.name}" if staged.inside else ""
             yield f"  stage {show_ref(staged.source.ref)} as {show_ref(staged.panel)}{place}"
-        if nest.body is not None:
-            yield from _statement(nest.body, "  ")
+        if nest.joined:
+            yield "  shares the chunks of the nest before it"
+        if program.body is not None:
             continue
         depth = "  "
         for loop in nest.loops:
@@ -44,6 +45,9 @@ def _program(program: ir.Program) -> Iterator[str]:
         mark = "!" if point.initialise else ""
         op = "=" if point.op == "=" else f"{point.op}={mark}"
         yield f"{depth}{show_ref(point.target)} {op} {show_value(point.value)}"
+    if program.body is not None:
+        yield "body"
+        yield from _statement(program.body, "  ")
 
 
 def _loop(loop: ir.Loop) -> str:
@@ -58,8 +62,8 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
         case ir.Block(body=body):
             for s in body:
                 yield from _statement(s, depth)
-        case ir.For(loop=loop, body=inner):
-            yield depth + _loop(loop)
+        case ir.For(loop=loop, body=inner, along=along):
+            yield depth + _loop(loop) + "".join(f" with {f.name}" for f in along)
             yield from _statement(inner, depth + "  ")
         case ir.Let(name=name, value=value):
             yield f"{depth}let {name} = {show_value(value)}"

@@ -25,19 +25,25 @@ def verify(program: ir.Program) -> None:
         if not len(layout.extents) == len(layout.strides) == len(layout.origin):
             raise ir.IRError(f"tensor {tensor.name}: extents, strides and origin differ in rank")
     for nest in program.nests:
-        _Nest(program, nest).verify()
+        _Checks(program, f"nest {nest.name}", (nest,)).nest(nest)
+    if program.body is not None:
+        _Checks(program, f"program {program.name}", program.nests).body(program.body)
 
 
-class _Nest:
-    def __init__(self, program: ir.Program, nest: ir.Nest) -> None:
-        self.program, self.nest = program, nest
-        self.dims = {d.name for d in nest.dims}
+class _Checks:
+    """Of one nest, or of the body of all."""
+
+    def __init__(self, program: ir.Program, where: str, nests: Sequence[ir.Nest]) -> None:
+        self.program, self.where = program, where
+        self.dims = {d.name: d for n in nests for d in n.dims}
+        self.loops = [x for n in nests for x in n.loops]
+        self.folds_of = {d.name: n.folds(d.name) for n in nests for d in n.dims}
+        self.panels = {c.panel.tensor for n in nests for c in n.staged}
 
     def fail(self, reason: str) -> ir.IRError:
-        return ir.IRError(f"nest {self.nest.name}: {reason}")
+        return ir.IRError(f"{self.where}: {reason}")
 
-    def verify(self) -> None:
-        nest = self.nest
+    def nest(self, nest: ir.Nest) -> None:
         for dim in nest.dims:
             if dim.extent < 0:
                 raise self.fail(f"{dim.name} has a negative extent")
@@ -45,7 +51,12 @@ class _Nest:
         for loop in nest.loops:
             if loop.fold.dim not in self.dims:
                 raise self.fail(f"it loops over {loop.fold.name}, but lacks that dimension")
-            self.loop(loop)
+            self.loop(loop, nest)
+        chunks = [x.kind is ir.Kind.PARALLEL for x in nest.loops]
+        if any(b and not a for a, b in pairwise(chunks)):
+            raise self.fail("a loop over chunks lies in another loop")
+        if nest.joined and nest is self.program.nests[0]:
+            raise self.fail("there is no nest before it that it could share chunks with")
         if nest.sequential and nest.dims != tuple(nest.dim(x.fold.dim) for x in nest.loops):
             raise self.fail(f"loops were split or reordered although {nest.sequential}")
         variables: _Known = {}
@@ -59,8 +70,27 @@ class _Nest:
                 raise self.fail(f"{staged.panel.tensor} is filled in a loop that it lacks")
             if self.program.tensor(staged.panel.tensor).role is not ir.Role.SCRATCH:
                 raise self.fail(f"{staged.panel.tensor} is no scratch memory")
-        if nest.body is not None:
-            self.statement(nest.body, [], {})
+
+    def body(self, body: ir.Statement) -> None:
+        parts = body.body if isinstance(body, ir.Block) else (body,)
+        known: _Known = {}
+        for part in parts:
+            inside: list[ir.Fold] = []
+            while isinstance(part, ir.For) and part.loop.kind is ir.Kind.PARALLEL:
+                inside += self.chunks(part)
+                part = part.body
+            self.statement(part, inside, known)
+
+    def chunks(self, loop: ir.For) -> tuple[ir.Fold, ...]:
+        """The folds that a loop over chunks iterates at once."""
+        folds = (loop.loop.fold, *loop.along)
+        shapes = {(f.step, f.count, self.dims[f.dim].extent) for f in folds}
+        if len(shapes) != 1:
+            raise self.fail(f"{', '.join(f.name for f in folds)} are not alike")
+        sums = any(isinstance(s, ir.Accumulate) for s in statements(loop.body))
+        if sums and any(self.dims[f.dim].reduction for f in folds):
+            raise self.fail(f"{loop.loop.fold.name} is a reduction, and shared among threads")
+        return folds
 
     def folds(self, dim: ir.Dim, folds: Sequence[ir.Fold]) -> None:
         """The folds of one dimension, outermost first, cover it exactly once."""
@@ -71,21 +101,27 @@ class _Nest:
             span = fold.step
         if not folds or folds[-1].step != 1:
             raise self.fail(f"the loops over {dim.name} do not reach single points")
-        kinds = [x.kind for x in self.nest.loops if x.fold.dim == dim.name]
-        if any(a is not ir.Kind.SERIAL and b is ir.Kind.SERIAL for a, b in pairwise(kinds)):
+        kinds = [x.kind for x in self.loops if x.fold.dim == dim.name]
+        fixed = (ir.Kind.UNROLL, ir.Kind.VECTOR)
+        if any(a in fixed and b not in fixed for a, b in pairwise(kinds)):
             raise self.fail(f"a serial loop over {dim.name} lies in an unrolled one or in lanes")
         if len({f.level for f in folds}) != len(folds):
             raise self.fail(f"two loops over {dim.name} have the same level")
 
-    def loop(self, loop: ir.Loop) -> None:
+    def loop(self, loop: ir.Loop, nest: ir.Nest) -> None:
         match loop.kind:
             case ir.Kind.SERIAL | ir.Kind.UNROLL:
                 return
             case ir.Kind.VECTOR:
                 if loop.fold.step != 1:
                     raise self.fail(f"{loop.fold.name}: lanes must be the innermost fold")
-                if self.nest.sequential:
-                    raise self.fail(f"{loop.fold.name} cannot be lanes: {self.nest.sequential}")
+                if nest.sequential:
+                    raise self.fail(f"{loop.fold.name} cannot be lanes: {nest.sequential}")
+            case ir.Kind.PARALLEL:
+                if nest.sequential:
+                    raise self.fail(f"{loop.fold.name} cannot be shared: {nest.sequential}")
+                if nest.dim(loop.fold.dim).reduction:
+                    raise self.fail(f"{loop.fold.name} is a reduction, and shared among threads")
             case _:
                 assert_never(loop.kind)
 
@@ -97,7 +133,8 @@ class _Nest:
                 for s in body:
                     self.statement(s, inside, scope)
             case ir.For(loop=loop, body=inner):
-                self.loop(loop)
+                if loop.kind is ir.Kind.PARALLEL:
+                    raise self.fail(f"the loop over chunks {loop.fold.name} lies in another loop")
                 if loop.fold in inside:
                     raise self.fail(f"{loop.fold.name} is looped over twice")
                 self.statement(inner, [*inside, loop.fold], dict(known))
@@ -110,7 +147,9 @@ class _Nest:
                 self.value(value, known, inside)
                 known[name] = ()
             case ir.Declare(name=name, over=over):
-                fixed = [x.fold for x in self.nest.loops if x.kind is not ir.Kind.SERIAL]
+                fixed = [
+                    x.fold for x in self.loops if x.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR)
+                ]
                 if any(f not in fixed or f in inside for f in over):
                     raise self.fail(f"{name} is declared over a loop that has no registers")
                 known[name] = over
@@ -121,8 +160,7 @@ class _Nest:
                 self.value(value, known, inside)
             case ir.Store(ref=ref, value=value):
                 self.ref(ref, inside)
-                panels = {c.panel.tensor for c in self.nest.staged}
-                if ref.tensor not in panels and self.reduced_lanes(inside):
+                if ref.tensor not in self.panels and self.reduced_lanes(inside):
                     raise self.fail(
                         f"lanes that are reduced write the same element of {ref.tensor}"
                     )
@@ -141,8 +179,8 @@ class _Nest:
 
     def reduced_lanes(self, inside: Sequence[ir.Fold]) -> list[ir.Fold]:
         """The loops around this place whose iterations run at once and are combined."""
-        lanes = [x.fold for x in self.nest.loops if x.kind is ir.Kind.VECTOR]
-        return [f for f in inside if f in lanes and self.nest.dim(f.dim).reduction]
+        lanes = [x.fold for x in self.loops if x.kind is ir.Kind.VECTOR]
+        return [f for f in inside if f in lanes and self.dims[f.dim].reduction]
 
     def value(
         self, value: ir.Value, known: _Known, inside: Sequence[ir.Fold] | None = None
@@ -175,7 +213,7 @@ class _Nest:
 
     def affine(self, index: ir.Affine, inside: Sequence[ir.Fold] | None) -> None:
         """Every name is a fold, or a dim with all of its folds, of the loops around this place."""
-        folds = {x.fold.name: x.fold for x in self.nest.loops}
+        folds = {x.fold.name: x.fold for x in self.loops}
         for name, _ in index.terms:
             if name in folds:
                 if inside is not None and folds[name] not in inside:
@@ -186,14 +224,15 @@ class _Nest:
             if inside is None:
                 continue
             here = tuple(f for f in inside if f.dim == name)
-            if here != self.nest.folds(name):
+            if here != self.folds_of[name]:
                 raise self.fail(f"{name} is used outside of its loops")
 
 
 def built(program: ir.Program) -> None:
-    """Raises ``IRError`` unless every nest has its loops built out."""
+    """Raises ``IRError`` unless the loops of all nests are built out."""
+    if program.body is None:
+        raise ir.IRError(f"program {program.name} has no body yet")
+    stored = {s.ref.tensor for s in statements(program.body) if isinstance(s, ir.Store)}
     for nest in program.nests:
-        if nest.body is None:
-            raise ir.IRError(f"nest {nest.name} has no body yet")
-        if not any(isinstance(s, ir.Store) for s in statements(nest.body)):
+        if nest.point.target.tensor not in stored:
             raise ir.IRError(f"nest {nest.name} stores nothing")

@@ -47,8 +47,15 @@ class NestOptions:
     vectors of the vectorised dimension, points of another, an unroll factor of a reduction.
     0, 1 or a missing size leaves a dimension a loop."""
     stage: tuple[int, ...] | None = None
-    """Per operand, in order of appearance: how many loops over tiles are outside of its being
-    copied to where the inner loops read it in order; -1 or a missing level does not copy it."""
+    """Per operand, in order of appearance: how many loops are outside of its being copied to where
+    the inner loops read it in order, those over chunks counting as one; -1 or a missing level
+    does not copy it."""
+    chunk: tuple[int, ...] | None = None
+    """Points per chunk that threads share among themselves, one size per leading output
+    dimension; 0 or a missing size leaves it whole."""
+    fuse: bool | None = None
+    """Whether the nest shares its chunks with the nest before it: chunk by chunk, one nest runs
+    after the other."""
 
     def __post_init__(self) -> None:
         if self.tile is not None:
@@ -56,6 +63,13 @@ class NestOptions:
             if any(not 0 <= size <= MAX_TILE for size in tile):
                 raise OptionsError(f"tile: sizes must be from 0 (untiled) to {MAX_TILE}: {tile}")
             object.__setattr__(self, "tile", tile)
+        if self.chunk is not None:
+            chunk = _ints("chunk", self.chunk)
+            if any(not 0 <= size <= MAX_TILE for size in chunk):
+                raise OptionsError(f"chunk: sizes must be from 0 (whole) to {MAX_TILE}: {chunk}")
+            object.__setattr__(self, "chunk", chunk)
+        if self.fuse is not None and not isinstance(self.fuse, bool):
+            raise OptionsError(f"fuse: must be true or false: {self.fuse!r}")
         if self.register is not None:
             register = _ints("register", self.register)
             if any(not 0 <= size <= MAX_REGISTER for size in register):
@@ -83,19 +97,17 @@ class NestOptions:
 
     def over(self, other: NestOptions) -> NestOptions:
         """These choices, with ``other``'s where this one has none."""
-        return NestOptions(
-            other.tile if self.tile is None else self.tile,
-            other.order if self.order is None else self.order,
-            other.inner_order if self.inner_order is None else self.inner_order,
-            other.vectorize if self.vectorize is None else self.vectorize,
-            other.register if self.register is None else self.register,
-            other.stage if self.stage is None else self.stage,
-        )
+        made = {key: getattr(self, key) for key in _NEST_KEYS if getattr(self, key) is not None}
+        return replace(other, **made)
 
     def as_dict(self) -> dict[str, Any]:
         """The choices made, as JSON data."""
         pairs = ((key, getattr(self, key)) for key in _NEST_KEYS)
-        return {key: list(value) for key, value in pairs if value is not None}
+        return {
+            key: value if isinstance(value, bool) else list(value)
+            for key, value in pairs
+            if value is not None
+        }
 
     @staticmethod
     def from_dict(data: object, where: str = "nest") -> NestOptions:
@@ -103,10 +115,10 @@ class NestOptions:
         if not isinstance(data, Mapping):
             raise OptionsError(f"{where}: must be an object with keys {', '.join(_NEST_KEYS)}")
         _known(data, _NEST_KEYS, where)
-        return NestOptions(**{key: _json_list(data[key], f"{where}.{key}") for key in data})
+        return NestOptions(**{key: _json(key, data[key], f"{where}.{key}") for key in data})
 
 
-_NEST_KEYS = ("tile", "order", "inner_order", "vectorize", "register", "stage")
+_NEST_KEYS = ("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk", "fuse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +174,14 @@ class MappingOptions:
         if index is None or not 0 <= index < MAX_NESTS:
             raise OptionsError(f"nest: position must be from 0 to {MAX_NESTS - 1}: {position!r}")
         return NestSelection(self, index)
+
+    def chunk(self, *sizes: int) -> MappingOptions:
+        """Divide every nest into chunks for threads; 0 leaves a dimension whole."""
+        return replace(self, default=replace(self.default, chunk=sizes))
+
+    def fuse(self, fuse: bool = True) -> MappingOptions:
+        """Join every nest that can be to the one before it."""
+        return replace(self, default=replace(self.default, fuse=fuse))
 
     def tile(self, *sizes: int) -> MappingOptions:
         """Tile every nest; 0 leaves a dimension untiled."""
@@ -241,6 +261,14 @@ class NestSelection:
     options: MappingOptions
     position: int
 
+    def chunk(self, *sizes: int) -> MappingOptions:
+        """As ``MappingOptions.chunk``, for this nest."""
+        return self._with(chunk=sizes)
+
+    def fuse(self, fuse: bool = True) -> MappingOptions:
+        """As ``MappingOptions.fuse``, for this nest."""
+        return self._with(fuse=fuse)
+
     def tile(self, *sizes: int) -> MappingOptions:
         """As ``MappingOptions.tile``, for this nest."""
         return self._with(tile=sizes)
@@ -265,7 +293,7 @@ class NestSelection:
         """As ``MappingOptions.stage``, for this nest."""
         return self._with(stage=levels)
 
-    def _with(self, **choices: tuple[int, ...]) -> MappingOptions:
+    def _with(self, **choices: tuple[int, ...] | bool) -> MappingOptions:
         own = NestOptions(**choices).over(self.options.own(self.position))  # type: ignore[arg-type]
         return self.options.with_nest(self.position, own)
 
@@ -307,7 +335,11 @@ def _known(data: Mapping[Any, Any], keys: tuple[str, ...], where: str) -> None:
             raise OptionsError(f"{where}: unknown key {key!r}: use {', '.join(keys)}")
 
 
-def _json_list(value: object, where: str) -> Any:
+def _json(key: str, value: object, where: str) -> Any:
+    if key == "fuse":
+        if not isinstance(value, bool):
+            raise OptionsError(f"{where}: must be true or false: {value!r}")
+        return value
     if not isinstance(value, list):
         raise OptionsError(f"{where}: must be a list of integers: {value!r}")
     return tuple(value)

@@ -2,22 +2,66 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
+from tcl.codegen.grouping import grouping
 from tcl.codegen.heuristics import heuristic
-from tcl.codegen.ir_walk import loads, values_of
+from tcl.codegen.ir_walk import loads, operands, values_of
 from tcl.codegen.options import NestOptions
+from tcl.codegen.passes.stage import dims_of, made_with
 from tcl.codegen.passes.vectorize import outputs, why_not
 
-NAIVE = NestOptions(tile=(), order=(), inner_order=(), vectorize=(-1, 1), register=(), stage=())
+NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False)
 _HIDING = 4
+_OFTEN = 4
+"""Chunks that have to use a copy for it to be made before them."""
+_LARGEST = 1 << 24
+"""Elements of a panel that may be kept for the whole call."""
+
+
+def chunks(name: str, program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
+    """The preset's choices of chunks, and of nests that share them, by nest."""
+    return grouping(program, device) if name in ("mlp", "conv") else {}
 
 
 def preset(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
-    """The preset's choices for one untiled nest."""
+    """The preset's choices for one untiled nest, which may have chunks."""
+    if not nest.chunks:
+        return _whole(name, program, nest, device)
+    chosen = _whole(name, program, _one_chunk(nest), device)
+    return replace(chosen, stage=_levels(program, nest, chosen.stage or ()))
+
+
+def _levels(program: ir.Program, nest: ir.Nest, inside: tuple[int, ...]) -> tuple[int, ...]:
+    """Levels of staging for one chunk as levels for all: an operand that many chunks would copy
+    is copied once, before them."""
+    found = []
+    made = made_with(program, nest)
+    for level, load in zip(inside, operands(nest.point), strict=False):
+        dims = dims_of(load.ref)
+        copies = math.prod(f.count for f in nest.chunks if f.dim not in dims)
+        once = copies >= _OFTEN and load.ref.tensor not in made
+        size = math.prod(nest.dim(name).extent for name in dims)
+        if level < 0:
+            found.append(-1)
+        else:
+            found.append(0 if once and size <= _LARGEST else level + 1)
+    return tuple(found)
+
+
+def _one_chunk(nest: ir.Nest) -> ir.Nest:
+    """What the nest is for one of its chunks."""
+    sizes = {f.dim: f.step for f in nest.chunks}
+    dims = tuple(replace(d, extent=sizes.get(d.name, d.extent)) for d in nest.dims)
+    loops = (x for x in nest.loops if x.kind is not ir.Kind.PARALLEL)
+    return replace(nest, dims=dims, joined=False).with_loops(loops)
+
+
+def _whole(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
     if name == "naive" or nest.sequential:
         return NAIVE
     if name in ("mlp", "conv"):

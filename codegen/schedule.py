@@ -18,12 +18,14 @@ from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.build import Build
+from tcl.codegen.passes.chunk import Chunk, why_no_chunks
+from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.order import Order
 from tcl.codegen.passes.register import Register, why_not_registers
 from tcl.codegen.passes.stage import Stage
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize, why_not
-from tcl.codegen.presets import preset
+from tcl.codegen.presets import chunks, preset
 from tcl.codegen.recursion import with_room
 from tcl.grammar.sized import SizedDef
 
@@ -34,7 +36,10 @@ def passes_for(
     """The named passes, in the order in which they run."""
     chosen = resolve(program, options, device)
     nests = [(n.name, chosen[n.name]) for n in program.nests]
-    # First, because the other passes name the folds that it makes.
+    # Outside of everything else: what threads share.
+    yield "chunk", tuple(Chunk(name, o.chunk or ()) for name, o in nests)
+    yield "fuse", tuple(Fuse(name) for name, o in nests if o.fuse)
+    # Before the passes that name the folds that it makes.
     yield "tile", tuple(Tile(name, o.tile or ()) for name, o in nests)
     # Before lanes and register tiles, whose place does not depend on the order.
     yield (
@@ -100,34 +105,57 @@ def resolve(
             f"nests: choices for {len(options.nests)} nests were given, "
             f"{program.name} has {len(program.nests)}"
         )
-    return {
-        nest.name: _resolved(nest, position, program, options, device)
-        for position, nest in enumerate(program.nests)
-    }
+    plan = chunks(options.preset, program, device)
+    chosen: dict[str, NestOptions] = {}
+    for position, nest in enumerate(program.nests):
+        own = options.own(position)
+        wide = fitting(nest, options.default).over(plan.get(nest.name, NestOptions()))
+        divided, program = _divided(program, nest.name, own, wide)
+        chosen[nest.name] = _resolved(nest.name, program, own, divided, options, device)
+    return chosen
+
+
+def _divided(
+    program: ir.Program, name: str, own: NestOptions, wide: NestOptions
+) -> tuple[NestOptions, ir.Program]:
+    """A nest's chunks, and the program in which it has them. ``wide`` is what was chosen for all
+    nests, and is left off where it cannot be."""
+    asked = own.over(wide)
+    chunk, fuse = asked.chunk or (), bool(asked.fuse)
+    if not why_no_chunks(program.nest(name), chunk):
+        program = Chunk(name, chunk)(program)
+    if fuse and own.fuse is None:
+        fuse = why_not_fused(program, name) is None
+    if fuse and why_not_fused(program, name) is None:
+        program = Fuse(name)(program)
+    return NestOptions(chunk=chunk, fuse=fuse), program
 
 
 def _resolved(
-    nest: ir.Nest,
-    position: int,
+    name: str,
     program: ir.Program,
+    own: NestOptions,
+    divided: NestOptions,
     options: MappingOptions,
     device: CpuProfile,
 ) -> NestOptions:
-    own = options.own(position)
+    """All choices for a nest that has its chunks."""
+    nest = program.nest(name)
     base = fitting(nest, options.default).over(preset(options.preset, program, nest, device))
-    chosen = own.over(base)
+    chosen = divided.over(own.over(base))
     # Asked for in all nests, or made for other lanes and tiles than this nest now has.
-    lone = replace(program, nests=(nest,))
     try:
-        lone = Tile(nest.name, chosen.tile or ())(lone)
-        lone = Vectorize(nest.name, *(chosen.vectorize or (-1, 1)))(lone)
+        program = Tile(name, chosen.tile or ())(program)
+        program = Vectorize(name, *(chosen.vectorize or (-1, 1)))(program)
     except OptionsError:  # refused with its reason by the pass itself
         return chosen
-    if own.register is None and why_not_registers(lone.nests[0], chosen.register or (), device):
+    if own.register is None and why_not_registers(
+        program.nest(name), chosen.register or (), device
+    ):
         chosen = replace(chosen, register=())
     if own.stage is None and chosen.stage:
         try:
-            Stage(nest.name, chosen.stage)(lone)
+            Stage(name, chosen.stage)(program)
         except OptionsError:
             chosen = replace(chosen, stage=())
     return chosen
@@ -136,6 +164,10 @@ def _resolved(
 def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
     """The part of choices for all nests that applies to this one."""
     rank = len(nest.dims)
+    results = sum(not d.reduction for d in nest.dims)
+    chunk = choices.chunk
+    if chunk is not None:
+        chunk = () if nest.sequential else chunk[:results]
     tile, vectorize, register = choices.tile, choices.vectorize, choices.register
     if tile is not None:
         tile = () if nest.sequential else tile[:rank]
@@ -153,5 +185,12 @@ def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
         return permutation if len(permutation) == rank and not nest.sequential else ()
 
     return NestOptions(
-        tile, order(choices.order), order(choices.inner_order), vectorize, register, stage
+        tile,
+        order(choices.order),
+        order(choices.inner_order),
+        vectorize,
+        register,
+        stage,
+        chunk,
+        choices.fuse,
     )

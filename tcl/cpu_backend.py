@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +14,16 @@ from tcl.arguments import Array
 from tcl.codegen import ir
 from tcl.codegen.cpu.compile import compile_object
 from tcl.codegen.cpu.emit import emit
-from tcl.codegen.cpu.kernel import layouts
-from tcl.codegen.cpu.load import Loaded
-from tcl.codegen.device import host_cpu
-from tcl.codegen.dtypes import numpy_dtype, storage_dtype
+from tcl.codegen.cpu.kept import decode, encode
+from tcl.codegen.cpu.kernel import layouts, to_keep
+from tcl.codegen.cpu.launch import Launcher
+from tcl.codegen.device import CpuProfile, host_cpu
+from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.errors import CompileError
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.schedule import schedule
+from tcl.codegen.worth import with_threads_worth
 from tcl.executor import contiguous
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
@@ -48,20 +49,29 @@ class CpuBackend:
     entry: str
     inputs: tuple[Layout, ...]
     folder: str
+    threads: int = 1
+    """That kernels run on, at most."""
 
     @classmethod
-    def create(cls, source: str, entry: str, arrays: Sequence[Array], folder: str) -> CpuBackend:
+    def create(
+        cls, source: str, entry: str, arrays: Sequence[Array], folder: str, threads: int = 1
+    ) -> CpuBackend:
         """A backend for these inputs, whose values are saved in ``folder``."""
         for position, array in enumerate(arrays):
             stored = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             np.save(Path(folder) / f"{position}.npy", stored)
         layouts_ = tuple(Layout(a.shape, a.strides) for a in arrays)
-        return cls(source, entry, layouts_, folder)
+        return cls(source, entry, layouts_, folder, threads)
 
     @property
     def sized(self) -> SizedDef:
         """The definition with its sizes."""
         return _sized(self.source, self.entry, tuple(i.shape for i in self.inputs))
+
+    @property
+    def device(self) -> CpuProfile:
+        """This CPU, with that many threads."""
+        return replace(host_cpu(), threads=self.threads)
 
     def program(self) -> ir.Program:
         """The loop nests that options map, before anything is done to them."""
@@ -75,22 +85,19 @@ class CpuBackend:
         return layouts(sized, strides, aligned=True)
 
     def compile(self, options: MappingOptions) -> bytes:
-        """Object code, and before it the shapes of the scratch memory that it needs."""
-        device = host_cpu()
+        """Object code and what else a run needs."""
+        device = with_threads_worth(self.program(), self.device)
         program = schedule(self.sized, options, device, self._layouts())
-        scratch = [
-            (t.layout.extents, storage_dtype(t.layout.type).name)
-            for t in program.tensors
-            if t.role is ir.Role.SCRATCH
-        ]
-        code = compile_object(emit(program, device).text, device)
-        return json.dumps(scratch).encode() + b"\n" + code
+        source = emit(program, device)
+        return encode(to_keep(program, source, compile_object(source.text, device), device))
 
     def load(self, code: bytes) -> _Kernel:
         """The kernel in this process."""
-        scratch, object_code = code.split(b"\n", 1)
-        buffers = tuple(np.empty(shape, dtype) for shape, dtype in json.loads(scratch))
-        return _Kernel(Loaded(object_code), buffers)
+        kept = decode(code)
+        if kept is None:
+            raise CompileError("the kernel arrived damaged")
+        checked = self.sized.checked
+        return _Kernel(Launcher(kept, [t.name for t in checked.inputs + checked.outputs]))
 
     def problem(self) -> Problem:
         """The inputs, read from their files, and outputs to write to."""
@@ -121,18 +128,13 @@ class CpuBackend:
 
 
 class _Kernel:
-    """Loaded code and its scratch memory."""
+    """Loaded code."""
 
-    def __init__(self, loaded: Loaded, scratch: tuple[Array, ...]) -> None:
-        self._loaded = loaded
-        self._scratch = scratch
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
 
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        addresses = [a.ctypes.data for a in (*inputs, *outputs, *self._scratch)]
-        pointers = (ctypes.c_void_p * len(addresses))(*addresses)
-        error = (ctypes.c_int64 * 3)()
-        if self._loaded.call(pointers, error):
-            raise IndexError(f"subscript {error[2]} is out of range")
+        self._launcher((*inputs, *outputs))
 
 
 @functools.lru_cache(maxsize=8)

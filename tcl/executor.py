@@ -11,6 +11,7 @@ import numpy as np
 from tcl.arguments import Argument, Array, input_arrays, output_arrays
 from tcl.codegen.cpu.launch import DATA, DIRECT, Frame, Launcher, address_of, words
 from tcl.codegen.cpu.ready import ready
+from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import ArgumentError
 from tcl.codegen.options import MappingOptions
@@ -27,10 +28,17 @@ class Executor:
     ``outputs=`` writes into existing arrays. Inputs must have the sizes it was compiled for.
     Arrays may have any strides: kernels are compiled for strides as they come up, and kept.
     Safe to call from several threads at once. A copy, pickled or not, compiles anew.
+
+    ``threads`` is how many threads a call may use; None: what ``TCL_NUM_THREADS`` says, else all
+    cores of this process. One call at a time has the others: calls beside it run on their own
+    thread alone.
     """
 
-    def __init__(self, sized: SizedDef, options: MappingOptions) -> None:
+    def __init__(
+        self, sized: SizedDef, options: MappingOptions, threads: int | None = None
+    ) -> None:
         self._sized = sized
+        self._most = thread_count(threads)
         self._options = options
         self._kernels: dict[tuple[bool, Strides], Launcher] = {}
         self._lock = threading.Lock()
@@ -38,7 +46,7 @@ class Executor:
         """The last call that went well, checked and unchecked."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Executor, (self._sized, self._options)
+        return Executor, (self._sized, self._options, self._most)
 
     def __repr__(self) -> str:
         return f"<tcl executor: {self._sized.checked.name}, {self._options}>"
@@ -47,6 +55,12 @@ class Executor:
     def options(self) -> MappingOptions:
         """The mapping options that the kernel is built with."""
         return self._options
+
+    @property
+    def threads(self) -> int:
+        """The threads that a call uses: as many as it may, or one where more are not worth it.
+        Known once a kernel is compiled; until then, how many it may use."""
+        return max((k.threads for k in self._kernels.values()), default=self._most)
 
     @property
     def sized(self) -> SizedDef:
@@ -129,7 +143,11 @@ class Executor:
         if kernel is None:
             with self._lock:
                 kernel = self._kernels.get(key) or ready(
-                    self._sized, self._options, strides, unchecked=unchecked
+                    self._sized,
+                    self._options,
+                    strides,
+                    unchecked=unchecked,
+                    threads=self._most,
                 )
                 self._kernels[key] = kernel
         return kernel
@@ -208,7 +226,7 @@ class Repeat:
             for array in results:
                 if not array.flags.writeable:
                     return self._unlike(frame)
-        if self._call(frame.pointers_at, frame.error_at):
+        if self._call(frame.at):
             raise self._kernel.failed(frame)
         self._frames.append(frame)
         return results[0] if self._single else results

@@ -95,9 +95,9 @@ def test_layouts() -> None:
 # Legality. Each of these is a mistake that a pass could make.
 
 
-def changed(**fields: Any) -> ir.Program:
+def changed(body: ir.Statement | None = None, **fields: Any) -> ir.Program:
     program = matmul()
-    return replace(program, nests=(replace(program.nests[0], **fields),))
+    return replace(program, nests=(replace(program.nests[0], **fields),), body=body)
 
 
 def value_of(value: ir.Value) -> ir.Program:
@@ -117,6 +117,9 @@ def _load(tensor: str, *names: str) -> ir.Load:
 
 NARROW = ir.Computed(ir.Const(1, INT32), True)
 UNROLLED = ir.Loop(ir.Fold("s0.m", "point", 1, 5), ir.Kind.UNROLL)
+M_CHUNKS = ir.Loop(ir.Fold("s0.m", "point", 1, 5), ir.Kind.PARALLEL)
+N_CHUNKS = ir.Loop(ir.Fold("s0.n", "point", 1, 9), ir.Kind.PARALLEL)
+K_CHUNKS = ir.Loop(ir.Fold("s0.k", "point", 1, 7), ir.Kind.PARALLEL)
 K_LANES = ir.Loop(ir.Fold("s0.k", "point", 1, 7), ir.Kind.VECTOR)
 BAD = {
     "has no dimension s0.z": value_of(_load("A", "s0.z", "s0.k")),
@@ -191,6 +194,18 @@ BAD = {
     "looped over twice": changed(
         body=ir.For(matmul().nests[0].loops[0], ir.For(matmul().nests[0].loops[0], ir.Block(())))
     ),
+    "a loop over chunks lies in another loop": changed(loops=_loops((1, N_CHUNKS))),
+    "is a reduction, and shared": changed(
+        loops=(K_CHUNKS, *matmul().nests[0].loops[:2]),
+    ),
+    "cannot be shared: reasons": changed(loops=_loops((0, M_CHUNKS)), sequential="reasons"),
+    "over chunks s0.m.point lies in another": changed(
+        body=ir.For(matmul().nests[0].loops[1], ir.For(M_CHUNKS, ir.Block(())))
+    ),
+    "are not alike": changed(
+        body=ir.For(M_CHUNKS, ir.Block(()), (matmul().nests[0].loops[1].fold,))
+    ),
+    "no nest before it": changed(joined=True),
     "negative extent": changed(
         dims=(ir.Dim("s0.m", 0, -1, False), *matmul().nests[0].dims[1:]),
     ),
@@ -242,6 +257,7 @@ nest s0
   dim s0.m in 0:5
   dim s0.n in 0:9
   reduction s0.k in 0:7
+body
   for s0.k.tile x 3 step 3
     for s0.m.tile x 2 step 4
       for s0.n.tile x 2 step 8
@@ -266,7 +282,7 @@ nest s0
 def test_naive_is_the_obvious_loop_nest() -> None:
     text = show(schedule(sized_of(MATMUL, A=(5, 7), B=(7, 9)), MappingOptions("naive"), DEVICE))
     assert (
-        text.split("in 0:7\n")[1]
+        text.split("body\n")[1]
         == """\
   for s0.m.point x 5
     for s0.n.point x 9
@@ -283,7 +299,7 @@ def test_text_of_a_register_tile() -> None:
     options = MappingOptions().vectorize(4).register(2, 3, 2)
     text = show(schedule(sized_of(MATMUL, A=(5, 7), B=(7, 29)), options, DEVICE))
     assert (
-        text.split("in 0:7\n")[1]
+        text.split("body\n")[1]
         == """\
   for s0.m.point x 3 step 2
     for s0.n.point x 3 step 12
@@ -310,7 +326,7 @@ def test_text_of_lanes_of_a_reduction() -> None:
     options = MappingOptions().tile(0, 0, 32).vectorize(4, 2).register(2, 0, 3)
     text = show(schedule(sized_of(MATMUL, A=(5, 70), B=(70, 9)), options, DEVICE))
     assert (
-        text.split("in 0:70\n")[1]
+        text.split("body\n")[1]
         == """\
   for s0.k.tile x 3 step 32
     for s0.m.point x 3 step 2
@@ -339,6 +355,7 @@ def test_text_of_panels() -> None:
         == """\
   stage A(s0.m, s0.k) as s0.panel0(s0.k.point + 3*s0.m.point) inside s0.m.tile
   stage B(s0.k, s0.n) as s0.panel1(4*s0.k.point + s0.n.lane + 3*s0.n.point) inside s0.k.tile
+body
   for s0.n.tile x 2 step 8
     for s0.k.tile x 3 step 3
       for s0.n.point x 2 step 4

@@ -20,7 +20,8 @@ from cpu_kernels import LANES, MATMUL, NAIVE, sized_of
 
 from tcl.codegen.cpu import objects, ready
 from tcl.codegen.cpu.launch import DIRECT, Launcher, _public, address_of
-from tcl.codegen.cpu.objects import KeptCode, KeptSite, ObjectCache
+from tcl.codegen.cpu.kept import MAGIC, KeptCode, KeptSite, decode
+from tcl.codegen.cpu.objects import ObjectCache
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.executor import Executor, contiguous
 from tcl.grammar.errors import TclWarning
@@ -30,7 +31,7 @@ pytestmark = posix
 
 LUT = "def lut(float(R, D) T, int32(N) I) -> (O) { O(n, d) = T(I(n), d) }"
 NAME = "5" * 64
-CODE = KeptCode(b"not really\ncode\0", (KeptSite(0, 1, -2, 9, True),), (((3, 4), "float32"),))
+CODE = KeptCode(b"not really\ncode\0", (KeptSite(0, 1, -2, 9, True),), (((3, 4), "float32", True),), 3, 2)
 
 
 @pytest.fixture(autouse=True)
@@ -184,8 +185,8 @@ def test_damage_is_passed_over_and_repaired(folder: Path, damage: str) -> None:
 )
 def test_a_wrong_header_is_damage(header: str) -> None:
     rest = header.replace("N", NAME).encode() + b"\ncode"
-    content = b"tcl object 1 " + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
-    assert objects._decode(content, NAME) is None
+    content = MAGIC + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
+    assert decode(content, NAME) is None
 
 
 def test_code_that_does_not_load_is_compiled_again(folder: Path) -> None:
@@ -366,4 +367,4 @@ def test_calls_in_a_handler_get_a_frame_of_their_own() -> None:
     launcher = mm().kernel(((20, 4), (64, 4), (64, 4)))
     assert isinstance(launcher, Launcher)
     one, two = launcher.frame(), launcher.frame()
-    assert one.pointers_at != two.pointers_at
+    assert one.at != two.at

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable
 from typing import Any
@@ -19,8 +18,9 @@ import scipy.special
 from tcl.codegen.cpu import vector_math
 from tcl.codegen.cpu.builder import Builder, Val, vector
 from tcl.codegen.cpu.compile import compile_object
-from tcl.codegen.cpu.emit import ENTRY
-from tcl.codegen.cpu.load import Loaded
+from tcl.codegen.cpu.entry import OPENING, alone
+from tcl.codegen.cpu.kept import KeptCode
+from tcl.codegen.cpu.launch import Launcher
 from tcl.codegen.device import host_cpu
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -44,7 +44,7 @@ DOUBLE_ULPS = {
 }  # fmt: skip
 
 
-def kernel(name: str, real: str, count: int, widths: tuple[int, ...]) -> Loaded:
+def kernel(name: str, real: str, count: int, widths: tuple[int, ...]) -> Launcher:
     """The built-in over ``count`` elements: inputs, then one output for each number of lanes."""
     b, arity = Builder(), ARITY.get(name, 1)
     pointers = []
@@ -68,10 +68,10 @@ def kernel(name: str, real: str, count: int, widths: tuple[int, ...]) -> Loaded:
         more = b.op(f"icmp ult i64 {following}, {count}", "i1")
         b.branch_if(more, loop, after)
         b.start(after)
-    head = f"define i32 @{ENTRY}(ptr %tensors, ptr %error) {{"
-    body = [head, "entry:", *b.entry, *b.lines, "  ret i32 0", "}", ""]
+    body = [*OPENING, *b.entry, *b.lines, "  ret i32 0", "}", "", alone()]
     text = "\n".join([*b.declared.values(), *b.defined.values(), *body])
-    return Loaded(compile_object(text, host_cpu()))
+    names = [str(k) for k in range(arity + len(widths))]
+    return Launcher(KeptCode(compile_object(text, host_cpu())), names)
 
 
 def evaluate(name: str, arguments: list[Array], widths: tuple[int, ...] = (16,)) -> list[Array]:
@@ -81,10 +81,7 @@ def evaluate(name: str, arguments: list[Array], widths: tuple[int, ...] = (16,))
     padded = [np.concatenate([a, np.ones(count - used, a.dtype)]) for a in arguments]
     results = [np.full(count, 77, padded[0].dtype) for _ in widths]
     real = "float" if padded[0].dtype == np.float32 else "double"
-    loaded = kernel(name, real, count, widths)
-    addresses = [a.ctypes.data for a in (*padded, *results)]
-    tensors = (ctypes.c_void_p * len(addresses))(*addresses)
-    loaded.call(ctypes.addressof(tensors), None)
+    kernel(name, real, count, widths)((*padded, *results))
     return [r[:used] for r in results]
 
 

@@ -166,7 +166,7 @@ class _NestKnobs:
         register = self.register.sizes(values, self._lane_position(vectorize))
         tile = tuple(sizes) if any(sizes) else ()
         stage = self.stage.levels(values, self._tiled(tile, orders[0]))
-        return NestOptions(tile, orders[0], orders[1], vectorize, register, stage)
+        return NestOptions(tile, orders[0], orders[1], vectorize, register, stage, (), False)
 
     def from_options(self, options: NestOptions) -> dict[str, Value] | None:
         """Knob values; None if the options say something that the knobs cannot."""

@@ -1,20 +1,19 @@
 """Loop IR → LLVM IR text.
 
-One function ``i32 kernel(ptr tensors, ptr error)``: an array with the addresses of the tensors'
-first elements, in the program's order, and three int64 for the first failed check (1 if one
-failed, its site, the value). It returns 1 if a check failed. Nothing in the text comes from
-names of the def.
+One function, entered as ``tcl.codegen.cpu.entry`` says, and beside it the one that runs it on a
+single thread. Nothing in the text comes from names of the def.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.builder import Builder, Val
-from tcl.codegen.cpu.load import ENTRY as ENTRY
+from tcl.codegen.cpu.entry import OPENING, alone, apart
 from tcl.codegen.cpu.memory import FAIL, Site
-from tcl.codegen.cpu.nests import NestEmitter
+from tcl.codegen.cpu.statements import Statements
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_verify import built
 from tcl.codegen.passes.stage import ALIGNMENT
@@ -28,6 +27,8 @@ class Source:
     text: str
     sites: tuple[Site, ...]
     """By number, as the error record names them."""
+    regions: int = 0
+    """Loops whose iterations threads share; a kernel that has none runs on one thread."""
 
 
 def emit(program: ir.Program, device: CpuProfile, *, unchecked: bool = False) -> Source:
@@ -35,6 +36,10 @@ def emit(program: ir.Program, device: CpuProfile, *, unchecked: bool = False) ->
     subscripts. Raises ``CompileError`` for a built-in that this machine's C library lacks."""
     built(program)
     return with_room(lambda: _emit(program, device, unchecked))
+
+
+def _size(tensor: ir.Tensor) -> int:
+    return math.prod(tensor.layout.extents) * tensor.layout.itemsize
 
 
 def _aligned(b: Builder, pointer: Val) -> Val:
@@ -50,15 +55,16 @@ def _emit(program: ir.Program, device: CpuProfile, unchecked: bool) -> Source:
     for k, tensor in enumerate(program.tensors):
         at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
         pointers[tensor.name] = b.op(f"load ptr, {at}, align 8", "ptr")
+        if tensor.private:
+            own = b.op(f"mul i64 %thread, {apart(_size(tensor))}", "i64")
+            pointers[tensor.name] = b.op(f"getelementptr i8, {pointers[tensor.name]}, {own}", "ptr")
         if tensor.name in panels:
             pointers[tensor.name] = _aligned(b, pointers[tensor.name])
     sites: list[Site] = []
-    for nest in program.nests:
-        NestEmitter(b, program, nest, pointers, device, unchecked, sites).emit()
+    regions = Statements(b, program, pointers, device, unchecked, sites).emit()
     failed = b.op("load i64, ptr %error, align 8", "i64")
     result = b.op(f"trunc {failed} to i32", "i32")
     b.do(f"ret {result}")
-    header = f"define i32 @{ENTRY}(ptr noalias %tensors, ptr noalias %error) nounwind {{"
-    body = [header, "entry:", *b.entry, *b.lines, "}", ""]
+    body = [*OPENING, *b.entry, *b.lines, "}", "", alone()]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
-    return Source("\n".join(parts), tuple(sites))
+    return Source("\n".join(parts), tuple(sites), regions)

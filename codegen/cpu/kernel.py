@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +11,8 @@ import numpy as np
 from tcl.codegen import ir
 from tcl.codegen.cpu.compile import assembly, compile_object
 from tcl.codegen.cpu.emit import Source, emit
-from tcl.codegen.cpu.load import Loaded
+from tcl.codegen.cpu.kept import KeptCode, KeptSite
+from tcl.codegen.cpu.launch import Launcher
 from tcl.codegen.device import CpuProfile, host_cpu
 from tcl.codegen.dtypes import storage_dtype
 from tcl.codegen.errors import ArgumentError
@@ -30,17 +29,16 @@ class CpuKernel:
 
     program: ir.Program
     source: Source
-    object_code: bytes = field(repr=False)
+    kept: KeptCode = field(repr=False)
+    """All that a run needs."""
     device: CpuProfile
-    _loaded: Loaded = field(repr=False)
-    _local: threading.local = field(default_factory=threading.local, repr=False, compare=False)
-    """Scratch memory, kept from call to call by each thread: new memory costs more than what
-    many kernels do with it."""
+    launcher: Launcher = field(repr=False)
+    """The code in this process."""
 
     @property
-    def loaded(self) -> Loaded:
-        """The code in this process."""
-        return self._loaded
+    def object_code(self) -> bytes:
+        """The object file."""
+        return self.kept.object_code
 
     @property
     def llvm(self) -> str:
@@ -66,25 +64,7 @@ class CpuKernel:
             raise ArgumentError(f"{len(arguments)} arrays are needed, {len(arrays)} were given")
         for tensor, array in zip(arguments, arrays, strict=True):
             _fits(tensor, array)
-        self.launch([a.ctypes.data for a in (*arrays, *self._scratch())])
-
-    def _scratch(self) -> list[_Array]:
-        if not hasattr(self._local, "scratch"):
-            self._local.scratch = [
-                np.empty(t.layout.extents, storage_dtype(t.layout.type))
-                for t in self.program.tensors
-                if t.role is ir.Role.SCRATCH
-            ]
-        found: list[_Array] = self._local.scratch
-        return found
-
-    def launch(self, addresses: Sequence[int]) -> None:
-        """Run on memory: the address of every tensor's first element, scratch included, in the
-        program's order. Nothing is checked but data-dependent subscripts (``IndexError``)."""
-        pointers = (ctypes.c_void_p * len(addresses))(*addresses)
-        error = (ctypes.c_int64 * 3)()
-        if self._loaded.call(pointers, error):
-            raise IndexError(self.source.sites[error[1]].message(error[2]))
+        self.launcher(arrays)
 
 
 def compile_cpu(
@@ -101,14 +81,34 @@ def compile_cpu(
     ``strides`` holds bytes per dimension for tensors that are not row-major; they are compiled
     in. ``unchecked`` leaves out the checks of data-dependent subscripts: an index out of range
     is then undefined behaviour. ``aligned`` promises that every element's address is a multiple
-    of its size. Raises ``OptionsError`` if the options cannot be applied and ``CompileError`` if
+    of its size. ``device.threads`` is the number of threads that calls run on. Raises ``OptionsError`` if the options cannot be applied and ``CompileError`` if
     the kernel cannot be built.
     """
     device = device or host_cpu()
     program = schedule(sized, options, device, layouts(sized, strides or {}, aligned))
     source = emit(program, device, unchecked=unchecked)
-    code = compile_object(source.text, device)
-    return CpuKernel(program, source, code, device, Loaded(code))
+    kept = to_keep(program, source, compile_object(source.text, device), device)
+    names = [t.name for t in program.tensors if t.role is not ir.Role.SCRATCH]
+    return CpuKernel(program, source, kept, device, Launcher(kept, names))
+
+
+def to_keep(program: ir.Program, source: Source, code: bytes, device: CpuProfile) -> KeptCode:
+    """All of a compiled kernel that a run needs."""
+    arguments = [t.name for t in program.tensors if t.role is not ir.Role.SCRATCH]
+    return KeptCode(
+        object_code=code,
+        sites=tuple(
+            KeptSite(arguments.index(s.tensor), s.axis, s.first, s.extent, s.unsigned)
+            for s in source.sites
+        ),
+        scratch=tuple(
+            (t.layout.extents, storage_dtype(t.layout.type).name, t.private)
+            for t in program.tensors
+            if t.role is ir.Role.SCRATCH
+        ),
+        regions=source.regions,
+        threads=device.threads,
+    )
 
 
 def layouts(

@@ -3,34 +3,75 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from tcl.codegen.cpu.entry import (
+    CLEAR,
+    ENTRY,
+    ERROR,
+    KERNEL,
+    LINE,
+    POOL,
+    TEAM,
+    TENSORS,
+    THREADS,
+    WORDS,
+    apart,
+    team_bytes,
+)
+from tcl.codegen.cpu.kept import KeptCode, Scratch
 from tcl.codegen.cpu.load import Loaded
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+_RECORD = LINE // 8
+"""Words from one thread's error record to the next one's."""
 
 
 class Frame:
     """What one call writes its arguments to. Made once and used again, as making it costs more
     than a small kernel."""
 
-    __slots__ = ("_error", "_scratch", "error", "error_at", "pointers", "pointers_at")
+    __slots__ = ("_call", "_errors", "_keep", "at", "pointers")
 
-    def __init__(self, arguments: int, scratch: Sequence[tuple[tuple[int, ...], str]]) -> None:
-        self._scratch = [np.empty(shape, dtype) for shape, dtype in scratch]
+    def __init__(self, kernel: Launcher) -> None:
+        threads, arguments = kernel.threads, kernel.arguments
+        scratch = [_scratch(each, threads) for each in kernel.scratch]
         memory = (ctypes.c_uint64 * (arguments + len(scratch)))()
         self.pointers = memory
         """The addresses of the arguments, then of the scratch memory."""
-        for position, array in enumerate(self._scratch):
+        for position, array in enumerate(scratch):
             memory[arguments + position] = address_of(array)
-        self.error = (ctypes.c_int64 * 3)()
-        """1 if a check failed, its site, the value."""
-        self.pointers_at = ctypes.addressof(memory)
-        self.error_at = ctypes.addressof(self.error)
+        self._errors = (ctypes.c_int64 * (_RECORD * threads))()
+        size = team_bytes(kernel.regions)
+        team = (ctypes.c_char * (size + LINE))()
+        self._keep = (scratch, team)
+        record = (ctypes.c_uint64 * WORDS)()
+        record[KERNEL], record[POOL] = kernel.entry, kernel.pool
+        record[TENSORS], record[ERROR] = ctypes.addressof(memory), ctypes.addressof(self._errors)
+        record[TEAM] = -(-ctypes.addressof(team) // LINE) * LINE
+        record[THREADS], record[CLEAR] = threads, size
+        self._call = record
+        self.at = ctypes.addressof(record)
+        """The address of the call's record."""
+
+    def error(self) -> tuple[int, int]:
+        """Site and value of the first thread's failed check."""
+        at = next(k for k in range(0, len(self._errors), _RECORD) if self._errors[k])
+        return self._errors[at + 1], self._errors[at + 2]
+
+
+def _scratch(needed: Scratch, threads: int) -> _Array:
+    shape, dtype, private = needed
+    if not private:
+        return np.empty(shape, dtype)
+    return np.empty(threads * apart(math.prod(shape) * np.dtype(dtype).itemsize), np.uint8)
 
 
 class Launcher:
@@ -40,34 +81,51 @@ class Launcher:
     ``append`` are atomic, and a signal handler that calls the kernel again gets another one.
     """
 
-    __slots__ = ("_arguments", "_loaded", "_message", "_scratch", "call", "frames")
+    __slots__ = (
+        *("_loaded", "_names", "_sites", "arguments", "call", "entry", "frames", "pool", "regions"),
+        *("scratch", "threads"),
+    )
 
     def __init__(
-        self,
-        loaded: Loaded,
-        arguments: int,
-        scratch: Sequence[tuple[tuple[int, ...], str]],
-        message: Callable[[int, int], str],
+        self, kept: KeptCode, names: Sequence[str], loaded: Loaded | None = None
     ) -> None:
-        """``scratch`` holds (shape, dtype's name) of each; ``message(site, value)`` is the
-        sentence for a subscript out of range."""
-        self._loaded = loaded  # the code lives as long as this
-        self._arguments = arguments
-        self._scratch = tuple(scratch)
-        self._message = message
-        self.call = loaded.call
+        """``names`` are those of the arguments. Calls run on as many threads as is kept, if there
+        are regions that they can share, and a pool. Raises ``CompileError`` for code that cannot
+        be loaded."""
+        self._loaded = loaded = loaded or Loaded(kept.object_code)  # lives as long as this
+        self._sites = kept.sites
+        self._names = tuple(names)
+        self.arguments = len(names)
+        self.scratch = kept.scratch
+        self.regions = kept.regions
+        self.threads = 1
+        """That a call runs on, unless another call has the pool."""
+        self.entry = loaded.address(ENTRY)
+        self.pool = 0
+        self.call = loaded.alone
         self.frames: list[Frame] = []
+        if kept.threads > 1 and kept.regions:
+            from tcl.codegen.cpu.team import team
+
+            found = team()
+            if found is not None:
+                self.call, self.pool, self.threads = found.run, found.pool, kept.threads
 
     def frame(self) -> Frame:
         """A frame to fill; to be put back into ``frames`` after a call that went well."""
         try:
             return self.frames.pop()
         except IndexError:
-            return Frame(self._arguments, self._scratch)
+            return Frame(self)
 
     def failed(self, frame: Frame) -> IndexError:
         """The error of a call that returned 1; its frame is not used again."""
-        return IndexError(self._message(frame.error[1], frame.error[2]))
+        from tcl.codegen.cpu.memory import Site
+
+        number, value = frame.error()
+        s = self._sites[number]
+        site = Site(self._names[s.tensor], s.axis, s.first, s.extent, s.unsigned)
+        return IndexError(site.message(value))
 
     def __call__(self, arrays: Sequence[_Array]) -> None:
         """Run on the arguments, of which nothing is checked but data-dependent subscripts
@@ -75,7 +133,7 @@ class Launcher:
         frame = self.frame()
         for position, array in enumerate(arrays):
             frame.pointers[position] = address_of(array)
-        if self.call(frame.pointers_at, frame.error_at):
+        if self.call(frame.at):
             raise self.failed(frame)
         self.frames.append(frame)
 

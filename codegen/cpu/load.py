@@ -1,44 +1,53 @@
-"""Object code → a function of this process."""
+"""Object code → functions of this process."""
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tcl.codegen.cpu.compile import new_machine
+from tcl.codegen.cpu.entry import ALONE, ENTRY
 from tcl.codegen.device import host_cpu
 from tcl.codegen.errors import CompileError
 
-ENTRY = "tcl_kernel"
-"""The symbol of every kernel."""
+Function = Callable[[Any], int]
+"""Takes the address of a call's record; 1 if a check failed. Without the GIL."""
 
-Function = Callable[[Any, Any], int]
-"""Takes the addresses of the array of addresses and of the error record. Without the GIL."""
-
-_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _PER_SESSION = 64
 """LLVM never frees what it notes about a library until its session ends (9 KB each), so sessions
 are changed; one ends when the last of its kernels is gone."""
 
 
 class Loaded:
-    """A kernel's code. It stays in memory as long as this object, and no longer."""
+    """Code in this process. It stays in memory as long as this object, and no longer."""
 
-    def __init__(self, object_code: bytes) -> None:
+    def __init__(self, object_code: bytes, symbols: Sequence[str] = (ENTRY, ALONE)) -> None:
         import llvmlite.binding as llvm
 
-        builder = llvm.JITLibraryBuilder().add_object_img(object_code)
-        builder.export_symbol(ENTRY).add_current_process()
+        builder = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
+        for symbol in symbols:
+            builder.export_symbol(symbol)
         with _sessions.lock:
             self._session, name = _sessions.next()
             try:
                 self._library = builder.link(self._session, name)
             except RuntimeError as error:
                 raise CompileError(f"the kernel could not be loaded: {error}") from None
-        self.call: Function = _PROTOTYPE(self._library[ENTRY])
+
+    def address(self, symbol: str) -> int:
+        """Where a function lies."""
+        found: int = self._library[symbol]
+        return found
+
+    @property
+    def alone(self) -> Function:
+        """A kernel on the calling thread."""
+        found: Function = _PROTOTYPE(self.address(ALONE))
+        return found
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ last, shorter iteration is emitted on its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -15,17 +16,19 @@ from typing import assert_never
 from tcl.codegen import ir
 from tcl.codegen.cpu.builder import Builder, Val
 from tcl.codegen.cpu.scope import At, Range, Scope, Span, add, i64, leading, number
+from tcl.codegen.cpu.sharing import Sharing
 
 
 class Loops:
-    """Emits the loops of one nest around what ``emit`` does in them."""
+    """Emits loops around what ``emit`` does in them."""
 
     def __init__(
-        self, b: Builder, nest: ir.Nest, emit: Callable[[ir.Statement, Scope], None]
+        self, b: Builder, program: ir.Program, emit: Callable[[ir.Statement, Scope], None]
     ) -> None:
         self.b, self.emit = b, emit
         self.above_fixed = {
             outer.fold.name
+            for nest in program.nests
             for outer, inner in _neighbours(nest)
             if outer.kind is ir.Kind.SERIAL and inner.kind is not ir.Kind.SERIAL
         }
@@ -40,6 +43,8 @@ class Loops:
                 self._unrolled(loop.fold, body, scope)
             case ir.Kind.VECTOR:
                 self._lanes(loop.fold, body, scope)
+            case ir.Kind.PARALLEL:
+                raise ir.IRError(f"{loop.fold.name} is shared among threads inside of a loop")
             case _:
                 assert_never(loop.kind)
 
@@ -67,6 +72,40 @@ class Loops:
             self.emit(side, scope.copied())
             b.branch(after)
         b.start(after)
+
+    # Loops over chunks.
+
+    def shared(self, loop: ir.Statement, threads: Sharing, scope: Scope) -> None:
+        """Loops over chunks, one right inside the other, as one loop over all of them."""
+        loops: list[tuple[ir.Fold, ...]] = []
+        while isinstance(loop, ir.For) and loop.loop.kind is ir.Kind.PARALLEL:
+            loops.append((loop.loop.fold, *loop.along))
+            loop = loop.body
+        body = loop
+
+        def each(index: Val) -> None:
+            b, rest = self.b, index
+            ranges: dict[str, Range] = {}
+            offsets: dict[str, At] = {}
+            for folds in reversed(loops):
+                count = number(folds[0].count)
+                own = b.binary("mul nsw", b.binary("urem", rest, count), number(folds[0].step))
+                rest = b.binary("udiv", rest, count)
+                for fold in folds:
+                    span = scope.ranges[fold.dim].span
+                    ranges[fold.dim] = Range(At(own), self._chunk(fold, span, own))
+                    offsets[fold.name] = At(own)
+            self.emit(body, scope.moved(ranges, offsets))
+
+        threads.share(math.prod(folds[0].count for folds in loops), each)
+
+    def _chunk(self, fold: ir.Fold, span: Span | int, own: Val) -> Span | int:
+        """The points of the chunk that begins at ``own``."""
+        parts = _parts(fold, span)
+        if len(parts) == 1:
+            return parts[0]
+        left = self.b.binary("sub nsw", _value(span), own)
+        return Span(self.b.intrinsic("smin", left, number(fold.step)), parts)
 
     # Serial loops.
 
@@ -202,12 +241,7 @@ class Loops:
     ) -> None:
         """The body once. ``offset`` is from the start of the dim, ``own`` from that of the loop,
         ``span`` what is handed on."""
-        inner = replace(
-            scope.copied(),
-            ranges={**scope.ranges, fold.dim: Range(offset, span)},
-            folds={**scope.folds, fold.name: own},
-        )
-        self.emit(body, inner)
+        self.emit(body, scope.moved({fold.dim: Range(offset, span)}, {fold.name: own}))
 
 
 def _neighbours(nest: ir.Nest) -> list[tuple[ir.Loop, ir.Loop]]:

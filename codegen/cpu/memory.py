@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tcl.codegen import ir
@@ -53,11 +53,11 @@ class Address:
 
 @dataclass(slots=True)
 class Memory:
-    """Emits the accesses of one nest."""
+    """Emits accesses to tensors."""
 
     b: Builder
     program: ir.Program
-    nest: ir.Nest
+    dims: Mapping[str, ir.Dim]
     pointers: dict[str, Val]
     """Tensor → address of its first element."""
     native_half: bool
@@ -181,7 +181,7 @@ class Memory:
                 index = index + layout.offset(axis, subscript)
             else:
                 computed.append((axis, subscript))
-        first, step = affine(b, index, self.nest, scope)
+        first, step = affine(b, index, self.dims, scope)
         own: Val | None = None
         for axis, subscript in computed:
             value = self.evaluate(subscript.value, scope)

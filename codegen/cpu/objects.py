@@ -21,11 +21,11 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import llvmlite
 import platformdirs
 
+from tcl.codegen.cpu.kept import KeptCode, decode, encode
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.version import CODEGEN_VERSION
 from tcl.grammar.errors import TclWarning
@@ -33,7 +33,6 @@ from tcl.grammar.errors import TclWarning
 LIMIT = 256 << 20
 """Bytes that the folder may hold; the least recently used are removed first."""
 
-_MAGIC = b"tcl object 1 "
 _SUFFIX = ".tclo"
 _PARTIAL = ".part"
 _STALE = 3600.0
@@ -65,29 +64,6 @@ class Ingredients:
         """SHA-256 of all ingredients, in hex."""
         text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class KeptSite:
-    """A checked subscript, as ``memory.Site``; the tensor is counted, as names are not part of
-    what makes object code."""
-
-    tensor: int
-    """Position among inputs, then outputs."""
-    axis: int
-    first: int
-    extent: int
-    unsigned: bool
-
-
-@dataclass(frozen=True, slots=True)
-class KeptCode:
-    """What a kernel needs to run."""
-
-    object_code: bytes
-    sites: tuple[KeptSite, ...]
-    scratch: tuple[tuple[tuple[int, ...], str], ...]
-    """(shape, dtype's name) of the arrays that follow the arguments."""
 
 
 @functools.cache
@@ -133,12 +109,12 @@ class ObjectCache:
                 content = self._read(folder, digest + _SUFFIX)
         except OSError:
             return None
-        return None if content is None else _decode(content, digest)
+        return None if content is None else decode(content, digest)
 
     def put(self, digest: str, code: KeptCode) -> None:
         """Keep this under a name; what was there is replaced in one step."""
         partial = f".{digest[:16]}.{os.getpid()}.{secrets.token_hex(8)}{_PARTIAL}"
-        content = _encode(code, digest)
+        content = encode(code, digest)
         if len(content) > min(_MAX_FILE, self.limit):
             return
         try:
@@ -243,47 +219,3 @@ def _write(folder: int, name: str, content: bytes) -> None:
     with open(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
         os.fchmod(file.fileno(), 0o600)  # whatever the umask says
         file.write(content)
-
-
-def _encode(code: KeptCode, digest: str) -> bytes:
-    """A line with the checksum of the rest, a line of JSON, and the object code."""
-    header = {
-        "name": digest,
-        "sites": [[s.tensor, s.axis, s.first, s.extent, s.unsigned] for s in code.sites],
-        "scratch": [[list(shape), dtype] for shape, dtype in code.scratch],
-    }
-    rest = json.dumps(header, separators=(",", ":")).encode() + b"\n" + code.object_code
-    return _MAGIC + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
-
-
-def _decode(content: bytes, digest: str) -> KeptCode | None:
-    """The inverse of ``_encode``; None for anything else."""
-    first, _, rest = content.partition(b"\n")
-    if first != _MAGIC + hashlib.sha256(rest).hexdigest().encode():
-        return None
-    line, _, object_code = rest.partition(b"\n")
-    try:
-        header = json.loads(line)
-        if header["name"] != digest or not object_code:
-            return None
-        sites = tuple(_site(entry) for entry in header["sites"])
-        scratch = tuple(_scratch(entry) for entry in header["scratch"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return KeptCode(object_code, sites, scratch)
-
-
-def _site(entry: Any) -> KeptSite:
-    tensor, axis, first, extent, unsigned = entry
-    if not all(type(n) is int for n in (tensor, axis, first, extent)) or tensor < 0:
-        raise ValueError
-    if type(unsigned) is not bool:
-        raise ValueError
-    return KeptSite(tensor, axis, first, extent, unsigned)
-
-
-def _scratch(entry: Any) -> tuple[tuple[int, ...], str]:
-    shape, dtype = entry
-    if not all(type(n) is int and n >= 0 for n in shape) or type(dtype) is not str:
-        raise ValueError
-    return tuple(shape), dtype

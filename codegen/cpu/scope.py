@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tcl.codegen import ir
@@ -86,6 +87,13 @@ class Scope:
         """For a block of its own: names defined in it end with it."""
         return replace(self, variables=dict(self.variables), accumulators=dict(self.accumulators))
 
+    def moved(self, ranges: Mapping[str, Range], folds: Mapping[str, At]) -> Scope:
+        """An inner place of these loops, for a block of its own."""
+        inner = self.copied()
+        return replace(
+            inner, ranges={**self.ranges, **ranges}, folds={**self.folds, **folds}
+        )
+
 
 def leading(lanes: int, active: int) -> Val:
     """The mask of the first ``active`` lanes."""
@@ -119,7 +127,9 @@ def i64(b: Builder, at: At) -> Val:
     return b.binary("add nsw", at.base, number(at.constant)) if at.constant else at.base
 
 
-def affine(b: Builder, index: ir.Affine, nest: ir.Nest, scope: Scope) -> tuple[At, int]:
+def affine(
+    b: Builder, index: ir.Affine, dims: Mapping[str, ir.Dim], scope: Scope
+) -> tuple[At, int]:
     """(value in the first lane, what each further lane adds)."""
     base: Val | None = None
     constant = index.constant
@@ -129,7 +139,7 @@ def affine(b: Builder, index: ir.Affine, nest: ir.Nest, scope: Scope) -> tuple[A
             at = scope.folds[name]
             lanes = name == scope.lane_fold
         else:
-            at = scope.ranges[name].offset + nest.dim(name).first
+            at = scope.ranges[name].offset + dims[name].first
             lanes = name == scope.lane_dim
         base = add(b, base, scale(b, at.base, c))
         constant += at.constant * c

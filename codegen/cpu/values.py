@@ -5,6 +5,7 @@ In lanes, a value that all lanes share stays a scalar until it meets one that di
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from typing import assert_never
 
@@ -23,12 +24,12 @@ _CHEAP = 12
 
 
 class Values:
-    """Emits the values of one nest."""
+    """Emits values."""
 
     memory: Memory
 
-    def __init__(self, b: Builder, nest: ir.Nest, native_half: bool) -> None:
-        self.b, self.nest, self.native_half = b, nest, native_half
+    def __init__(self, b: Builder, dims: Mapping[str, ir.Dim], native_half: bool) -> None:
+        self.b, self.dims, self.native_half = b, dims, native_half
         self.partial_cache: dict[int, bool] = {}
 
     def value(self, value: ir.Value, scope: Scope) -> Val:
@@ -38,7 +39,7 @@ class Values:
             case ir.Const(value=constant, type=type_):
                 return b.constant(constant, register_type(type_))
             case ir.Position(index=index, type=type_):
-                first, step = affine(b, index, self.nest, scope)
+                first, step = affine(b, index, self.dims, scope)
                 wide = lane_values(b, i64(b, first), step, scope.lanes)
                 return b.convert("trunc", wide, register_type(type_))
             case ir.Variable(name=name):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tcl.codegen import ir
@@ -15,9 +15,9 @@ ACCUMULATOR = "accumulator"
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Gives every nest its ``body``.
+    """Gives the program its ``body``.
 
-    The innermost reduction loops run over accumulators in registers: one, or one for each point
+    Nests that are joined run inside the same loops over chunks. In them, the innermost reduction loops run over accumulators in registers: one, or one for each point
     of the unrolled loops and lanes of output dims. If a reduction loop lies outside of an output
     loop, the target holds partial results in between; a 16-bit float target has them in float32
     scratch memory, so that it is rounded once.
@@ -25,8 +25,22 @@ class Build:
 
     def __call__(self, program: ir.Program) -> ir.Program:
         scratch: list[ir.Tensor] = []
-        nests = tuple(replace(n, body=_body(_reading_panels(n), scratch)) for n in program.nests)
-        return ir.Program(program.name, (*program.tensors, *scratch), nests)
+        body: list[ir.Statement] = []
+        for group in groups(program.nests):
+            body += _group(group, scratch)
+        tensors = (*program.tensors, *scratch)
+        return ir.Program(program.name, tensors, program.nests, ir.Block(tuple(body)))
+
+
+def groups(nests: Iterable[ir.Nest]) -> list[list[ir.Nest]]:
+    """The nests, with those together that share the loops over their chunks."""
+    found: list[list[ir.Nest]] = []
+    for nest in nests:
+        if nest.joined:
+            found[-1].append(nest)
+        else:
+            found.append([nest])
+    return found
 
 
 def identity(op: str, type_: ScalarType) -> ir.Const:
@@ -55,11 +69,37 @@ def identity(op: str, type_: ScalarType) -> ir.Const:
     raise ir.IRError(f"{op} is no reduction")
 
 
+def _group(nests: Sequence[ir.Nest], scratch: list[ir.Tensor]) -> list[ir.Statement]:
+    """Panels that are filled at once, then the nests inside of the loops over their chunks."""
+    whole = [_shared(n, _copy(n, c)) for n in nests for c in n.staged if c.inside is None]
+    inside = [_in_chunk(_reading_panels(n), scratch) for n in nests]
+    body = inside[0] if len(inside) == 1 else ir.Block(tuple(inside))
+    for folds in reversed(list(zip(*(n.chunks for n in nests), strict=True))):
+        body = ir.For(ir.Loop(folds[0], ir.Kind.PARALLEL), body, folds[1:])
+    return [*whole, body]
+
+
+def _shared(nest: ir.Nest, copy: ir.Statement) -> ir.Statement:
+    """A copy whose outermost loop is shared among threads, if the nest's are."""
+    if not (isinstance(copy, ir.For) and copy.loop.kind is ir.Kind.SERIAL and nest.chunks):
+        return copy
+    fold = copy.loop.fold
+    folds = [x for x in nest.loops if x.fold.dim == fold.dim]
+    inside = folds[next(k for k, x in enumerate(folds) if x.fold == fold) + 1 :]
+    # Loops that are written out have to know the length of what is around them.
+    if inside and _fixed(inside[0]) and nest.dim(fold.dim).extent % fold.step:
+        return copy
+    return replace(copy, loop=replace(copy.loop, kind=ir.Kind.PARALLEL))
+
+
+def _in_chunk(nest: ir.Nest, scratch: list[ir.Tensor]) -> ir.Statement:
+    chunks = nest.chunks
+    copies = [_copy(nest, c) for c in nest.staged if chunks and c.inside == chunks[-1]]
+    rest = _body(nest.with_loops(x for x in nest.loops if x.fold not in chunks), scratch)
+    return ir.Block((*copies, rest)) if copies else rest
+
+
 def _body(nest: ir.Nest, scratch: list[ir.Tensor]) -> ir.Statement:
-    whole = [c for c in nest.staged if c.inside is None]
-    if whole:
-        rest = replace(nest, staged=tuple(c for c in nest.staged if c.inside is not None))
-        return ir.Block((*(_copy(nest, c) for c in whole), _body(rest, scratch)))
     point = nest.point
     if point.op == "=":
         store = ir.Store(point.target, point.value)

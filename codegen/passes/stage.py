@@ -25,14 +25,14 @@ class Stage:
 
     nest: str
     levels: tuple[int, ...]
-    """Per operand, in order of appearance: how many loops over tiles are outside of the copying;
-    -1 or a missing level leaves the operand where it is."""
+    """Per operand, in order of appearance: how many loops are outside of the copying, where those
+    over chunks count as one and those over tiles follow; -1 or a missing level leaves the
+    operand where it is."""
 
     def __call__(self, program: ir.Program) -> ir.Program:
-        chosen = tuple(n for n in program.nests if n.name == self.nest)
-        if not chosen or not any(level >= 0 for level in self.levels):
+        if not any(level >= 0 for level in self.levels):
             return program
-        nest = chosen[0]
+        nest = program.nest(self.nest)
         reads = operands(nest.point)
         if len(self.levels) > len(reads):
             raise self._refused(f"it has {len(reads)} operands, {len(self.levels)} were given")
@@ -51,13 +51,15 @@ class Stage:
         self, program: ir.Program, nest: ir.Nest, load: ir.Load, level: int, position: int
     ) -> tuple[ir.Tensor, ir.Staged]:
         reason = why_not_staged(nest, load)
-        tiles = [x.fold for x in nest.loops if x.fold.level == "tile"]
-        if reason is None and level > len(tiles):
-            reason = f"there are {len(tiles)} loops over tiles, not {level}"
+        levels = levels_of(nest)
+        if reason is None and level >= len(levels):
+            reason = f"there are {len(levels) - 1} loops over chunks and tiles, not {level}"
+        if reason is None and level == 0 and load.ref.tensor in made_with(program, nest):
+            reason = "the nests whose chunks it shares write it"
         if reason is not None:
             raise self._refused(f"operand {position}, {load.ref.tensor}: {reason}")
         dims = dims_of(load.ref)
-        inside = tiles[level - 1] if level else None
+        inside = levels[level]
         folds = [x.fold for x in nest.loops]
         inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
         subscript, size = _packed(inner)
@@ -66,11 +68,29 @@ class Stage:
         if (size + slack) * type_.bits > MAX_BYTES * 8:
             raise self._refused(f"operand {position}: its panel would need {size} elements")
         name = f"{nest.name}.panel{position}"
-        tensor = ir.Tensor(name, ir.Role.SCRATCH, ir.contiguous(type_, (size + slack,), (0,)))
+        layout = ir.contiguous(type_, (size + slack,), (0,))
+        private = inside is not None and bool(nest.chunks)
+        tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, private)
         return tensor, ir.Staged(load, ir.TensorRef(name, (subscript,)), inside)
 
     def _refused(self, reason: str) -> OptionsError:
         return OptionsError(f"stage: nest {self.nest}: {reason}")
+
+
+def levels_of(nest: ir.Nest) -> list[ir.Fold | None]:
+    """The loops in which operands may be copied, by level; None stands for before all of them."""
+    tiles = [x.fold for x in nest.loops if x.fold.level == "tile"]
+    return [None, *nest.chunks[-1:], *tiles]
+
+
+def made_with(program: ir.Program, nest: ir.Nest) -> set[str]:
+    """The tensors written by the nests before this one that share its chunks."""
+    position = program.nests.index(nest)
+    found: set[str] = set()
+    while program.nests[position].joined:
+        position -= 1
+        found.add(program.nests[position].point.target.tensor)
+    return found
 
 
 def dims_of(ref: ir.TensorRef) -> frozenset[str]:

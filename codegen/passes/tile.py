@@ -11,12 +11,12 @@ from tcl.codegen.passes.base import map_nest
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Tiles a nest: all loops over tiles first, then all loops inside a tile."""
+    """Tiles a nest, or its chunks: all loops over tiles first, then all loops inside a tile."""
 
     nest: str
     sizes: tuple[int, ...]
     """Points per tile, per dimension; 0, a missing size, or one that covers the whole
-    dimension leaves it one loop, inside the tile."""
+    dimension or chunk leaves it one loop, inside the tile."""
 
     def __call__(self, program: ir.Program) -> ir.Program:
         return map_nest(program, self.nest, self._tile)
@@ -28,11 +28,15 @@ class Tile:
                 f"{len(self.sizes)} sizes were given"
             )
         sizes = dict(zip((d.name for d in nest.dims), self.sizes, strict=False))
+        chunks: list[ir.Loop] = []
         tiles: list[ir.Loop] = []
         points: list[ir.Loop] = []
         for loop in nest.loops:
-            fold, extent = loop.fold, nest.dim(loop.fold.dim).extent
+            fold, extent = loop.fold, loop.fold.count
             size = sizes.get(fold.dim, 0)
+            if loop.kind is ir.Kind.PARALLEL:
+                chunks.append(loop)
+                continue
             if size == 0 or size >= extent:
                 points.append(loop)
                 continue
@@ -40,4 +44,4 @@ class Tile:
             points.append(ir.Loop(ir.Fold(fold.dim, "point", 1, size)))
         if tiles and nest.sequential:
             raise OptionsError(f"tile: nest {nest.name} cannot be tiled: {nest.sequential}")
-        return nest.with_loops(tiles + points)
+        return nest.with_loops(chunks + tiles + points)

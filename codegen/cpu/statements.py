@@ -1,8 +1,8 @@
-"""Statements of one nest: accumulators, stores, and the loops around them."""
+"""Statements: accumulators, stores, and the loops around them."""
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import groupby, product
 from typing import assert_never
 
 from tcl.codegen import ir
@@ -11,39 +11,55 @@ from tcl.codegen.cpu.builder import Builder, Val, register_type
 from tcl.codegen.cpu.loops import Loops
 from tcl.codegen.cpu.memory import Memory, Site
 from tcl.codegen.cpu.scope import Accumulators, At, Range, Scope, leading
+from tcl.codegen.cpu.sharing import Sharing
 from tcl.codegen.cpu.values import Values
 from tcl.codegen.device import CpuProfile
 
 
-class NestEmitter:
-    """Emits one nest at the end of a builder's function."""
+class Statements:
+    """Emits the body of a program at the end of a builder's function."""
 
     def __init__(
         self,
         b: Builder,
         program: ir.Program,
-        nest: ir.Nest,
         pointers: dict[str, Val],
         device: CpuProfile,
         unchecked: bool,
         sites: list[Site],
     ) -> None:
-        self.b, self.nest = b, nest
+        self.b, self.program = b, program
+        self.dims = {d.name: d for n in program.nests for d in n.dims}
         native_half = device.has("f16c") or device.triple.startswith(("aarch64", "arm64"))
-        self.values = Values(b, nest, native_half)
+        self.values = Values(b, self.dims, native_half)
         self.memory = Memory(
-            b, program, nest, pointers, native_half, unchecked, self.values.value, sites
+            b, program, self.dims, pointers, native_half, unchecked, self.values.value, sites
         )
         self.values.memory = self.memory
-        self.loops = Loops(b, nest, self.statement)
-        self.kinds = {x.fold.name: x.kind for x in nest.loops}
+        self.loops = Loops(b, program, self.statement)
+        self.kinds = {x.fold.name: x.kind for n in program.nests for x in n.loops}
 
-    def emit(self) -> None:
-        """The nest's body, from its first to its last point."""
-        if self.nest.body is None:
-            raise ir.IRError(f"nest {self.nest.name} has no body yet")
-        ranges = {d.name: Range(At(), d.extent) for d in self.nest.dims}
-        self.statement(self.nest.body, Scope(ranges))
+    def emit(self) -> int:
+        """All of the body. Threads share its loops over chunks; the first of them does what lies
+        between. Returns the number of loops that are shared."""
+        body = self.program.body
+        if body is None:
+            raise ir.IRError(f"program {self.program.name} has no body yet")
+        scope = Scope({d.name: Range(At(), d.extent) for d in self.dims.values()})
+        parts = body.body if isinstance(body, ir.Block) else (body,)
+        threads = Sharing(self.b)
+        shared = any(map(_shared, parts))
+        for share, group in groupby(parts, _shared):
+            for part in group if share else [ir.Block(tuple(group))]:
+                if threads.met:
+                    threads.meet()
+                if share:
+                    self.loops.shared(part, threads, scope)
+                elif shared:
+                    threads.first_only(lambda part=part: self.statement(part, scope))
+                else:
+                    self.statement(part, scope)
+        return threads.regions
 
     def statement(self, statement: ir.Statement, scope: Scope) -> None:
         """One statement, and everything inside it."""
@@ -94,11 +110,15 @@ class NestEmitter:
             old = self.values.accumulated(own, scope)
             result = arithmetic(b, statement.op, old, new, value.type)
         result = b.spread(result, own.lanes)
-        if scope.ragged and self.nest.dim(scope.lane_dim).reduction:
+        if scope.ragged and self.dims[scope.lane_dim].reduction:
             # Lanes that do not exist have nothing to add.
             there = leading(scope.lanes, scope.active)
             result = b.select(there, result, self.values.accumulated(own, scope))
         b.do(f"store {result}, ptr {place}")
+
+
+def _shared(statement: ir.Statement) -> bool:
+    return isinstance(statement, ir.For) and statement.loop.kind is ir.Kind.PARALLEL
 
 
 def _product(statement: ir.Accumulate) -> ir.Binary | None:

@@ -1,0 +1,131 @@
+"""Sharing work among the threads that run a kernel at the same time.
+
+All threads run the same function, each with its number (``%thread`` of ``%threads``). In the
+memory that they share (``%team``, see ``entry``) lie where they meet (a count, and a phase on the
+next line) and a counter for each shared loop, from which threads take the next iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcl.codegen.cpu.builder import Builder, Val
+from tcl.codegen.cpu.entry import BARRIER_LINES, LINE
+from tcl.codegen.cpu.scope import number
+
+_SHARES = 8
+"""How many times a thread takes iterations, if all are as fast: more even out more, and cost
+more."""
+
+
+class Sharing:
+    """Emits what threads do together."""
+
+    def __init__(self, b: Builder) -> None:
+        self.b = b
+        self.regions = 0
+        """Shared loops so far."""
+        self.met = False
+        """Whether what comes next may need what another thread did before."""
+
+    def share(self, count: int, each: Callable[[Val], None]) -> None:
+        """``each(k)`` for all ``k < count``, by whichever thread is free."""
+        b = self.b
+        counter = f"getelementptr i8, ptr %team, i64 {LINE * (BARRIER_LINES + self.regions)}"
+        self.regions += 1
+        self.met = True
+        alone = self._alone()
+        part = b.binary("udiv", number(count), b.binary("mul", _THREADS, number(_SHARES)))
+        part = b.intrinsic("umax", part, number(1))
+        part = b.select(alone, number(count), part)
+        next_ = b.op(counter, "ptr")
+        take, run, done = (b.new_label(x) for x in ("take", "share", "shared"))
+        before = b.block
+        b.branch_if(alone, run, take)
+        b.start(take)
+        taken = b.op(f"atomicrmw add {next_}, {part} monotonic", "i64")
+        b.branch_if(b.compare("icmp slt", taken, number(count)), run, done)
+        b.start(run)
+        first = b.op(f"phi i64 [ 0, %{before} ], [ {taken.text}, %{take} ]", "i64")
+        stop = b.intrinsic("smin", b.binary("add nsw", first, part), number(count))
+        head, into, out = (b.new_label(x) for x in ("head", "chunk", "taken"))
+        entered = b.block
+        b.branch(head)
+        b.start(head)
+        index = b.op("phi", "i64")
+        at = len(b.lines) - 1
+        b.branch_if(b.compare("icmp slt", index, stop), into, out)
+        b.start(into)
+        each(index)
+        following = b.binary("add nsw", index, number(1))
+        pairs = f"[ {first.text}, %{entered} ], [ {following.text}, %{b.block} ]"
+        b.lines[at] = f"  {index.text} = phi i64 {pairs}"
+        b.branch(head)
+        b.start(out)
+        b.branch_if(alone, done, take)
+        b.start(done)
+
+    def first_only(self, emit: Callable[[], None]) -> None:
+        """What only the first thread does."""
+        b = self.b
+        self.met = True
+        own, after = b.new_label("alone"), b.new_label("after")
+        b.branch_if(b.compare("icmp eq", _THREAD, number(0)), own, after)
+        b.start(own)
+        emit()
+        b.branch(after)
+        b.start(after)
+
+    def meet(self) -> None:
+        """Every thread waits for all others."""
+        b = self.b
+        wait, after = b.new_label("meet"), b.new_label("after")
+        b.branch_if(self._alone(), after, wait)
+        b.start(wait)
+        b.defined["tcl_meet"] = MEET
+        b.declared["sched_yield"] = "declare i32 @sched_yield()"
+        b.do("call void @tcl_meet(ptr %team, i64 %threads)")
+        b.branch(after)
+        b.start(after)
+
+    def _alone(self) -> Val:
+        return self.b.compare("icmp eq", _THREADS, number(1))
+
+
+_THREAD, _THREADS = Val("%thread", "i64"), Val("%threads", "i64")
+
+_SPINS = 1 << 14
+"""Looks at the phase, some ten microseconds, before the core is offered to others."""
+
+MEET = f"""\
+define internal void @tcl_meet(ptr %team, i64 %threads) noinline nounwind {{
+entry:
+  %phase_at = getelementptr i8, ptr %team, i64 {LINE}
+  %phase = load atomic i64, ptr %phase_at acquire, align 8
+  %before = atomicrmw add ptr %team, i64 1 acq_rel
+  %arrived = add i64 %before, 1
+  %last = icmp eq i64 %arrived, %threads
+  br i1 %last, label %open, label %spin
+open:
+  store atomic i64 0, ptr %team monotonic, align 8
+  %following = add i64 %phase, 1
+  store atomic i64 %following, ptr %phase_at release, align 8
+  br label %done
+spin:
+  %looks = phi i64 [ 0, %entry ], [ %more, %again ]
+  %now = load atomic i64, ptr %phase_at acquire, align 8
+  %moved = icmp ne i64 %now, %phase
+  br i1 %moved, label %done, label %again
+again:
+  %more = add i64 %looks, 1
+  %long = icmp ugt i64 %looks, {_SPINS}
+  br i1 %long, label %yield, label %spin
+yield:
+  call i32 @sched_yield()
+  %now2 = load atomic i64, ptr %phase_at acquire, align 8
+  %moved2 = icmp ne i64 %now2, %phase
+  br i1 %moved2, label %done, label %yield
+done:
+  ret void
+}}
+"""

@@ -1,0 +1,275 @@
+"""Which nests share their chunks, and how large those are, where nobody said.
+
+Nests are joined as long as they can be and touch the same memory, so that what one makes is
+still in a cache, or in that of the same core, when the next one reads it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tcl.codegen import ir
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.options import NestOptions
+from tcl.codegen.passes.fuse import crossing, refs
+
+_POINTS = 4096
+"""Points of a chunk below which loops would cost more than caches save."""
+_HEAVY = 8
+"""What is less than one part in so many counts for nothing."""
+_WORTH = 0.03
+"""The part of a group's work that chunks have to save."""
+_FROM_MEMORY = 8.0
+_FROM_CACHE = 24.0
+"""Bytes per cycle."""
+_SHARES = (4, 8, 2, 1)
+"""Chunks per thread, in the order in which they are tried. Of dimensions along which memory lies in
+order, long pieces are better."""
+_NEARLY = 0.04
+"""How much longer a thread may take than it would if all ended together."""
+_LINES = 4
+"""Vectors that a chunk has at least of a dimension along which memory lies in order."""
+
+
+def grouping(program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
+    """Chunks, and whether they are shared with the nest before, by nest."""
+    found: dict[str, NestOptions] = {}
+    for group in _groups(program):
+        sizes = group.chunk(program, device) if group.pays(program, device) else ()
+        if group.count(sizes) > 1:
+            for position, nest in enumerate(group.nests):
+                by_dim = {dims[position]: s for dims, s in zip(group.shared, sizes, strict=True)}
+                chunk = tuple(by_dim.get(d.name, 0) for d in nest.dims)
+                found[nest.name] = NestOptions(chunk=chunk, fuse=position > 0)
+        elif device.threads > 1:
+            for nest in group.nests:
+                found[nest.name] = NestOptions(chunk=_for_threads(program, nest, device))
+    return found
+
+
+def _for_threads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
+    """Chunks of a nest that is alone: of the outermost dimension, or pair of them, that keeps all
+    threads busy to the end."""
+    results = [k for k, d in enumerate(nest.dims) if not d.reduction and d.extent > 1]
+    if nest.sequential:
+        return ()
+    in_order = _in_lanes(program, nest)
+    best, least = (), math.inf
+    for outer, k in [*((None, k) for k in results), *pairwise(results)]:
+        before = nest.dims[outer].extent if outer is not None else 1
+        extent = nest.dims[k].extent
+        shares = _SHARES[2:] if nest.dims[k].name in in_order else _SHARES
+        for share in shares:
+            size = max(1, min(extent, -(-extent * before // (device.threads * share))))
+            count = before * -(-extent // size)
+            rounds = -(-count // device.threads)
+            busy = rounds * device.threads * size / (extent * before)
+            if busy < least - _NEARLY:
+                chunk = {k: size} if outer is None else {outer: 1, k: size}
+                best, least = tuple(chunk.get(x, 0) for x in range(len(nest.dims))), busy
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Nests that can share chunks of some of their dimensions."""
+
+    nests: tuple[ir.Nest, ...]
+    shared: tuple[tuple[str, ...], ...]
+    """Dimensions that go together, one of each nest."""
+
+    def joined(self, nest: ir.Nest) -> _Group | None:
+        """The group with one more nest; None if they have no chunks in common."""
+        if nest.sequential or not any(_touching(n, nest) for n in self.nests):
+            return None
+        shared = []
+        taken: set[str] = set()
+        for dims in self.shared:
+            partner = self._partner(dims, nest, taken)
+            if partner is not None:
+                taken.add(partner)
+                shared.append((*dims, partner))
+        return _Group((*self.nests, nest), tuple(shared)) if _in_order(nest, shared) else None
+
+    def _partner(self, dims: Sequence[str], nest: ir.Nest, taken: Iterable[str]) -> str | None:
+        """The dimension of a nest whose chunks need nothing of others' chunks of these."""
+        first = self.nests[0].dim(dims[0])
+        fitting = [
+            d.name
+            for d in nest.dims
+            if not d.reduction and (d.first, d.extent) == (first.first, first.extent)
+            if d.name not in taken and self._apart(dims, nest, d.name)
+        ]
+        fitting.sort(key=lambda name: name.split(".")[-1] != dims[0].split(".")[-1])
+        return fitting[0] if fitting else None
+
+    def _apart(self, dims: Sequence[str], nest: ir.Nest, dim: str) -> bool:
+        return not any(
+            crossing(n, nest, [(own, dim)]) or crossing(nest, n, [(dim, own)])
+            for n, own in zip(self.nests, dims, strict=True)
+        )
+
+    def pays(self, program: ir.Program, device: CpuProfile) -> bool:
+        """Whether what chunks save in traffic counts beside the arithmetic."""
+        if len(self.nests) == 1:
+            return False
+        everything = self.bytes(program, {})
+        each = [{r.tensor: _bytes(program, n, r, {}) for r in refs(n)} for n in self.nests]
+        again = sum(sum(sizes.values()) for sizes in each) - everything
+        speed = _FROM_MEMORY if everything > device.l2_bytes else _FROM_CACHE
+        if everything <= device.l1_bytes:
+            return False
+        work = sum(_points(n) / device.lanes(n.point.type) / 2 for n in self.nests)
+        return again / speed > _WORTH * work
+
+    def count(self, sizes: Sequence[int]) -> int:
+        """How many chunks there are."""
+        extents = [self.nests[0].dim(dims[0]).extent for dims in self.shared]
+        return math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=False))
+
+    def chunk(self, program: ir.Program, device: CpuProfile) -> tuple[int, ...]:
+        """Points per chunk of the shared dimensions.
+
+        As few as loops stay worth their while; more of those along which operands are used again
+        or lanes or windows go, as long as a chunk fits into the second cache.
+        """
+        extents = [self.nests[0].dim(dims[0]).extent for dims in self.shared]
+        sizes = [
+            min(extent, self._least(program, dims, device))
+            for dims, extent in zip(self.shared, extents, strict=True)
+        ]
+        room = device.l2_bytes // 4
+        for k in reversed(range(len(sizes))):
+            while sizes[k] < extents[k]:
+                more = [*sizes[:k], min(2 * sizes[k], extents[k]), *sizes[k + 1 :]]
+                spans = self._spans(sizes)
+                again = self._again(program, self.shared[k], spans)
+                wanted = again or self._along(program, k) or self._points(sizes) < _POINTS
+                if not wanted or self.bytes(program, self._spans(more)) > room:
+                    break
+                sizes = more
+        while device.threads > 1 and self.count(sizes) < 4 * device.threads:
+            k = max(range(len(sizes)), key=lambda k: (sizes[k] > 1, -k))
+            if sizes[k] == 1:
+                break
+            sizes = [*sizes[:k], -(-sizes[k] // 2), *sizes[k + 1 :]]
+        return tuple(sizes)
+
+    def _least(self, program: ir.Program, dims: Sequence[str], device: CpuProfile) -> int:
+        """Points that the nests with the most work need to be done in lanes."""
+        most = max(map(_points, self.nests))
+        for nest, dim in zip(self.nests, dims, strict=True):
+            if _points(nest) * _HEAVY < most:
+                continue
+            in_order = _in_lanes(program, nest)
+            if in_order and in_order <= set(self._shared_of(nest)) and dim in in_order:
+                return _LINES * device.lanes(nest.point.type)
+        return 1
+
+    def _shared_of(self, nest: ir.Nest) -> list[str]:
+        position = self.nests.index(nest)
+        return [dims[position] for dims in self.shared]
+
+    def _again(self, program: ir.Program, dims: Sequence[str], spans: Mapping[str, int]) -> bool:
+        """Whether a chunk reads much that stays the same along the dimension."""
+        for nest, dim in zip(self.nests, dims, strict=True):
+            sizes = {r: _bytes(program, nest, r, spans) for r in refs(nest)}
+            same = [b for r, b in sizes.items() if dim not in _names(r)]
+            if sum(same) * _HEAVY > sum(sizes.values()) and _points(nest) > max(same, default=0):
+                return True
+        return False
+
+    def _along(self, program: ir.Program, k: int) -> bool:
+        """Whether a nest of much work has its lanes or a window along these dimensions."""
+        most = max(map(_points, self.nests))
+        for nest, dim in zip(self.nests, self.shared[k], strict=True):
+            if _points(nest) * _HEAVY < most:
+                continue
+            lanes = _in_lanes(program, nest)
+            if dim in lanes and lanes <= set(self._shared_of(nest)):
+                return True
+            subscripts = (s for r in refs(nest) for s in r.subscripts if isinstance(s, ir.Affine))
+            if any(s.coefficient(dim) and len(s.terms) > 1 for s in subscripts):
+                return True
+        return False
+
+    def _spans(self, sizes: Sequence[int]) -> dict[str, int]:
+        return {d: s for dims, s in zip(self.shared, sizes, strict=True) for d in dims}
+
+    def _points(self, sizes: Sequence[int]) -> int:
+        """Points of the smallest nest that has more than the shared dimensions."""
+        spans = self._spans(sizes)
+        counts = (math.prod(spans.get(d.name, d.extent) for d in n.dims) for n in self.nests)
+        return max(counts)
+
+    def bytes(self, program: ir.Program, spans: Mapping[str, int]) -> int:
+        """What the nests touch, where some dimensions have fewer points."""
+        found: dict[str, int] = {}
+        for nest in self.nests:
+            for ref in refs(nest):
+                size = _bytes(program, nest, ref, spans)
+                found[ref.tensor] = max(found.get(ref.tensor, 0), size)
+        return sum(found.values())
+
+
+def _groups(program: ir.Program) -> list[_Group]:
+    groups: list[_Group] = []
+    for nest in program.nests:
+        joined = groups[-1].joined(nest) if groups else None
+        if joined is not None:
+            groups[-1] = joined
+            continue
+        results = [d for d in nest.dims if not d.reduction and d.extent > 1]
+        shared = tuple((d.name,) for d in results) if not nest.sequential else ()
+        groups.append(_Group((nest,), shared))
+    return groups
+
+
+def _in_order(nest: ir.Nest, shared: Sequence[tuple[str, ...]]) -> bool:
+    """Whether a nest has its shared dimensions in the group's order, and any at all."""
+    order = [d.name for d in nest.dims]
+    places = [order.index(dims[-1]) for dims in shared]
+    return bool(places) and places == sorted(places)
+
+
+def _touching(one: ir.Nest, other: ir.Nest) -> bool:
+    return bool({r.tensor for r in refs(one)} & {r.tensor for r in refs(other)})
+
+
+def _names(ref: ir.TensorRef) -> set[str]:
+    return {n for s in ref.subscripts if isinstance(s, ir.Affine) for n, _ in s.terms}
+
+
+def _points(nest: ir.Nest) -> int:
+    return math.prod(d.extent for d in nest.dims)
+
+
+def _in_lanes(program: ir.Program, nest: ir.Nest) -> set[str]:
+    """The dimensions along which some access goes through memory in order."""
+    found: set[str] = set()
+    for ref in refs(nest):
+        layout = program.tensor(ref.tensor).layout
+        offset = ir.Affine()
+        for axis, subscript in enumerate(ref.subscripts):
+            if isinstance(subscript, ir.Affine):
+                offset = offset + layout.offset(axis, subscript)
+        found |= {name for name, stride in offset.terms if stride == layout.itemsize}
+    return found
+
+
+def _bytes(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, spans: Mapping[str, int]) -> int:
+    """What the nest touches by this access, where some dimensions have fewer points."""
+    layout = program.tensor(ref.tensor).layout
+    points = {d.name: spans.get(d.name, d.extent) for d in nest.dims}
+    reach = (_reach(s, points, e) for s, e in zip(ref.subscripts, layout.extents, strict=True))
+    return math.prod(reach) * layout.itemsize
+
+
+def _reach(subscript: ir.Subscript, points: Mapping[str, int], extent: int) -> int:
+    """How many indices a subscript has over these points."""
+    if not isinstance(subscript, ir.Affine):
+        return extent
+    return min(extent, 1 + sum(abs(c) * (points[name] - 1) for name, c in subscript.terms))

@@ -1,0 +1,54 @@
+"""Divides results into chunks, which threads share among themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcl.codegen import ir
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.passes.base import map_nest
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Splits the loops of output dimensions into loops over chunks, outside of all others, and
+    loops inside of a chunk."""
+
+    nest: str
+    sizes: tuple[int, ...]
+    """Points per chunk, per dimension; 0 or a missing size leaves the dimension whole."""
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        return map_nest(program, self.nest, self._chunk) if any(self.sizes) else program
+
+    def _chunk(self, nest: ir.Nest) -> ir.Nest:
+        reason = why_no_chunks(nest, self.sizes)
+        if reason:
+            raise OptionsError(f"chunk: nest {nest.name}: {reason}")
+        sizes = dict(zip((d.name for d in nest.dims), self.sizes, strict=False))
+        chunks: list[ir.Loop] = []
+        points: list[ir.Loop] = []
+        for loop in nest.loops:
+            fold = loop.fold
+            size = min(sizes.get(fold.dim, 0), fold.count)
+            if size == 0:
+                points.append(loop)
+                continue
+            chunk = ir.Fold(fold.dim, "chunk", size, -(-fold.count // size))
+            chunks.append(ir.Loop(chunk, ir.Kind.PARALLEL))
+            points.append(ir.Loop(ir.Fold(fold.dim, fold.level, 1, size)))
+        return nest.with_loops(chunks + points)
+
+
+def why_no_chunks(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
+    """Why an untiled nest cannot have these chunks, or None if it can."""
+    if len(sizes) > len(nest.dims):
+        return f"it has {len(nest.dims)} dimensions, {len(sizes)} sizes were given"
+    if not any(sizes):
+        return None
+    if nest.sequential:
+        return nest.sequential
+    for dim, size in zip(nest.dims, sizes, strict=False):
+        if size and dim.reduction:
+            return f"{dim.name} is reduced: its points cannot be shared among threads"
+    return None

@@ -1,0 +1,80 @@
+"""Joins nests: one after the other inside the same loops over chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tcl.codegen import ir
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.ir_walk import loads, values_of
+from tcl.codegen.passes.base import map_nest
+
+
+@dataclass(frozen=True, slots=True)
+class Fuse:
+    """Lets a nest share the chunks of the nest before it, and of those which that is joined to.
+
+    What one chunk needs of the earlier nests must have been made by the same chunk.
+    """
+
+    nest: str
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        reason = why_not_fused(program, self.nest)
+        if reason:
+            raise OptionsError(f"fuse: nest {self.nest}: {reason}")
+        return map_nest(program, self.nest, lambda nest: replace(nest, joined=True))
+
+
+def why_not_fused(program: ir.Program, name: str) -> str | None:
+    """Why a nest that has its chunks cannot be joined to those before it, or None if it can."""
+    position = next(k for k, n in enumerate(program.nests) if n.name == name)
+    if position == 0:
+        return "there is no nest before it"
+    nest = program.nests[position]
+    first = position - 1
+    while program.nests[first].joined:
+        first -= 1
+    if not nest.chunks:
+        return "it has no chunks"
+    for other in program.nests[first:position]:
+        reason = _why_not_beside(other, nest)
+        if reason:
+            return reason
+    return None
+
+
+def _why_not_beside(earlier: ir.Nest, later: ir.Nest) -> str | None:
+    if _shapes(earlier) != _shapes(later):
+        return f"its chunks are not like those of {earlier.name}"
+    pairs = [
+        (a.dim, b.dim) for a, b in zip(earlier.chunks, later.chunks, strict=True)
+    ]
+    if any(earlier.dim(a).first != later.dim(b).first for a, b in pairs):
+        return f"its chunks do not begin where those of {earlier.name} do"
+    tensor = crossing(earlier, later, pairs) or crossing(later, earlier, [p[::-1] for p in pairs])
+    return f"a chunk of it touches {tensor} in other chunks of {earlier.name}" if tensor else None
+
+
+def _shapes(nest: ir.Nest) -> list[tuple[int, int, int]]:
+    return [(f.step, f.count, nest.dim(f.dim).extent) for f in nest.chunks]
+
+
+def crossing(writer: ir.Nest, other: ir.Nest, pairs: Sequence[tuple[str, str]]) -> str | None:
+    """The tensor of ``writer`` of which ``other`` touches more than its own chunk, if it does."""
+    target = writer.point.target
+    for ref in refs(other):
+        if ref.tensor != target.tensor:
+            continue
+        for own, its in pairs:
+            axis = target.subscripts.index(ir.Affine.of(own))
+            if ref.subscripts[axis] != ir.Affine.of(its):
+                return ref.tensor
+    return None
+
+
+def refs(nest: ir.Nest) -> list[ir.TensorRef]:
+    """All elements that a point of the nest touches."""
+    reads = [load.ref for value in values_of(nest.point) for load in loads(value)]
+    return [nest.point.target, *reads]

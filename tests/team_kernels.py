@@ -1,0 +1,168 @@
+"""Kernels written by hand, that do what only several threads can do."""
+
+from __future__ import annotations
+
+import functools
+
+from tcl.codegen.cpu.compile import compile_object
+from tcl.codegen.cpu.entry import BARRIER_LINES, LINE, OPENING, alone
+from tcl.codegen.cpu.kept import KeptCode, KeptSite, Scratch
+from tcl.codegen.cpu.launch import Launcher
+from tcl.codegen.device import host_cpu
+
+COUNTER = LINE * BARRIER_LINES
+"""Where the counter of the first region lies."""
+
+BARRIER = """
+define internal void @barrier(ptr %team, i64 %threads) {
+entry:
+  %phase.at = getelementptr i8, ptr %team, i64 64
+  %before = load atomic i64, ptr %phase.at acquire, align 8
+  %came = atomicrmw add ptr %team, i64 1 acq_rel
+  %others = sub i64 %threads, 1
+  %last = icmp eq i64 %came, %others
+  br i1 %last, label %open, label %wait
+open:
+  store atomic i64 0, ptr %team monotonic, align 8
+  %next = add i64 %before, 1
+  store atomic i64 %next, ptr %phase.at release, align 8
+  ret void
+wait:
+  %now = load atomic i64, ptr %phase.at acquire, align 8
+  %passed = icmp ne i64 %now, %before
+  br i1 %passed, label %done, label %give
+give:
+  %ignored = call i32 @sched_yield()
+  br label %wait
+done:
+  ret void
+}
+declare i32 @sched_yield()
+"""
+
+WHO = """
+  %out = load ptr, ptr %tensors, align 8
+  %at = getelementptr i64, ptr %out, i64 %thread
+  store i64 %threads, ptr %at, align 8
+  ret i32 0
+"""
+"""``out[thread] = threads``"""
+
+COUNT = f"""
+  %in = load ptr, ptr %tensors, align 8
+  %out.at = getelementptr ptr, ptr %tensors, i64 1
+  %out = load ptr, ptr %out.at, align 8
+  %limit = load i64, ptr %in, align 8
+  %next.at = getelementptr i8, ptr %team, i64 {COUNTER}
+  br label %loop
+loop:
+  %i = atomicrmw add ptr %next.at, i64 1 monotonic
+  %more = icmp ult i64 %i, %limit
+  br i1 %more, label %body, label %done
+body:
+  %at = getelementptr i64, ptr %out, i64 %i
+  %before = load i64, ptr %at, align 8
+  %after = add i64 %before, 1
+  store i64 %after, ptr %at, align 8
+  br label %loop
+done:
+  ret i32 0
+"""
+"""``out[i] += 1`` for all ``i`` below ``in[0]``, handed out one by one."""
+
+MEET = """
+  %in = load ptr, ptr %tensors, align 8
+  %out.at = getelementptr ptr, ptr %tensors, i64 1
+  %out = load ptr, ptr %out.at, align 8
+  %slots.at = getelementptr ptr, ptr %tensors, i64 2
+  %slots = load ptr, ptr %slots.at, align 8
+  %rounds = load i64, ptr %in, align 8
+  %own = getelementptr i64, ptr %slots, i64 %thread
+  %up = add i64 %thread, 1
+  %around = urem i64 %up, %threads
+  %theirs = getelementptr i64, ptr %slots, i64 %around
+  %mine = getelementptr i64, ptr %out, i64 %thread
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %j, %body ]
+  %sum = phi i64 [ 0, %entry ], [ %more, %body ]
+  %end = icmp eq i64 %i, %rounds
+  br i1 %end, label %done, label %body
+body:
+  store i64 %i, ptr %own, align 8
+  call void @barrier(ptr %team, i64 %threads)
+  %seen = load i64, ptr %theirs, align 8
+  call void @barrier(ptr %team, i64 %threads)
+  %more = add i64 %sum, %seen
+  %j = add i64 %i, 1
+  br label %loop
+done:
+  store i64 %sum, ptr %mine, align 8
+  ret i32 0
+"""
+"""``out[thread]``: the sum over ``in[0]`` rounds of what the next thread wrote in each."""
+
+FAIL = """
+  %in = load ptr, ptr %tensors, align 8
+  %first = load i64, ptr %in, align 8
+  %bad = icmp uge i64 %thread, %first
+  br i1 %bad, label %tell, label %done
+tell:
+  store i64 1, ptr %error, align 8
+  %value.at = getelementptr i64, ptr %error, i64 2
+  store i64 %thread, ptr %value.at, align 8
+  ret i32 1
+done:
+  ret i32 0
+"""
+"""A failed check in the threads from ``in[0]`` on, with their number as value."""
+
+PRIVATE = """
+  %in = load ptr, ptr %tensors, align 8
+  %out.at = getelementptr ptr, ptr %tensors, i64 1
+  %out = load ptr, ptr %out.at, align 8
+  %scratch.at = getelementptr ptr, ptr %tensors, i64 2
+  %scratch = load ptr, ptr %scratch.at, align 8
+  %size = load i64, ptr %in, align 8
+  %offset = mul i64 %size, %thread
+  %own = getelementptr i8, ptr %scratch, i64 %offset
+  %up = add i64 %thread, 1
+  %byte = trunc i64 %up to i8
+  call void @llvm.memset.p0.i64(ptr %own, i8 %byte, i64 %size, i1 false)
+  call void @barrier(ptr %team, i64 %threads)
+  %last.at = getelementptr i8, ptr %own, i64 8
+  %found = load i8, ptr %last.at, align 1
+  %wide = zext i8 %found to i64
+  %at = getelementptr i64, ptr %out, i64 %thread
+  store i64 %wide, ptr %at, align 8
+  ret i32 0
+"""
+"""``out[thread] = thread + 1``, by way of ``in[0]`` bytes of the thread's own memory."""
+
+SLEEP = """
+  %in = load ptr, ptr %tensors, align 8
+  %micros = load i64, ptr %in, align 8
+  %short = trunc i64 %micros to i32
+  %ignored = call i32 @usleep(i32 %short)
+  %out.at = getelementptr ptr, ptr %tensors, i64 1
+  %out = load ptr, ptr %out.at, align 8
+  %at = getelementptr i64, ptr %out, i64 %thread
+  store i64 %threads, ptr %at, align 8
+  ret i32 0
+"""
+"""As ``WHO``, after ``in[0]`` microseconds."""
+
+
+def kernel(
+    body: str, arguments: int, *, threads: int, regions: int = 1, scratch: tuple[Scratch, ...] = ()
+) -> Launcher:
+    """A kernel with this body."""
+    names = [f"T{k}" for k in range(arguments)]
+    sites = (KeptSite(0, 0, 0, 1, False),)
+    return Launcher(KeptCode(_object(body), sites, scratch, regions, threads), names)
+
+
+@functools.cache
+def _object(body: str) -> bytes:
+    text = "\n".join([*OPENING, body, "}", BARRIER, "declare i32 @usleep(i32)", alone()])
+    return compile_object(text, host_cpu())
