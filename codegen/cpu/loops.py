@@ -139,7 +139,8 @@ class Loops:
         rest = b.binary("urem", span.value, number(fold.step))
         full = b.binary("sub nsw", span.value, rest)
         if any(c >= fold.step for c in span.choices):
-            self._counted(fold, body, scope, full, fold.step)
+            empty = any(c < fold.step for c in span.choices)
+            self._counted(fold, body, scope, full, fold.step, empty)
         offset = scope.ranges[fold.dim].offset
         tail = At(add(b, offset.base, full), offset.constant)
         for points in rests:
@@ -151,10 +152,16 @@ class Loops:
             b.start(after)
 
     def _counted(
-        self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: Val, inner: int | None
+        self,
+        fold: ir.Fold,
+        body: ir.Statement,
+        scope: Scope,
+        span: Val,
+        inner: int | None,
+        empty: bool = False,
     ) -> None:
-        """The loop over ``span`` points. ``inner`` is the span of an iteration; None where the
-        last one may be shorter."""
+        """The loop over ``span`` points, which may be ``empty``. ``inner`` is the span of an
+        iteration; None where the last one may be shorter."""
         b, range_ = self.b, scope.ranges[fold.dim]
         if span.text == "0":
             return
@@ -170,24 +177,28 @@ class Loops:
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, part, At(own))
 
-        self._repeat(span, fold.step, each)
+        self._repeat(span, fold.step, each, empty)
 
-    def _repeat(self, end: Val, step: int, each: Callable[[Val], None]) -> None:
-        """``for (x = 0; x < end; x += step) each(x)``"""
+    def _repeat(self, end: Val, step: int, each: Callable[[Val], None], empty: bool) -> None:
+        """``for (x = 0; x < end; x += step) each(x)``. ``empty`` says whether end may be 0.
+
+        The test comes after the body, where LLVM would have to move it."""
         b = self.b
-        head, into, out = (b.new_label(x) for x in ("head", "body", "done"))
+        into, out = b.new_label("body"), b.new_label("done")
+        if empty:
+            some = b.new_label("some")
+            b.branch_if(b.compare("icmp sgt", end, number(0)), some, out)
+            b.start(some)
         before = b.block
-        b.branch(head)
-        b.start(head)
+        b.branch(into)
+        b.start(into)
         offset = b.op("phi", "i64")
         at = len(b.lines) - 1
-        b.branch_if(b.compare("icmp slt", offset, end), into, out)
-        b.start(into)
         each(offset)
-        following = b.binary("add nsw", offset, number(step))
+        following = b.binary("add nuw nsw", offset, number(step))
         pairs = f"[ 0, %{before} ], [ {following.text}, %{b.block} ]"
         b.lines[at] = f"  {offset.text} = phi i64 {pairs}"
-        b.branch(head)
+        b.branch_if(b.compare("icmp slt", following, end), into, out)
         b.start(out)
 
     # Loops that are written out.
