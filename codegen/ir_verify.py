@@ -77,6 +77,14 @@ class _Nest:
         if len({f.level for f in folds}) != len(folds):
             raise self.fail(f"two loops over {dim.name} have the same level")
 
+    def whole(self, name: str, folds: Sequence[ir.Fold]) -> bool:
+        """Whether a copy, which has loops of its own, goes through a whole dimension."""
+        try:
+            self.folds(self.nest.dim(name), folds)
+        except ir.IRError:
+            return False
+        return True
+
     def loop(self, loop: ir.Loop) -> None:
         match loop.kind:
             case ir.Kind.SERIAL | ir.Kind.UNROLL:
@@ -175,10 +183,11 @@ class _Nest:
 
     def affine(self, index: ir.Affine, inside: Sequence[ir.Fold] | None) -> None:
         """Every name is a fold, or a dim with all of its folds, of the loops around this place."""
-        folds = {x.fold.name: x.fold for x in self.nest.loops}
+        folds = {x.fold.name for x in self.nest.loops}
         for name, _ in index.terms:
-            if name in folds:
-                if inside is not None and folds[name] not in inside:
+            around = {f.name for f in inside or ()}
+            if name in folds | around:
+                if inside is not None and name not in around:
                     raise self.fail(f"{name} is used outside of its loop")
                 continue
             if name not in self.dims:
@@ -186,7 +195,7 @@ class _Nest:
             if inside is None:
                 continue
             here = tuple(f for f in inside if f.dim == name)
-            if here != self.nest.folds(name):
+            if here != self.nest.folds(name) and not self.whole(name, here):
                 raise self.fail(f"{name} is used outside of its loops")
 
 
