@@ -28,7 +28,7 @@ class StageKnobs:
 
     @staticmethod
     def of(nest: ir.Nest, made: set[str]) -> StageKnobs:
-        """The knobs of an untiled nest. ``made`` are tensors that do not exist before its chunks."""
+        """The knobs of an untiled nest. ``made``: tensors that do not exist before its chunks."""
         reads = operands(nest.point)
         points = math.prod(d.extent for d in nest.dims)
         # A copy pays if its elements are read again.
