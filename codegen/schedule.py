@@ -59,7 +59,7 @@ def passes_for(
     # After all passes that change loops: panels have an axis per loop.
     yield "stage", tuple(Stage(name, o.stage or ()) for name, o in nests)
     # Last: from here on the loops are a tree, and no pass looks for them in a list.
-    yield "build", (Build(),)
+    yield "build", (Build(device),)
 
 
 def stages(
