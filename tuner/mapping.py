@@ -16,6 +16,7 @@ from tcl.tuner.knobs import Knob, Value
 from tcl.tuner.register_knobs import RegisterKnobs
 from tcl.tuner.space import Config, Constraint, SearchSpace
 from tcl.tuner.stage_knobs import StageKnobs
+from tcl.tuner.stream_knobs import StreamKnobs
 
 _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
@@ -43,7 +44,7 @@ class MappingSpace:
             key=lambda i: -math.prod(d.extent for d in program.nests[i].dims),
         )
         chosen = sorted(by_points[:_NESTS])
-        self._nests = {i: _NestKnobs.of(program.nests[i], device) for i in chosen}
+        self._nests = {i: _NestKnobs.of(program, program.nests[i], device) for i in chosen}
         self._preset = "naive" if len(chosen) == len(by_points) else "pointwise"
         knobs = tuple(k for nest in self._nests.values() for k in nest.knobs)
         constraints = tuple(c for nest in self._nests.values() for c in nest.constraints)
@@ -109,9 +110,11 @@ class _NestKnobs:
     """The register tile."""
     stage: StageKnobs
     """The operands that are copied."""
+    stream: StreamKnobs
+    """Whether results go past the caches."""
 
     @staticmethod
-    def of(nest: ir.Nest, device: CpuProfile) -> _NestKnobs:
+    def of(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> _NestKnobs:
         movable = tuple(i for i, d in enumerate(nest.dims) if d.extent > 1)
         dims = [nest.dims[i] for i in movable]
         tiles = tuple(
@@ -134,11 +137,13 @@ class _NestKnobs:
             )
         results = tuple(i for i in movable if i < len(outputs(nest)))
         register = RegisterKnobs.of(nest, results, device)
-        return _NestKnobs(nest, movable, tiles, orders, vector, register, StageKnobs.of(nest))
+        stage, stream = StageKnobs.of(nest), StreamKnobs.of(program, nest, device, bool(vector))
+        return _NestKnobs(nest, movable, tiles, orders, vector, register, stage, stream)
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        return self.tiles + self.orders + self.vector + self.register.knobs + self.stage.knobs
+        own = self.tiles + self.orders + self.vector
+        return own + self.register.knobs + self.stage.knobs + self.stream.knobs
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -151,6 +156,8 @@ class _NestKnobs:
             found.append(self._register_is_said_once)
         if self.stage.knobs:
             found.append(self._panels_fit)
+        if self.stream.knobs:
+            found.append(self._can_stream)
         return tuple(found)
 
     def to_options(self, values: Mapping[str, Value]) -> NestOptions:
@@ -166,7 +173,10 @@ class _NestKnobs:
         register = self.register.sizes(values, self._lane_position(vectorize))
         tile = tuple(sizes) if any(sizes) else ()
         stage = self.stage.levels(values, self._tiled(tile, orders[0]))
-        return NestOptions(tile, orders[0], orders[1], vectorize, register, stage, (), False)
+        stream = self.stream.chosen(values)
+        return NestOptions(
+            tile, orders[0], orders[1], vectorize, register, stage, (), False, stream
+        )
 
     def from_options(self, options: NestOptions) -> dict[str, Value] | None:
         """Knob values; None if the options say something that the knobs cannot."""
@@ -195,10 +205,10 @@ class _NestKnobs:
         )
         tiles = self._tiled(options.tile or (), options.order or ())
         stage = self.stage.values(options.stage or (), tiles)
-        if register is None or stage is None:
+        stream = self.stream.values(bool(options.stream))
+        if register is None or stage is None or stream is None:
             return None
-        values.update(register)
-        values.update(stage)
+        values.update(register | stage | stream)
         return values if all(values[k.name] in k.choices for k in self.knobs) else None
 
     def _register_is_said_once(self, values: Mapping[str, Value]) -> str | None:
@@ -222,6 +232,13 @@ class _NestKnobs:
         sizes = {d.name: d.extent for d in self.nest.dims}
         sizes.update({self.nest.dims[i].name: _int(values[k.name]) for i, k in tiles})
         return self.stage.too_large(values, sizes)
+
+    def _can_stream(self, values: Mapping[str, Value]) -> str | None:
+        target, lanes = (_int(values[k.name]) for k in self.vector)
+        tile = self.tiles[self.movable.index(self.stream.along)]
+        size = 0 if values[tile.name] == tile.default else _int(values[tile.name])
+        reason = self.stream.why_not(values, target, lanes, size)
+        return f"nest {self.nest.name}: {reason}" if reason else None
 
     def _lane_position(self, vectorize: tuple[int, int]) -> int:
         """The dimension that register tiles count in vectors, or points where there are none."""
