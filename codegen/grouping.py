@@ -37,51 +37,39 @@ _LINES = 4
 def grouping(program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
     """Chunks, and whether they are shared with the nest before, by nest."""
     found: dict[str, NestOptions] = {}
-    for group in _groups(program):
-        sizes = group.chunk(program, device) if group.pays(program, device) else ()
-        if group.count(sizes) > 1:
-            for position, nest in enumerate(group.nests):
-                by_dim = {dims[position]: s for dims, s in zip(group.shared, sizes, strict=True)}
-                chunk = tuple(by_dim.get(d.name, 0) for d in nest.dims)
-                found[nest.name] = NestOptions(chunk=chunk, fuse=position > 0)
-        elif device.threads > 1:
-            for nest in group.nests:
-                found[nest.name] = NestOptions(chunk=_for_threads(program, nest, device))
+    for group in groups(program, device):
+        sizes = group.chunk(program, device)
+        extents = group.extents
+        if group.count(sizes) == 1:
+            continue
+        for position, nest in enumerate(group.nests):
+            shared = zip(group.shared, sizes, extents, strict=True)
+            by_dim = {dims[position]: s for dims, s, extent in shared if s < extent}
+            chunk = tuple(by_dim.get(d.name, 0) for d in nest.dims)
+            found[nest.name] = NestOptions(chunk=chunk, fuse=position > 0)
     return found
 
 
-def _for_threads(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
-    """Chunks of a nest that is alone: of the outermost dimension, or pair of them, that keeps all
-    threads busy to the end."""
-    results = [k for k, d in enumerate(nest.dims) if not d.reduction and d.extent > 1]
-    if nest.sequential:
-        return ()
-    in_order = _in_lanes(program, nest)
-    best, least = (), math.inf
-    for outer, k in [*((None, k) for k in results), *pairwise(results)]:
-        before = nest.dims[outer].extent if outer is not None else 1
-        extent = nest.dims[k].extent
-        shares = _SHARES[2:] if nest.dims[k].name in in_order else _SHARES
-        for share in shares:
-            size = max(1, min(extent, -(-extent * before // (device.threads * share))))
-            count = before * -(-extent // size)
-            rounds = -(-count // device.threads)
-            busy = rounds * device.threads * size / (extent * before)
-            if busy < least - _NEARLY:
-                chunk = {k: size} if outer is None else {outer: 1, k: size}
-                best, least = tuple(chunk.get(x, 0) for x in range(len(nest.dims))), busy
-    return best
+def groups(program: ir.Program, device: CpuProfile) -> list[Group]:
+    """The nests, those together for which it pays to share chunks."""
+    found: list[Group] = []
+    for group in _groups(program):
+        if group.pays(program, device):
+            found.append(group)
+        else:
+            found += map(_alone, group.nests)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class Group:
     """Nests that can share chunks of some of their dimensions."""
 
     nests: tuple[ir.Nest, ...]
     shared: tuple[tuple[str, ...], ...]
     """Dimensions that go together, one of each nest."""
 
-    def joined(self, nest: ir.Nest) -> _Group | None:
+    def joined(self, nest: ir.Nest) -> Group | None:
         """The group with one more nest; None if they have no chunks in common."""
         if nest.sequential or not any(_touching(n, nest) for n in self.nests):
             return None
@@ -92,7 +80,7 @@ class _Group:
             if partner is not None:
                 taken.add(partner)
                 shared.append((*dims, partner))
-        return _Group((*self.nests, nest), tuple(shared)) if _in_order(nest, shared) else None
+        return Group((*self.nests, nest), tuple(shared)) if _in_order(nest, shared) else None
 
     def _partner(self, dims: Sequence[str], nest: ir.Nest, taken: Iterable[str]) -> str | None:
         """The dimension of a nest whose chunks need nothing of others' chunks of these."""
@@ -125,18 +113,25 @@ class _Group:
         work = sum(_points(n) / device.lanes(n.point.type) / 2 for n in self.nests)
         return again / speed > _WORTH * work
 
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Of the shared dimensions."""
+        return tuple(self.nests[0].dim(dims[0]).extent for dims in self.shared)
+
     def count(self, sizes: Sequence[int]) -> int:
         """How many chunks there are."""
-        extents = [self.nests[0].dim(dims[0]).extent for dims in self.shared]
-        return math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=False))
+        return math.prod(-(-e // s) for e, s in zip(self.extents, sizes, strict=True))
 
     def chunk(self, program: ir.Program, device: CpuProfile) -> tuple[int, ...]:
         """Points per chunk of the shared dimensions.
 
-        As few as loops stay worth their while; more of those along which operands are used again
-        or lanes or windows go, as long as a chunk fits into the second cache.
+        A nest that is alone needs chunks for threads only. Others have as few as loops stay worth
+        their while; more of those along which operands are used again or lanes or windows go, as
+        long as a chunk fits into the second cache.
         """
-        extents = [self.nests[0].dim(dims[0]).extent for dims in self.shared]
+        extents = self.extents
+        if len(self.nests) == 1:
+            return self._for_threads(program, device)
         sizes = [
             min(extent, self._least(program, dims, device))
             for dims, extent in zip(self.shared, extents, strict=True)
@@ -157,6 +152,31 @@ class _Group:
                 break
             sizes = [*sizes[:k], -(-sizes[k] // 2), *sizes[k + 1 :]]
         return tuple(sizes)
+
+    def _for_threads(self, program: ir.Program, device: CpuProfile) -> tuple[int, ...]:
+        """Chunks of the outermost dimension, or pair of them, that keeps all threads busy to the
+        end."""
+        extents = self.extents
+        if device.threads == 1:
+            return extents
+        in_order = _in_lanes(program, self.nests[0])
+        best, least = extents, math.inf
+        rank = range(len(extents))
+        for outer, k in [*((None, k) for k in rank), *pairwise(rank)]:
+            before = extents[outer] if outer is not None else 1
+            shares = _SHARES[2:] if self.shared[k][0] in in_order else _SHARES
+            for share in shares:
+                size = max(1, min(extents[k], -(-extents[k] * before // (device.threads * share))))
+                count = before * -(-extents[k] // size)
+                rounds = -(-count // device.threads)
+                busy = rounds * device.threads * size / (extents[k] * before)
+                if busy < least - _NEARLY:
+                    sizes = list(extents)
+                    sizes[k] = size
+                    if outer is not None:
+                        sizes[outer] = 1
+                    best, least = tuple(sizes), busy
+        return best
 
     def _least(self, program: ir.Program, dims: Sequence[str], device: CpuProfile) -> int:
         """Points that the nests with the most work need to be done in lanes."""
@@ -215,17 +235,20 @@ class _Group:
         return sum(found.values())
 
 
-def _groups(program: ir.Program) -> list[_Group]:
-    groups: list[_Group] = []
+def _groups(program: ir.Program) -> list[Group]:
+    groups: list[Group] = []
     for nest in program.nests:
         joined = groups[-1].joined(nest) if groups else None
         if joined is not None:
             groups[-1] = joined
             continue
-        results = [d for d in nest.dims if not d.reduction and d.extent > 1]
-        shared = tuple((d.name,) for d in results) if not nest.sequential else ()
-        groups.append(_Group((nest,), shared))
+        groups.append(_alone(nest))
     return groups
+
+
+def _alone(nest: ir.Nest) -> Group:
+    results = [d for d in nest.dims if not d.reduction and d.extent > 1]
+    return Group((nest,), tuple((d.name,) for d in results) if not nest.sequential else ())
 
 
 def _in_order(nest: ir.Nest, shared: Sequence[tuple[str, ...]]) -> bool:

@@ -11,14 +11,14 @@ from tcl.codegen.ir_walk import operands, values_of, walk
 
 WAKING = 20_000.0
 """Nanoseconds of work on one thread below which others are left asleep. To begin and end together
-takes 1 µs when all are awake, as in a loop of calls, and about 50 µs when they have to be woken;
-two threads save half of the time, and what both touched has to go from one cache to the other."""
+takes 1 µs while all are awake, as in a loop of calls, and 20 to 40 µs when they have to be woken.
+Two threads save half of the time: in a loop from about 5 µs on, after a pause from about 60."""
 
-_PER_LANE = 4.0
-"""Operations per nanosecond and lane of a vector register. The best kernels reach 10."""
-_BYTES = 20.0
-"""Bytes per nanosecond, from or to the second cache: what is short does not come from memory."""
-_CALL = 16.0
+_PER_LANE = 12.0
+"""Operations per nanosecond and lane of a vector register, in a good kernel."""
+_BYTES = 60.0
+"""Bytes per nanosecond from or to the second cache: what takes so short a time lies there."""
+_CALL = 48.0
 """Operations that a built-in function stands for."""
 
 
@@ -35,8 +35,8 @@ def with_threads_worth(program: ir.Program, device: CpuProfile) -> CpuProfile:
 
 
 def _nanoseconds(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> float:
-    """A lower bound: the nest's arithmetic or its memory, whichever takes longer. None of a nest
-    whose points have to run in order, which threads cannot share."""
+    """About what the nest takes: its arithmetic or its memory, whichever takes longer. Nothing for
+    one whose points have to run in order, which threads cannot share."""
     if nest.sequential:
         return 0.0
     points = math.prod(d.extent for d in nest.dims)

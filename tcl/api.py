@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from tcl.arguments import Argument, Array, input_arrays
+from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.codegen.options import MappingOptions
 from tcl.executor import Executor
@@ -33,26 +34,32 @@ OptionsLike: TypeAlias = MappingOptions | str | OptionsFactory | None
 """Options, a preset's name, a factory, or None for the best way that is known."""
 
 
-def define(source: str, options: OptionsLike = None) -> Definitions:
+def define(source: str, options: OptionsLike = None, *, threads: int | None = None) -> Definitions:
     """The defs of a text, as methods: ``define(text).mm(A, B)``.
 
     ``options`` says how to map them: ``MappingOptions``, a preset's name (``"naive"``,
     ``"pointwise"``, ``"mlp"``, ``"conv"``), or a factory ``(source, entry_point, *inputs) ->
     MappingOptions``. With none, the best way that is known is used: the tuning cache's, else a
-    heuristic default. Raises ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``.
+    heuristic default. ``threads`` is how many threads a call may use; with none, what the
+    environment variable ``TCL_NUM_THREADS`` says, else all cores of this process. Raises
+    ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``, ``ArgumentError``.
     """
-    return Definitions(source, options)
+    return Definitions(source, options, threads)
 
 
 def compile(
-    source: str, entry_point: str, mapping_options: OptionsLike, *inputs: Argument
+    source: str,
+    entry_point: str,
+    mapping_options: OptionsLike,
+    *inputs: Argument,
+    threads: int | None = None,
 ) -> Executor:
     """A kernel for one def and the sizes and strides of ``inputs``, compiled before it returns.
 
-    Raises what ``define`` raises, ``ArgumentError`` for inputs that do not fit and
-    ``RangeInferenceError`` for sizes that do not.
+    ``threads`` is as for ``define``. Raises what ``define`` raises, ``ArgumentError`` for inputs
+    that do not fit and ``RangeInferenceError`` for sizes that do not.
     """
-    definitions = Definitions(source, mapping_options)
+    definitions = Definitions(source, mapping_options, threads)
     executor, arrays = definitions.executor(entry_point, inputs)
     executor.prepare(arrays)
     return executor
@@ -65,11 +72,14 @@ class Definitions:
     not, starts without any.
     """
 
-    def __init__(self, source: str, options: OptionsLike = None) -> None:
+    def __init__(
+        self, source: str, options: OptionsLike = None, threads: int | None = None
+    ) -> None:
         if not isinstance(source, str):
             raise ArgumentError(f"a TC is a string, not {type(source).__name__}")
         self._source = source
         self._options = _as_options(options)
+        self._threads = thread_count(threads)
         self._defs = check(source)
         self._executors: dict[tuple[object, ...], Executor] = {}
         # An options factory runs under it, and may well call a def of this text.
@@ -81,7 +91,7 @@ class Definitions:
                 warn(f"the name '{name}' is taken; call this def as [{name!r}](...)")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Definitions, (self._source, self._options)
+        return Definitions, (self._source, self._options, self._threads)
 
     def __repr__(self) -> str:
         return f"<tcl definitions: {', '.join(self._defs)}>"
@@ -135,14 +145,14 @@ class Definitions:
         sized = size(self._defs[entry_point], arrays)
         options = self._options
         if options is None:
-            return Executor(sized, best_known(sized, arrays))
+            options = best_known(sized, arrays, self._threads)
         if isinstance(options, MappingOptions):
-            return Executor(sized, options)
+            return Executor(sized, options, self._threads)
         made = options(self._source, entry_point, *arrays)
         if not isinstance(made, MappingOptions):
             shapes = ", ".join(str(a.shape) for a in arrays)
             raise OptionsError(f"the options factory has none for {entry_point} on {shapes}")
-        return Executor(sized, made)
+        return Executor(sized, made, self._threads)
 
 
 class DefFunction:

@@ -86,7 +86,9 @@ class CpuBackend:
 
     def compile(self, options: MappingOptions) -> bytes:
         """Object code and what else a run needs."""
-        device = with_threads_worth(self.program(), self.device)
+        device = self.device
+        if self.threads > 1:
+            device = with_threads_worth(self.program(), device)
         program = schedule(self.sized, options, device, self._layouts())
         source = emit(program, device)
         return encode(to_keep(program, source, compile_object(source.text, device), device))

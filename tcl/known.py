@@ -6,6 +6,7 @@ import functools
 import os
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tcl.arguments import Array
@@ -23,23 +24,23 @@ DEFAULT = MappingOptions("mlp")
 """What is used when nothing is known: tiles and vectors where they apply."""
 
 
-def cache_key(sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
-    """What measured times of this def on these inputs depend on."""
+def cache_key(sized: SizedDef, arrays: Sequence[Array], threads: int = 1) -> CacheKey:
+    """What measured times of this def on these inputs, with so many threads, depend on."""
     return CacheKey(
         definition=canonical_text(sized.checked),
         backend="cpu",
         inputs=tuple(ArrayLayout(a.shape, a.strides, a.dtype.name) for a in arrays),
-        device=device_identity(host_cpu()),
+        device=device_identity(replace(host_cpu(), threads=threads)),
         codegen_version=CODEGEN_VERSION,
     )
 
 
-def best_known(sized: SizedDef, arrays: Sequence[Array]) -> MappingOptions:
+def best_known(sized: SizedDef, arrays: Sequence[Array], threads: int = 1) -> MappingOptions:
     """The best options that the user's cache has for this, else the heuristic default."""
     path = default_path()
     if path.exists():
         try:
-            record = TuningCache(path).best(cache_key(sized, arrays))
+            record = TuningCache(path).best(cache_key(sized, arrays, threads))
             if record is not None:
                 return MappingOptions.from_json(record.options)
         except (CacheError, OptionsError) as error:
@@ -48,10 +49,12 @@ def best_known(sized: SizedDef, arrays: Sequence[Array]) -> MappingOptions:
 
 
 def device_identity(device: CpuProfile) -> str:
-    """What measured times depend on: model, vector width, cores, caches."""
+    """What measured times depend on: model, vector width, cores, caches, and threads if there are
+    several."""
+    threads = "" if device.threads == 1 else f"; {device.threads} threads"
     return (
         f"{_model()}; {device.vector_bits}-bit vectors; {os.cpu_count()} cores; "
-        f"L2 {device.l2_bytes >> 10} KiB"
+        f"L2 {device.l2_bytes >> 10} KiB{threads}"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from tcl.api import Definitions, OptionsFactory, compile, size
 from tcl.arguments import Argument, input_arrays
-from tcl.codegen.device import host_cpu
+from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.errors import ArgumentError
 from tcl.codegen.options import MappingOptions
 from tcl.cpu_backend import CpuBackend
@@ -31,12 +31,20 @@ Report: TypeAlias = Callable[[Event[MappingOptions]], object]
 class Tuner:
     """Tunes defs of one text.
 
-    Results go to the cache file as they come in, if one is named.
+    Results go to the cache file as they come in, if one is named. ``threads`` is as for ``define``;
+    kernels are measured on so many cores, which nothing else of ours uses then.
     """
 
-    def __init__(self, source: str, cache_filename: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        cache_filename: str | os.PathLike[str] | None = None,
+        *,
+        threads: int | None = None,
+    ) -> None:
         self._source = source
-        self._definitions = Definitions(source)
+        self._threads = thread_count(threads)
+        self._definitions = Definitions(source, None, self._threads)
         self._cache = TuningCache(cache_filename) if cache_filename else None
 
     def tune(
@@ -52,20 +60,23 @@ class Tuner:
 
         ``starting_options`` is measured first (with none, the heuristic default is); ``report``
         is called with every event. Ctrl+C ends the search early and keeps what was found. Raises
-        what ``define`` and ``compile`` raise, and ``IndexError`` for inputs that are out of range.
+        what ``define`` and ``compile`` raise, ``IndexError`` for inputs that are out of range, and
+        ``ArgumentError`` for more threads than cores to measure them on.
         """
         arrays = input_arrays(self._definitions.definition(entry_point), inputs)
         sized = size(self._definitions.definition(entry_point), arrays)
         start = _options(starting_options) or DEFAULT
         with workspace() as folder:
-            backend = CpuBackend.create(self._source, entry_point, arrays, folder)
+            backend = CpuBackend.create(self._source, entry_point, arrays, folder, self._threads)
+            key = cache_key(sized, arrays, self._threads) if self._cache is not None else None
             search = Search(
                 backend,
-                MappingSpace(backend.program(), host_cpu()),
+                MappingSpace(backend.program(), backend.device),
                 config=config,
                 cache=self._cache,
-                key=cache_key(sized, arrays) if self._cache is not None else None,
+                key=key,
                 entry=entry_point,
+                measure_cores=self._threads,
             )
             return search.tune((start,), report)
 
@@ -79,13 +90,15 @@ def autotune(
     cache_filename: str | os.PathLike[str] | None = None,
     load_from_cache: bool = False,
     store_to_cache: bool = False,
+    threads: int | None = None,
     report: Report | None = None,
 ) -> MappingOptions | None:
     """The best options found for a def on these inputs; None if nothing was found.
 
     The search starts from ``starting_options``, or from the cache's best with
     ``load_from_cache``; with neither, from the heuristic default. With ``store_to_cache``
-    everything measured is kept in ``cache_filename`` (default: the user's cache). Raises
+    everything measured is kept in ``cache_filename`` (default: the user's cache). ``threads`` is
+    as for ``define``; what is found for one number of threads is not used with another. Raises
     ``ArgumentError`` for a combination that makes no sense, ``CacheError`` when there is
     nothing to load.
     """
@@ -99,23 +112,29 @@ def autotune(
     path = Path(cache_filename) if cache_filename is not None else default_path()
     start = starting_options
     if load_from_cache:
-        found = MappingOptionsCache(path).load(source, entry_point, inputs)
+        found = MappingOptionsCache(path).load(source, entry_point, inputs, threads=threads)
         if not found:
             raise CacheError(
                 f"{path} has no options for {entry_point} on these inputs; tune it first, "
                 "or give starting_options"
             )
         start = found[0]
-    tuner = Tuner(source, path if store_to_cache else None)
+    tuner = Tuner(source, path if store_to_cache else None, threads=threads)
     return tuner.tune(entry_point, inputs, start, tuner_config, report=report).options
 
 
 def autotune_and_compile(
-    source: str, entry_point: str, *inputs: Argument, **settings: Any
+    source: str,
+    entry_point: str,
+    *inputs: Argument,
+    threads: int | None = None,
+    **settings: Any,
 ) -> Executor | None:
     """``autotune`` with these settings, then ``compile`` with what it found."""
-    best = autotune(source, entry_point, *inputs, **settings)
-    return None if best is None else compile(source, entry_point, best, *inputs)
+    best = autotune(source, entry_point, *inputs, threads=threads, **settings)
+    if best is None:
+        return None
+    return compile(source, entry_point, best, *inputs, threads=threads)
 
 
 class MappingOptionsCache:
@@ -125,15 +144,22 @@ class MappingOptionsCache:
         self._path = Path(filename)
 
     def load(
-        self, source: str, entry_point: str, inputs: Sequence[Argument], count: int = 1
+        self,
+        source: str,
+        entry_point: str,
+        inputs: Sequence[Argument],
+        count: int = 1,
+        *,
+        threads: int | None = None,
     ) -> list[MappingOptions]:
-        """The best ``count`` options for a def on inputs of these sizes, strides and types, best
-        first; fewer, or none, if fewer are known. Raises ``CacheError``."""
+        """The best ``count`` options for a def on inputs of these sizes, strides and types, with
+        so many threads (see ``define``), best first; fewer, or none, if fewer are known. Raises
+        ``CacheError``."""
         definition = Definitions(source).definition(entry_point)
         arrays = input_arrays(definition, inputs)
         if not self._path.exists():
             return []
-        key = cache_key(size(definition, arrays), arrays)
+        key = cache_key(size(definition, arrays), arrays, thread_count(threads))
         records = TuningCache(self._path).top(key, count)
         return [MappingOptions.from_json(record.options) for record in records]
 
@@ -149,11 +175,15 @@ def make_naive_options_factory() -> OptionsFactory:
 
 def make_load_from_cache_options_factory(
     cache_filename: str | os.PathLike[str],
+    *,
+    threads: int | None = None,
 ) -> OptionsFactory:
-    """A factory that takes the best options from a cache file, and gives None if there are none."""
+    """A factory that takes the best options for so many threads (see ``define``) from a cache
+    file, and gives None if there are none."""
 
     def generate(source: str, entry_point: str, /, *inputs: Argument) -> MappingOptions | None:
-        found = MappingOptionsCache(cache_filename).load(source, entry_point, inputs)
+        cache = MappingOptionsCache(cache_filename)
+        found = cache.load(source, entry_point, inputs, threads=threads)
         return found[0] if found else None
 
     return generate

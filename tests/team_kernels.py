@@ -40,6 +40,8 @@ done:
 declare i32 @sched_yield()
 """
 
+DECLARED = "declare i32 @usleep(i32)\ndeclare i32 @sched_getcpu()\n"
+
 WHO = """
   %out = load ptr, ptr %tensors, align 8
   %at = getelementptr i64, ptr %out, i64 %thread
@@ -152,6 +154,16 @@ SLEEP = """
 """
 """As ``WHO``, after ``in[0]`` microseconds."""
 
+CORES = """
+  %out = load ptr, ptr %tensors, align 8
+  %core = call i32 @sched_getcpu()
+  %wide = sext i32 %core to i64
+  %at = getelementptr i64, ptr %out, i64 %thread
+  store i64 %wide, ptr %at, align 8
+  ret i32 0
+"""
+"""``out[thread]``: the core that the thread runs on."""
+
 
 def kernel(
     body: str, arguments: int, *, threads: int, regions: int = 1, scratch: tuple[Scratch, ...] = ()
@@ -164,5 +176,5 @@ def kernel(
 
 @functools.cache
 def _object(body: str) -> bytes:
-    text = "\n".join([*OPENING, body, "}", BARRIER, "declare i32 @usleep(i32)", alone()])
+    text = "\n".join([*OPENING, body, "}", BARRIER, DECLARED, alone()])
     return compile_object(text, host_cpu())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,11 @@ def compare(program: Program, seed: int, options: int = 3) -> None:
     expected = outputs_of(sized)
     compile_reference(sized)(inputs, expected)
 
-    space = MappingSpace(lower(sized), host_cpu())
     rng = random.Random(seed)
+    device = replace(host_cpu(), threads=rng.choice((1, 1, 2, 3)))
+    if rng.random() < 0.5:  # caches so small that even these nests had better be joined
+        device = replace(device, l1_bytes=64, l2_bytes=4096)
+    space = MappingSpace(lower(sized), device)
     chosen = [MappingOptions(name) for name in ("naive", "pointwise", "mlp", "conv")]
     for _ in range(options):
         config = space.space.sample(rng)
@@ -73,8 +77,8 @@ def compare(program: Program, seed: int, options: int = 3) -> None:
             chosen.append(space.to_options(config))
     for option in chosen:
         actual = outputs_of(sized)
-        compile_cpu(sized, option)(inputs, actual)
-        check_equal(sized, actual, expected, f"cpu {option}")
+        compile_cpu(sized, option, device=device)(inputs, actual)
+        check_equal(sized, actual, expected, f"cpu {option} on {device.threads} threads")
 
     actual = outputs_of(sized)
     try:

@@ -19,8 +19,8 @@ import pytest
 from cpu_kernels import LANES, MATMUL, NAIVE, sized_of
 
 from tcl.codegen.cpu import objects, ready
-from tcl.codegen.cpu.launch import DIRECT, Launcher, _public, address_of
 from tcl.codegen.cpu.kept import MAGIC, KeptCode, KeptSite, decode
+from tcl.codegen.cpu.launch import DIRECT, Launcher, _public, address_of
 from tcl.codegen.cpu.objects import ObjectCache
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.executor import Executor, contiguous
@@ -31,7 +31,9 @@ pytestmark = posix
 
 LUT = "def lut(float(R, D) T, int32(N) I) -> (O) { O(n, d) = T(I(n), d) }"
 NAME = "5" * 64
-CODE = KeptCode(b"not really\ncode\0", (KeptSite(0, 1, -2, 9, True),), (((3, 4), "float32", True),), 3, 2)
+CODE = KeptCode(
+    b"not really\ncode\0", (KeptSite(0, 1, -2, 9, True),), (((3, 4), "float32", True),), 3, 2
+)
 
 
 @pytest.fixture(autouse=True)

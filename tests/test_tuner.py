@@ -16,13 +16,13 @@ from tuner_fakes import KEY, FakeBackend, FakeOptions, FakeSpace, events_of, fak
 
 from tcl.codegen.device import host_cpu
 from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.errors import OptionsError
+from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.codegen.options import MappingOptions
 from tcl.cpu_backend import CpuBackend
 from tcl.grammar.check import check
 from tcl.grammar.errors import TclError
 from tcl.tuner.cache import CacheKey, TuningCache
-from tcl.tuner.config import TunerConfig, TunerSettings
+from tcl.tuner.config import TunerConfig, TunerSettings, split_cores
 from tcl.tuner.errors import CacheError
 from tcl.tuner.events import (
     Candidate,
@@ -37,7 +37,7 @@ from tcl.tuner.events import (
 from tcl.tuner.interrupt import FINISH
 from tcl.tuner.knobs import Value
 from tcl.tuner.mapping import MappingSpace
-from tcl.tuner.tuner import Tuner, TuningResult, split_cores
+from tcl.tuner.tuner import Tuner, TuningResult
 from tcl.tuner.verdict import Outcome, Verdict
 
 
@@ -380,6 +380,10 @@ def test_bad_settings_are_refused(make: Callable[[], object], message: str) -> N
 def test_cores_are_split_between_compiling_and_measuring() -> None:
     assert split_cores([0, 1, 2, 3]) == ((0, 1, 2), (3,))
     assert split_cores([5]) == ((5,), (5,))
+    assert split_cores([0, 1, 2, 3], 3) == ((0,), (1, 2, 3))
+    assert split_cores([0, 1], 2) == ((0, 1), (0, 1))
+    with pytest.raises(ArgumentError, match="3 threads are measured on as many cores; there are 2"):
+        split_cores([0, 1], 3)
 
 
 def test_a_cache_needs_a_key(tmp_path: Path) -> None:

@@ -117,6 +117,8 @@ def test_knobs_of_a_matrix_product() -> None:
         "unroll",
         "stage0",
         "stage1",
+        "m.chunk",
+        "n.chunk",
     ]
     assert choices["n.tile"] == (2, 4, 8, 10, 11, 13, 16, 22, 32, 64)
     assert len(choices["order"]) == 6

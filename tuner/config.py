@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TypedDict, Unpack
 
-from tcl.codegen.errors import OptionsError
+from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.tuner.strategies import STRATEGIES
 from tcl.tuner.strategies.base import SearchSettings
 
@@ -27,7 +27,7 @@ class TunerSettings:
     mutation_rate: int = 15
     """Percent of the knobs of a child that mutate."""
     threads: int = 0
-    """Processes that compile; 0: all cores but the one that measures."""
+    """Processes that compile; 0: all cores but those that measure, or all if those are all."""
     seed: int | None = None
     """Of the random numbers; None: a different one each time."""
     time_limit: float | None = None
@@ -158,7 +158,9 @@ class TunerConfig:
         return self._with(mutation_rate=percent)
 
     def threads(self, count: int) -> TunerConfig:
-        """Processes that compile; 0: all cores but the one that measures."""
+        """Processes that compile; 0: all cores but those that measure, or all if those are all.
+
+        How many threads kernels have is said where their def is: ``autotune(..., threads=2)``."""
         return self._with(threads=count)
 
     def seed(self, number: int | None) -> TunerConfig:
@@ -185,3 +187,16 @@ def available_cores() -> tuple[int, ...]:
     if hasattr(os, "sched_getaffinity"):
         return tuple(sorted(os.sched_getaffinity(0)))
     return tuple(range(os.cpu_count() or 1))
+
+
+def split_cores(
+    cores: Sequence[int], measuring: int = 1
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Cores to compile on and those to measure on; where none are left, both are all of them."""
+    if measuring > len(cores):
+        raise ArgumentError(
+            f"kernels with {measuring} threads are measured on as many cores; "
+            f"there {'is' if len(cores) == 1 else 'are'} {len(cores)}"
+        )
+    measure = tuple(cores[len(cores) - measuring :])
+    return tuple(cores[: len(cores) - measuring]) or measure, measure

@@ -12,6 +12,7 @@ from tcl.codegen.device import CpuProfile
 from tcl.codegen.options import WIDTHS, MappingOptions, NestOptions
 from tcl.codegen.passes.vectorize import outputs, why_not
 from tcl.codegen.schedule import resolve
+from tcl.tuner.chunk_knobs import ChunkKnobs
 from tcl.tuner.knobs import Knob, Value
 from tcl.tuner.register_knobs import RegisterKnobs
 from tcl.tuner.space import Config, Constraint, SearchSpace
@@ -20,6 +21,8 @@ from tcl.tuner.stream_knobs import StreamKnobs
 
 _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
+_GROUPS = 8
+"""Groups of nests that get knobs for their chunks."""
 _ALL_ORDERS = 4
 """Up to this many dimensions every loop order is tried; above, those that move one dimension."""
 
@@ -44,10 +47,23 @@ class MappingSpace:
             key=lambda i: -math.prod(d.extent for d in program.nests[i].dims),
         )
         chosen = sorted(by_points[:_NESTS])
-        self._nests = {i: _NestKnobs.of(program, program.nests[i], device) for i in chosen}
+        default = resolve(program, MappingOptions("mlp"), device)
+        self._chunks = ChunkKnobs.all_of(program, device, default)[:_GROUPS]
+        of_nest = {n.name: (c, k) for c in self._chunks for k, n in enumerate(c.group.nests)}
+        self._nests = {
+            i: _NestKnobs.of(program, nest, device, default[nest.name], of_nest.get(nest.name))
+            for i, nest in enumerate(program.nests)
+            if i in chosen
+        }
         self._preset = "naive" if len(chosen) == len(by_points) else "pointwise"
-        knobs = tuple(k for nest in self._nests.values() for k in nest.knobs)
-        constraints = tuple(c for nest in self._nests.values() for c in nest.constraints)
+        knobs = (
+            *(k for nest in self._nests.values() for k in nest.knobs),
+            *(k for group in self._chunks for k in group.knobs),
+        )
+        constraints = (
+            *(c.redundant for c in self._chunks),
+            *(c for nest in self._nests.values() for c in nest.constraints),
+        )
         self._space = SearchSpace(knobs, constraints).fix(fixed or {})
 
     @property
@@ -58,10 +74,17 @@ class MappingSpace:
     def to_options(self, config: Config) -> MappingOptions:
         """The options that a configuration stands for."""
         values = self._space.values(config)
+        divided = self._divided(values)
         options = MappingOptions(self._preset)
-        for position, nest in self._nests.items():
-            options = options.with_nest(position, nest.to_options(values))
+        for position, nest in enumerate(self._program.nests):
+            own = divided.get(nest.name, NestOptions())
+            if position in self._nests:
+                own = own.over(self._nests[position].to_options(values))
+            options = options.with_nest(position, own)
         return options
+
+    def _divided(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
+        return {name: o for c in self._chunks for name, o in c.options(values).items()}
 
     def from_options(self, options: MappingOptions) -> Config | None:
         """The configuration that stands for these options; None if there is none.
@@ -71,13 +94,20 @@ class MappingSpace:
         resolved = resolve(self._program, options, self._device)
         base = resolve(self._program, MappingOptions(self._preset), self._device)
         values: dict[str, Value] = {}
+        for group in self._chunks:
+            sizes = group.values(resolved)
+            if sizes is None:
+                return None
+            values.update(sizes)
+        divided = self._divided(values)
         for position, nest in enumerate(self._program.nests):
             choices = resolved[nest.name]
             if position not in self._nests:
-                if choices != base[nest.name]:
+                # The preset's choices for a chunk are not those for the whole nest.
+                if not divided.get(nest.name, NestOptions()).chunk and choices != base[nest.name]:
                     return None
                 continue
-            found = self._nests[position].from_options(choices)
+            found = self._nests[position].from_options(choices, values)
             if found is None:
                 return None
             values.update(found)
@@ -112,19 +142,32 @@ class _NestKnobs:
     """The operands that are copied."""
     stream: StreamKnobs
     """Whether results go past the caches."""
+    chunks: tuple[ChunkKnobs, int] | None
+    """The group that its chunks belong to, and its place in it."""
 
     @staticmethod
-    def of(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> _NestKnobs:
+    def of(
+        program: ir.Program,
+        nest: ir.Nest,
+        device: CpuProfile,
+        default: NestOptions,
+        chunks: tuple[ChunkKnobs, int] | None,
+    ) -> _NestKnobs:
+        """The knobs of an untiled nest, which can say what ``default`` says."""
         movable = tuple(i for i, d in enumerate(nest.dims) if d.extent > 1)
         dims = [nest.dims[i] for i in movable]
+        own = (default.tile or ()) + (0,) * len(nest.dims)
         tiles = tuple(
-            Knob(f"{d.name}.tile", tile_sizes(d.extent), d.extent, ordered=True) for d in dims
+            Knob(f"{d.name}.tile", _and(tile_sizes(d.extent), own[i]), d.extent, ordered=True)
+            for i, d in zip(movable, dims, strict=True)
         )
         reductions = [nest.dims[i].reduction for i in movable]
         named = tuple(_text(order) for order in loop_orders(reductions))
         orders = tuple(
-            Knob(f"{nest.name}.{name}", named, named[0], ordered=False)
-            for name in ("order", "inner_order")
+            Knob(
+                f"{nest.name}.{name}", _and(named, _moves(order, movable)), named[0], ordered=False
+            )
+            for name, order in (("order", default.order), ("inner_order", default.inner_order))
             if len(named) > 1
         )
         lanes = _lanes(nest, device)
@@ -136,9 +179,13 @@ class _NestKnobs:
                 Knob(f"{nest.name}.lanes", lanes, 1, ordered=True),
             )
         results = tuple(i for i in movable if i < len(outputs(nest)))
-        register = RegisterKnobs.of(nest, results, device)
-        stage, stream = StageKnobs.of(nest), StreamKnobs.of(program, nest, device, bool(vector))
-        return _NestKnobs(nest, movable, tiles, orders, vector, register, stage, stream)
+        target, width = default.vectorize or (-1, 1)
+        also = default.register or ()
+        register = RegisterKnobs.of(nest, results, device, also, target if width > 1 else -1)
+        made = chunks[0].made_before(nest) if chunks else set()
+        stage = StageKnobs.of(nest, made)
+        stream = StreamKnobs.of(program, nest, device, bool(vector))
+        return _NestKnobs(nest, movable, tiles, orders, vector, register, stage, stream, chunks)
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -148,6 +195,8 @@ class _NestKnobs:
     @property
     def constraints(self) -> tuple[Constraint, ...]:
         found: list[Constraint] = []
+        if self.chunks:
+            found.append(self._tiles_fit)
         if self.orders:
             found.append(self._order_matters)
         if self.vector:
@@ -172,20 +221,34 @@ class _NestKnobs:
             vectorize = (target, lanes) if lanes > 1 else (-1, 1)
         register = self.register.sizes(values, self._lane_position(vectorize))
         tile = tuple(sizes) if any(sizes) else ()
-        stage = self.stage.levels(values, self._tiled(tile, orders[0]))
+        chunked = bool(self._spans(values))
+        stage = self.stage.levels(values, self._tiled(tile, orders[0]), chunked)
         stream = self.stream.chosen(values)
         return NestOptions(
             tile, orders[0], orders[1], vectorize, register, stage, (), False, stream
         )
 
-    def from_options(self, options: NestOptions) -> dict[str, Value] | None:
-        """Knob values; None if the options say something that the knobs cannot."""
+    def _spans(self, values: Mapping[str, Value]) -> dict[str, int]:
+        """Points per chunk, of the dimensions that are divided."""
+        if self.chunks is None:
+            return {}
+        group, position = self.chunks
+        return group.spans(values, position)
+
+    def from_options(
+        self, options: NestOptions, chunks: Mapping[str, Value]
+    ) -> dict[str, Value] | None:
+        """Knob values, where those of chunks are known; None if the options say something that
+        the knobs cannot."""
         values: dict[str, Value] = {}
+        spans = self._spans(chunks)
         sizes = (options.tile or ()) + (0,) * len(self.nest.dims)
         tiled = 0
         for position, knob in zip(self.movable, self.tiles, strict=True):
-            size, extent = sizes[position], self.nest.dims[position].extent
-            values[knob.name] = extent if size == 0 or size >= extent else size
+            dim = self.nest.dims[position]
+            size, extent = sizes[position], dim.extent
+            covers = size == 0 or size >= spans.get(dim.name, extent)
+            values[knob.name] = extent if covers else size
             tiled += values[knob.name] != extent
         for knob, order in zip(self.orders, (options.order, options.inner_order), strict=False):
             kept = [p for p in order or () if p in self.movable]
@@ -204,12 +267,23 @@ class _NestKnobs:
             options.register or (), self._lane_position((target, lanes))
         )
         tiles = self._tiled(options.tile or (), options.order or ())
-        stage = self.stage.values(options.stage or (), tiles)
+        stage = self.stage.values(options.stage or (), tiles, bool(spans))
         stream = self.stream.values(bool(options.stream))
         if register is None or stage is None or stream is None:
             return None
         values.update(register | stage | stream)
         return values if all(values[k.name] in k.choices for k in self.knobs) else None
+
+    def _tiles_fit(self, values: Mapping[str, Value]) -> str | None:
+        spans = self._spans(values)
+        for position, knob in zip(self.movable, self.tiles, strict=True):
+            name, size = self.nest.dims[position].name, _int(values[knob.name])
+            if size != knob.choices[-1] and size >= spans.get(name, size + 1):
+                return f"nest {self.nest.name}: a tile of {size} points is a whole chunk of {name}"
+        copied_before = self.stage.before_chunks(values)
+        if copied_before and not spans:
+            return f"nest {self.nest.name}: there are no chunks before which operands are copied"
+        return None
 
     def _register_is_said_once(self, values: Mapping[str, Value]) -> str | None:
         lanes = self._lanes_of(values)
@@ -235,9 +309,11 @@ class _NestKnobs:
 
     def _can_stream(self, values: Mapping[str, Value]) -> str | None:
         target, lanes = (_int(values[k.name]) for k in self.vector)
-        tile = self.tiles[self.movable.index(self.stream.along)]
-        size = 0 if values[tile.name] == tile.default else _int(values[tile.name])
-        reason = self.stream.why_not(values, target, lanes, size)
+        along = self.stream.along
+        tile = self.tiles[self.movable.index(along)]
+        size = 0 if values[tile.name] == tile.choices[-1] else _int(values[tile.name])
+        chunk = self._spans(values).get(self.nest.dims[along].name, 0)
+        reason = self.stream.why_not(values, target, lanes, (size, chunk))
         return f"nest {self.nest.name}: {reason}" if reason else None
 
     def _lane_position(self, vectorize: tuple[int, int]) -> int:
@@ -275,13 +351,27 @@ class _NestKnobs:
                 return f"nest {self.nest.name}: without lanes the vectorised dimension is no choice"
             return None
         tile = _int(values[self.tiles[self.movable.index(target)].name])
-        if lanes > tile:
+        tile = min(tile, self._spans(values).get(self.nest.dims[target].name, tile))
+        if lanes > tile and lanes > 1:
             return f"nest {self.nest.name}: {lanes} lanes are more than the {tile} points of a tile"
         return None
 
     @property
     def _targets(self) -> tuple[int, ...]:
         return tuple(_int(v) for v in self.vector[0].choices)
+
+
+def _and(choices: tuple[Value, ...], one: Value) -> tuple[Value, ...]:
+    """The choices with one more, numbers in order; 0 and no text stand for none."""
+    if not one or one in choices:
+        return choices
+    more = (*choices, one)
+    return tuple(sorted(more, key=_int)) if isinstance(one, int) else more
+
+
+def _moves(order: tuple[int, ...] | None, movable: tuple[int, ...]) -> str:
+    """An order of all dimensions as one of the movable ones."""
+    return _text(tuple(movable.index(p) for p in order or () if p in movable))
 
 
 def tile_sizes(extent: int) -> tuple[int, ...]:

@@ -39,7 +39,8 @@ class Pipeline(Generic[OptionsT]):
 
     ``compiler`` gets up to ``width`` tasks at a time, ``evaluator`` one; its processes have been
     set up by ``tcl.tuner.evaluate.set_up``. ``level`` is asked all the time: from ``FINISH`` on
-    nothing new starts, from ``KILL`` on nothing is waited for.
+    nothing new starts, from ``KILL`` on nothing is waited for. ``in_turns`` is for executors that
+    share cores: a few candidates are compiled, then these are evaluated, and never both at once.
     """
 
     def __init__(
@@ -49,12 +50,16 @@ class Pipeline(Generic[OptionsT]):
         evaluator: Executor,
         width: int,
         level: Callable[[], int],
+        *,
+        in_turns: bool = False,
     ) -> None:
         self._backend = backend
         self._compiler = compiler
         self._evaluator = evaluator
         self._width = width
         self._level = level
+        self._in_turns = in_turns
+        self._evaluators_turn = False
         self._best: float | None = None
         self._known: dict[bytes, Outcome] = {}
         self._waiting: deque[Job[OptionsT]] = deque()
@@ -81,7 +86,7 @@ class Pipeline(Generic[OptionsT]):
 
     def _start(self, done: Done[OptionsT]) -> None:
         """Submit what there is room for."""
-        while self._compiled and not self._evaluating:
+        while self._compiled and not self._evaluating and self._may_evaluate():
             job, code = self._compiled.popleft()
             known = self._known.get(_digest(code))
             if known is not None:  # other options, the same kernel
@@ -92,12 +97,29 @@ class Pipeline(Generic[OptionsT]):
         # Not further ahead than the evaluator can use: an interrupt should find little to do.
         while (
             self._waiting
+            and self._may_compile()
             and len(self._compiling) < self._width
             and len(self._compiled) < 2 * self._width
         ):
             job = self._waiting.popleft()
             task = self._compiler.submit(compile_candidate, self._backend, job.options)
             self._compiling[task] = job
+
+    def _may_evaluate(self) -> bool:
+        self._take_turns()
+        return not self._in_turns or (self._evaluators_turn and not self._compiling)
+
+    def _may_compile(self) -> bool:
+        self._take_turns()
+        return not self._in_turns or not self._evaluators_turn
+
+    def _take_turns(self) -> None:
+        """The evaluator's turn begins when as much is compiled as is kept for it, or all there is,
+        and ends when it has nothing left."""
+        if not self._compiled and not self._evaluating:
+            self._evaluators_turn = False
+        elif not self._waiting or len(self._compiled) + len(self._compiling) >= 2 * self._width:
+            self._evaluators_turn = True
 
     def _collect(self, finished: Set[Future[Any]], done: Done[OptionsT]) -> None:
         """Take over what is finished, in the order of its submission."""

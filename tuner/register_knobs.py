@@ -38,15 +38,25 @@ class RegisterKnobs:
     unroll: tuple[Knob, ...]
 
     @staticmethod
-    def of(nest: ir.Nest, results: tuple[int, ...], device: CpuProfile) -> RegisterKnobs:
-        """The knobs of an untiled nest; ``results`` are its movable output dimensions."""
+    def of(
+        nest: ir.Nest,
+        results: tuple[int, ...],
+        device: CpuProfile,
+        also: tuple[int, ...] = (),
+        lanes: int = -1,
+    ) -> RegisterKnobs:
+        """The knobs of an untiled nest; ``results`` are its movable output dimensions. The register
+        tile ``also``, with these lanes, is among the choices."""
         reductions = [i for i, d in enumerate(nest.dims) if d.reduction and d.extent > 1]
         reduction = reductions[-1] if reductions else -1
         tile: tuple[Knob, ...] = ()
         row: tuple[Knob, ...] = ()
         if results:
             longest = max(nest.dims[i].extent for i in results)
-            texts = tuple(_tiles(len(results) - 1, longest, vector_registers(device)))
+            fitting = set(_tiles(len(results) - 1, longest, vector_registers(device)))
+            own = (also + (0,) * len(nest.dims))[: len(nest.dims)]
+            fitting.add(_said(own, results, lanes))
+            texts = tuple(sorted(fitting, key=_order))
             if len(texts) > 1:
                 tile = (Knob(f"{nest.name}.register", texts, texts[0], ordered=True),)
         if tile and len(results) > 2:
@@ -54,7 +64,9 @@ class RegisterKnobs:
             row = (Knob(f"{nest.name}.row", places, 0, ordered=False),)
         unroll: tuple[Knob, ...] = ()
         if reduction >= 0:
-            factors = tuple(u for u in _UNROLL if u <= nest.dims[reduction].extent)
+            extent = nest.dims[reduction].extent
+            asked = also[reduction] if reduction < len(also) and lanes != reduction else 1
+            factors = tuple(sorted({u for u in (*_UNROLL, max(1, asked)) if u <= extent}))
             unroll = (Knob(f"{nest.name}.unroll", factors, 1, ordered=True),)
         return RegisterKnobs(len(nest.dims), results, reduction, tile, row, unroll)
 
@@ -81,12 +93,9 @@ class RegisterKnobs:
     def values(self, sizes: tuple[int, ...], lanes: int) -> dict[str, Value] | None:
         """Knob values for a register tile; None if the knobs cannot say it."""
         wanted = tuple(size if size > 1 else 0 for size in sizes + (0,) * (self.rank - len(sizes)))
-        vectors = wanted[lanes] if lanes >= 0 else 0
-        rows = sorted((wanted[i] for i in self.results if i != lanes and wanted[i]), reverse=True)
-        first, second, *_ = (*rows, 1, 1)
         found: dict[str, Value] = {k.name: k.default for k in self.knobs}
         if self.tile:
-            found[self.tile[0].name] = f"{first} {second} {max(1, vectors)}"
+            found[self.tile[0].name] = _said(wanted, self.results, lanes)
         if self.unroll and not (self.tile and lanes == self.reduction):
             found[self.unroll[0].name] = max(1, wanted[self.reduction])
         for place in self.row[0].choices if self.row else (0,):
@@ -111,12 +120,16 @@ class RegisterKnobs:
             and values[self.unroll[0].name] != 1
         ):
             return "the vectors of a reduction are its unroll factor"
+        others = sum(i != lanes for i in self.results)
+        if self.tile:
+            rows, second, _ = _numbers(values[self.tile[0].name])
+            if (rows > 1 and not others) or (second > 1 and others < 2):
+                return "there are not as many dimensions for rows"
         if not self.row or values[self.row[0].name] == self.row[0].choices[0]:
             return None
         rows, second, _ = _numbers(values[self.tile[0].name])
         if rows == 1:
             return "without rows there is no choice of the dimension that they are of"
-        others = sum(i != lanes for i in self.results)
         if rows == second and others == 2 and len(self.row[0].choices) > 1:
             return "equal rows of two dimensions can be said in two ways"
         return None
@@ -131,15 +144,25 @@ class RegisterKnobs:
 
 def _tiles(others: int, longest: int, registers: int) -> Iterator[str]:
     """Tiles that fit: the accumulators, one row of vectors, and a value beside them."""
-    found = []
     for vectors in _VECTORS:
         for rows in _ROWS if others else (1,):
             for second in _SECOND_ROWS if others > 1 else (1,):
                 fits = rows * second * vectors + vectors + 1 <= registers
                 if fits and second <= rows and max(rows, vectors) <= longest:
-                    found.append((vectors, rows * second, rows))
-    for vectors, points, rows in sorted(found):
-        yield f"{rows} {points // rows} {vectors}"
+                    yield f"{rows} {second} {vectors}"
+
+
+def _order(text: str) -> tuple[int, int, int]:
+    rows, second, vectors = _numbers(text)
+    return vectors, rows * second, rows
+
+
+def _said(sizes: tuple[int, ...], results: tuple[int, ...], lanes: int) -> str:
+    """A register tile as a knob's value."""
+    vectors = sizes[lanes] if lanes >= 0 else 0
+    rows = sorted((sizes[i] for i in results if i != lanes and sizes[i]), reverse=True)
+    first, second, *_ = (*rows, 1, 1)
+    return f"{max(1, first)} {max(1, second)} {max(1, vectors)}"
 
 
 def _numbers(text: Value) -> tuple[int, int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen import ir
@@ -55,13 +55,14 @@ class StreamKnobs:
         return {self.knobs[0].name: int(stream)}
 
     def why_not(
-        self, values: Mapping[str, Value], target: int, lanes: int, tile: int
+        self, values: Mapping[str, Value], target: int, lanes: int, tiles: Sequence[int]
     ) -> str | None:
-        """Why the chosen lanes, and the tile's points along them, cannot be written so."""
+        """Why the chosen lanes, and these tiles' points along them, cannot be written so."""
         if not self.chosen(values):
             return None
         if lanes == 1 or target != self.along or lanes * self.itemsize < LEAST:
             return "only lanes that lie next to each other are written past the caches"
-        if tile * self.itemsize % LEAST:
-            return f"tiles of {tile} points do not begin at multiples of {LEAST} bytes"
-        return None
+        apart = next((t for t in tiles if t * self.itemsize % LEAST), 0)
+        return (
+            f"tiles of {apart} points do not begin at multiples of {LEAST} bytes" if apart else None
+        )

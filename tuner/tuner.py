@@ -15,7 +15,7 @@ from tcl.codegen.errors import CompileError
 from tcl.grammar.errors import TclError
 from tcl.tuner.backend import Backend, OptionSpace, OptionsT
 from tcl.tuner.cache import CacheKey, TuningCache
-from tcl.tuner.config import TunerConfig, available_cores
+from tcl.tuner.config import TunerConfig, available_cores, split_cores
 from tcl.tuner.errors import CacheError
 from tcl.tuner.evaluate import Reference, compute_reference, set_up
 from tcl.tuner.events import (
@@ -91,7 +91,9 @@ class Tuner(Generic[OptionsT]):
 
     With ``cache`` and ``key``, every measurement is stored there the moment it is known, and the
     best ones stored before open the search. ``entry`` is the def's name, for listings.
-    ``OptionsError`` for settings that do not fit each other.
+    Kernels are measured on ``measure_cores`` cores, on which nothing is compiled meanwhile: where
+    none are left to compile on, candidates are compiled and measured in turns. ``OptionsError`` for
+    settings that do not fit each other, ``ArgumentError`` for more cores than there are.
     """
 
     def __init__(
@@ -104,7 +106,9 @@ class Tuner(Generic[OptionsT]):
         key: CacheKey | None = None,
         entry: str = "",
         timing: MeasureSettings | None = None,
+        measure_cores: int = 1,
     ) -> None:
+        self._cores = split_cores(available_cores(), measure_cores)
         if cache is not None and key is None:
             raise ValueError("a cache needs a key")
         self._backend = backend
@@ -177,7 +181,7 @@ class Tuner(Generic[OptionsT]):
         self, run: _Run[OptionsT], start: Sequence[OptionsT], reference: Reference
     ) -> None:
         settings = self._settings
-        compile_cores, measure_cores = split_cores(available_cores())
+        compile_cores, measure_cores = self._cores
         threads = settings.threads or len(compile_cores)
         # The reference is plain code: what takes much longer than it is not worth waiting for.
         run_timeout = settings.run_timeout or 10.0 + 10.0 * reference.seconds
@@ -191,7 +195,12 @@ class Tuner(Generic[OptionsT]):
         )
         try:
             pipeline = Pipeline(
-                self._backend, compiler, evaluator, threads, lambda: self._level(run)
+                self._backend,
+                compiler,
+                evaluator,
+                threads,
+                lambda: self._level(run),
+                in_turns=not set(compile_cores).isdisjoint(measure_cores),
             )
             self._generations(run, start, pipeline)
         finally:
@@ -337,9 +346,3 @@ class Tuner(Generic[OptionsT]):
                 f"{verdict.value}, for example: {example}"
             )
         )
-
-
-def split_cores(cores: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Cores to compile on and the one to measure on; with one core, both are that."""
-    measure = tuple(cores[-1:])
-    return tuple(cores[:-1]) or measure, measure

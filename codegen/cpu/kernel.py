@@ -81,8 +81,9 @@ def compile_cpu(
     ``strides`` holds bytes per dimension for tensors that are not row-major; they are compiled
     in. ``unchecked`` leaves out the checks of data-dependent subscripts: an index out of range
     is then undefined behaviour. ``aligned`` promises that every element's address is a multiple
-    of its size. ``device.threads`` is the number of threads that calls run on. Raises ``OptionsError`` if the options cannot be applied and ``CompileError`` if
-    the kernel cannot be built.
+    of its size. ``device.threads`` is the number of threads that calls run on. Raises
+    ``OptionsError`` if the options cannot be applied and ``CompileError`` if the kernel cannot be
+    built.
     """
     device = device or host_cpu()
     program = schedule(sized, options, device, layouts(sized, strides or {}, aligned))

@@ -86,9 +86,7 @@ class Launcher:
         *("scratch", "threads"),
     )
 
-    def __init__(
-        self, kept: KeptCode, names: Sequence[str], loaded: Loaded | None = None
-    ) -> None:
+    def __init__(self, kept: KeptCode, names: Sequence[str], loaded: Loaded | None = None) -> None:
         """``names`` are those of the arguments. Calls run on as many threads as is kept, if there
         are regions that they can share, and a pool. Raises ``CompileError`` for code that cannot
         be loaded."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -65,6 +66,16 @@ class _Sessions:
 
 
 _sessions = _Sessions()
+
+
+def _after_fork() -> None:
+    """In the child: another thread may have been loading when it was forked."""
+    _sessions.lock = threading.Lock()
+    _sessions.count += -_sessions.count % _PER_SESSION  # so that the next load begins a session
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _new_session() -> Any:

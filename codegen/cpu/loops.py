@@ -8,15 +8,15 @@ last, shorter iteration is emitted on its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 from typing import assert_never
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.builder import Builder, Val
 from tcl.codegen.cpu.scope import At, Range, Scope, Span, add, i64, leading, number
 from tcl.codegen.cpu.sharing import Sharing
+from tcl.codegen.ir_walk import straight
 
 
 class Loops:
@@ -27,12 +27,13 @@ class Loops:
     ) -> None:
         self.b, self.emit = b, emit
         self.above_fixed = {
-            outer.fold.name
-            for nest in program.nests
-            for outer, inner in _neighbours(nest)
+            outer.fold
+            for outer, inner in _neighbours(program.body)
             if outer.kind is ir.Kind.SERIAL and inner.kind is not ir.Kind.SERIAL
         }
         """Folds whose iterations have to be of known length."""
+        self.straight: dict[int, bool] = {}
+        """By identity of a body: whether nothing branches in it."""
 
     def loop(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
         """The loop, from where the loops around it stand."""
@@ -111,7 +112,7 @@ class Loops:
 
     def _serial(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         span, step = scope.ranges[fold.dim].span, fold.step
-        if fold.name in self.above_fixed:
+        if fold in self.above_fixed:
             if isinstance(span, int):
                 self._full_and_rest(fold, body, scope, span)
             else:
@@ -205,6 +206,11 @@ class Loops:
 
     def _unrolled(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         offset, span = scope.ranges[fold.dim].offset, self._known(fold, scope)
+        if id(body) not in self.straight:
+            self.straight[id(body)] = straight(body)
+        if self.straight[id(body)]:
+            whole = {fold.dim: scope.ranges[fold.dim], **scope.written_out}
+            scope = replace(scope, written_out=whole)
         for own in range(0, span, fold.step):
             part = min(fold.step, span - own)
             self._iteration(fold, body, scope, offset + own, part, At(None, own))
@@ -244,13 +250,22 @@ class Loops:
         self.emit(body, scope.moved({fold.dim: Range(offset, span)}, {fold.name: own}))
 
 
-def _neighbours(nest: ir.Nest) -> list[tuple[ir.Loop, ir.Loop]]:
-    """Loops of the same dim, one right inside the other."""
-    found = []
-    for dim in nest.dims:
-        loops = [x for x in nest.loops if x.fold.dim == dim.name]
-        found += list(pairwise(loops))
-    return found
+def _neighbours(body: ir.Statement | None) -> Iterator[tuple[ir.Loop, ir.Loop]]:
+    """Loops of the same dim, one right inside the other, in every part of the body."""
+    pending: list[tuple[ir.Statement, dict[str, ir.Loop]]] = []
+    if body is not None:
+        pending.append((body, {}))
+    while pending:
+        statement, around = pending.pop()
+        match statement:
+            case ir.For(loop=loop, body=body):
+                if loop.fold.dim in around:
+                    yield around[loop.fold.dim], loop
+                pending.append((body, {**around, loop.fold.dim: loop}))
+            case ir.Block(body=several):
+                pending += [(s, around) for s in several]
+            case ir.First(then=then, otherwise=otherwise):
+                pending += [(then, around), (otherwise, around)]
 
 
 def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...]:

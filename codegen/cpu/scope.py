@@ -60,6 +60,9 @@ class Scope:
 
     ranges: dict[str, Range]
     """By dim."""
+    written_out: dict[str, Range] = field(default_factory=dict)
+    """By dim: the points that the unrolled loops around this place go through, where nothing
+    branches in them."""
     folds: dict[str, At] = field(default_factory=dict)
     """Offset in points of each fold, by name."""
     variables: dict[str, Val] = field(default_factory=dict)
@@ -90,9 +93,7 @@ class Scope:
     def moved(self, ranges: Mapping[str, Range], folds: Mapping[str, At]) -> Scope:
         """An inner place of these loops, for a block of its own."""
         inner = self.copied()
-        return replace(
-            inner, ranges={**self.ranges, **ranges}, folds={**self.folds, **folds}
-        )
+        return replace(inner, ranges={**self.ranges, **ranges}, folds={**self.folds, **folds})
 
 
 def leading(lanes: int, active: int) -> Val:

@@ -69,9 +69,7 @@ def _make() -> Team | None:
     size = team_text.pool_bytes(MOST)
     memory = (ctypes.c_char * (size + LINE))()
     pool = -(-ctypes.addressof(memory) // LINE) * LINE
-    reset = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(
-        loaded.address(team_text.RESET)
-    )
+    reset = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(loaded.address(team_text.RESET))
     run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(loaded.address(team_text.RUN))
     reset(pool, size)
     _process.reset = functools.partial(reset, pool, size)

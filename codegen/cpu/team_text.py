@@ -29,8 +29,8 @@ CALLER_SPIN = 50_000
 """Nanoseconds after which a caller that waits for workers lets others run on its core."""
 
 _STACK = 4 << 20
-_PAUSES = 16
-"""Pauses between two looks at the clock."""
+_PAUSES = 32
+"""Pauses, and looks, between two looks at the clock."""
 
 # Bytes from the start of a pool. What different threads write lies on different lines.
 _LOCK, _STARTED = 0, 8
@@ -104,7 +104,7 @@ define internal i64 @core() {
   ret i64 %core
 }
 
-; Let a thread run where the caller may, but not on this core. If there is no other, nothing changes.
+; Let a thread run where the caller may, but not on this core, if there is another one.
 define internal void @forbid(i64 %thread, i64 %caller, i64 %core) noinline {
 entry:
   %set = alloca [16 x i64], align 8
@@ -226,15 +226,19 @@ done:
 def _spin(pause: str, nanoseconds: int, look: str) -> str:
     """Blocks from ``spin`` on: ``look`` sets ``%is``, and when that is so, they go on at ``ready``;
     at ``late`` when the time is over."""
-    pauses = "\n".join(f"  {pause}" for _ in range(_PAUSES))
     return f"""spin:
   %begin = call i64 @now()
   br label %look
 look:
+  %count = phi i64 [ 0, %spin ], [ %more, %pause ], [ 0, %watch ]
 {look}
   br i1 %is, label %ready, label %pause
 pause:
-{pauses}
+  {pause}
+  %more = add i64 %count, 1
+  %many = icmp eq i64 %more, {_PAUSES}
+  br i1 %many, label %watch, label %look
+watch:
   %time = call i64 @now()
   %spent = sub i64 %time, %begin
   %over = icmp ugt i64 %spent, {nanoseconds}

@@ -48,9 +48,7 @@ def why_not_fused(program: ir.Program, name: str) -> str | None:
 def _why_not_beside(earlier: ir.Nest, later: ir.Nest) -> str | None:
     if _shapes(earlier) != _shapes(later):
         return f"its chunks are not like those of {earlier.name}"
-    pairs = [
-        (a.dim, b.dim) for a, b in zip(earlier.chunks, later.chunks, strict=True)
-    ]
+    pairs = [(a.dim, b.dim) for a, b in zip(earlier.chunks, later.chunks, strict=True)]
     if any(earlier.dim(a).first != later.dim(b).first for a, b in pairs):
         return f"its chunks do not begin where those of {earlier.name} do"
     tensor = crossing(earlier, later, pairs) or crossing(later, earlier, [p[::-1] for p in pairs])

@@ -160,7 +160,7 @@ def _row(
 ) -> Result:
     checked, sizes = row.checked, row.values
     arrays = random_inputs(checked, sizes, settings.seed)
-    tuned = "" if cache is None else tuned_options(row, arrays, cache)
+    tuned = "" if cache is None else tuned_options(row, arrays, cache, threads)
     names = tuple(t.name for t in checked.inputs)
     task = Task(row.text, row.entry, sizes, names, row.results, tuned)
     wanted = expected(row, sizes, arrays)

@@ -18,7 +18,12 @@ _GENERATIONS = 1000
 
 
 def tune(
-    rows: Sequence[Row], seconds: float, cache: Path, seed: int, say: Callable[[str], object]
+    rows: Sequence[Row],
+    seconds: float,
+    cache: Path,
+    seed: int,
+    say: Callable[[str], object],
+    threads: int = 1,
 ) -> dict[str, str]:
     """Tune each row for about ``seconds``; rows without a result, and why.
 
@@ -27,10 +32,11 @@ def tune(
     """
     failed: dict[str, str] = {}
     for row in rows:
-        say(f"tuning {row.name} for {seconds:.0f} s")
+        say(f"tuning {row.name} for {seconds:.0f} s, {threads} thread{'s' * (threads > 1)}")
         config = TunerConfig(generations=_GENERATIONS, time_limit=seconds, seed=seed)
         inputs = random_inputs(row.checked, row.values, seed)
-        result = Tuner(row.text, cache).tune(row.entry, inputs, None, config)
+        tuner = Tuner(row.text, cache, threads=threads)
+        result = tuner.tune(row.entry, inputs, None, config)
         if result.interrupted and result.seconds < 0.9 * seconds:
             raise KeyboardInterrupt
         if result.options is None:
@@ -40,7 +46,7 @@ def tune(
     return failed
 
 
-def tuned_options(row: Row, arrays: Sequence[Array], cache: Path) -> str:
+def tuned_options(row: Row, arrays: Sequence[Array], cache: Path, threads: int = 1) -> str:
     """The best options for a row that a cache file holds, as JSON; empty if it holds none.
 
     Looked up here and not where kernels run: the key holds the number of cores, and the processes
@@ -49,5 +55,5 @@ def tuned_options(row: Row, arrays: Sequence[Array], cache: Path) -> str:
     if not cache.exists():
         return ""
     sized = size(row.checked, tuple(arrays))
-    record = TuningCache(cache).best(cache_key(sized, arrays))
+    record = TuningCache(cache).best(cache_key(sized, arrays, threads))
     return "" if record is None else record.options

@@ -92,10 +92,11 @@ def cpu(
     say = _progress()
     try:
         if tune_seconds is not None:
-            failed = tune(chosen, tune_seconds, path, seed, say)
-            say("")
-            for name, reason in failed.items():
-                click.echo(f"{name} is not tuned: {reason}", err=True)
+            for count in settings.threads:
+                failed = tune(chosen, tune_seconds, path, seed, say, count)
+                say("")
+                for name, reason in failed.items():
+                    click.echo(f"{name} is not tuned: {reason}", err=True)
         report = run(chosen, settings, say, peers=specs, cache=path)
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)

@@ -30,6 +30,13 @@ sizes_option = click.option(
     "Default: the first of these comments.",
 )
 
+threads_option = click.option(
+    "--threads",
+    "-t",
+    type=int,
+    help="Threads that a kernel may use. Default: TCL_NUM_THREADS, else all cores.",
+)
+
 
 def reporting(command: _F) -> _F:
     """End with exit code 1 and the message when the input is wrong."""

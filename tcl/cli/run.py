@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.common import duration, entry_option, fail, file_argument, reporting, sizes_option
+from tcl.cli.common import (
+    duration,
+    entry_option,
+    fail,
+    file_argument,
+    reporting,
+    sizes_option,
+    threads_option,
+)
 
 if TYPE_CHECKING:
     from tcl.arguments import Array
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Of the random inputs.",
 )
+@threads_option
 @click.option("--device", default="cpu", show_default=True, help="Where to run.")
 @click.option("--no-reference", is_flag=True, help="Do not compare with the reference.")
 @reporting
@@ -42,11 +51,13 @@ def command(
     sizes: str | None,
     options: str | None,
     seed: int,
+    threads: int | None,
     device: str,
     no_reference: bool,
 ) -> None:
     """Run a def on random inputs, compare it with the reference, print the time."""
     from tcl.cli.kernels import Work, parse_options, require_cpu
+    from tcl.codegen.cpu.threads import thread_count
     from tcl.executor import Executor
     from tcl.known import best_known
     from tcl.tuner.measure import measure
@@ -54,9 +65,10 @@ def command(
     require_cpu(device)
     # Nothing has to be saved here, and a kernel that runs for minutes would not hear of Ctrl+C.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    count = thread_count(threads)
     work = Work.load(file, entry, sizes, seed)
-    chosen = parse_options(options) or best_known(work.sized, work.inputs)
-    executor = Executor(work.sized, chosen)
+    chosen = parse_options(options) or best_known(work.sized, work.inputs, count)
+    executor = Executor(work.sized, chosen, count)
     outputs = work.outputs()
     executor.run(work.inputs, outputs)
     click.echo(work.title)
@@ -68,7 +80,8 @@ def command(
             fail("\n".join(wrong))
         click.echo("  agrees with the reference")
     seconds = measure(lambda: executor.run(work.inputs, outputs)).median
-    click.echo(f"  {duration(seconds)} a call, with options {chosen}")
+    used = f"{executor.threads} thread{'' if executor.threads == 1 else 's'}"
+    click.echo(f"  {duration(seconds)} a call on {used}, with options {chosen}")
 
 
 def _differences(work: Work, outputs: Sequence[Array]) -> list[str]:

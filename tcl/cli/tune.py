@@ -20,6 +20,7 @@ from tcl.cli.common import (
     report,
     reporting,
     sizes_option,
+    threads_option,
 )
 
 if TYPE_CHECKING:
@@ -41,8 +42,13 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 @click.option("--crossover", type=int, default=80, show_default=True, help="Percent of children.")
 @click.option("--mutation", type=int, default=15, show_default=True, help="Percent of knobs.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the search and of the random inputs.")
+@threads_option
 @click.option(
-    "--threads", type=int, default=0, help="Processes that compile; 0: all cores but one."
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Processes that compile; 0: one for each core that measuring leaves, or for all in turns.",
 )
 @click.option("--time-limit", type=float, help="Seconds; the search ends as with Ctrl+C.")
 @click.option("--options", "-o", help="Start from these: a preset's name, JSON or a JSON file.")
@@ -63,7 +69,8 @@ def command(
     crossover: int,
     mutation: int,
     seed: int | None,
-    threads: int,
+    threads: int | None,
+    jobs: int,
     time_limit: float | None,
     options: str | None,
     cache: Path | None,
@@ -73,9 +80,12 @@ def command(
     Every result is saved at once. Ctrl+C ends the search early and keeps the best (exit code
     130); twice ends it immediately.
     """
-    # Our kernels run on one thread: so does NumPy, unless the user says otherwise.
+    from tcl.codegen.cpu.threads import thread_count
+
+    count = thread_count(threads)
+    # NumPy has as many threads as our kernels may use, unless the user says otherwise.
     if not any(name in os.environ for name in _THREADS):
-        os.environ.update(dict.fromkeys(_THREADS, "1"))
+        os.environ.update(dict.fromkeys(_THREADS, str(count)))
     from tcl.cli.kernels import Work, parse_options, require_cpu
     from tcl.cli.progress import Progress
     from tcl.tuner.cache import TuningCache, default_path
@@ -90,14 +100,14 @@ def command(
         crossover_rate=crossover,
         mutation_rate=mutation,
         seed=seed,
-        threads=threads,
+        threads=jobs,
         time_limit=time_limit,
     )
     start = parse_options(options)
     work = Work.load(file, entry, sizes, seed or 0)
     path = cache or default_path()
     TuningCache(path).check_writable()  # now, rather than after an hour
-    tuner = Tuner(work.text, path)
+    tuner = Tuner(work.text, path, threads=count)
     # During the search the tuner counts the signals. One that comes just before or after, or a
     # second press of Ctrl+C, must neither be lost nor cost the user the table.
     presses: list[int] = []
@@ -111,10 +121,10 @@ def command(
         report(_nothing(result))
         sys.exit(130 if signalled else 1)
     try:
-        _table(work, result, compare=not signalled)
+        _table(work, result, count, compare=not signalled)
     except KeyboardInterrupt:
         signalled = True
-        _table(work, result, compare=False)
+        _table(work, result, count, compare=False)
     if result.unsaved:
         fail(f"{result.unsaved} of {len(result.history)} results could not be saved in {path}")
     use = "load it from there" if cache else "programs on this machine use it from now on"
@@ -130,14 +140,16 @@ def _nothing(result: TuningResult[MappingOptions]) -> str:
     return f"no candidate worked ({len(result.history)} tried): {'; '.join(list(examples)[:3])}"
 
 
-def _table(work: Work, result: TuningResult[MappingOptions], *, compare: bool) -> None:
+def _table(
+    work: Work, result: TuningResult[MappingOptions], threads: int, *, compare: bool
+) -> None:
     """Before, after and NumPy: measured once more, in turns; or, in a hurry, as in the search."""
     from rich.console import Console
     from rich.table import Table
 
     assert result.options is not None
     if compare:
-        times = _compared(work, result.options)
+        times = _compared(work, result.options, threads)
     else:
         times = {"tuned": result.time or 0.0}
         if result.history[0].time is not None:
@@ -154,7 +166,7 @@ def _table(work: Work, result: TuningResult[MappingOptions], *, compare: bool) -
     click.echo(f"options: {result.options}")
 
 
-def _compared(work: Work, best: MappingOptions) -> dict[str, float]:
+def _compared(work: Work, best: MappingOptions, threads: int) -> dict[str, float]:
     from tcl.cli.kernels import interleaved
     from tcl.codegen.options import MappingOptions
     from tcl.codegen.whole_array import NoFormulationError, whole_array
@@ -168,7 +180,7 @@ def _compared(work: Work, best: MappingOptions) -> dict[str, float]:
         ("before: untuned default", DEFAULT),
         ("after: tuned", best),
     ):
-        executor = Executor(work.sized, options)
+        executor = Executor(work.sized, options, threads)
         contenders[name] = partial(executor.run, work.inputs, outputs)
     numpy = partial(whole_array(work.sized), work.inputs, work.outputs())
     try:

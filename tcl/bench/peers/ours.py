@@ -12,7 +12,6 @@ from tcl.api import size
 from tcl.bench.arrays import Array, aligned
 from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
 from tcl.bench.task import Form, Task
-from tcl.codegen.device import host_cpu
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import MappingOptions
@@ -28,7 +27,8 @@ _CANDIDATES = 5
 
 
 class _Ours:
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
         self._used: list[MappingOptions] = []
         self._arrays: list[Array] = []
 
@@ -44,23 +44,25 @@ class _Ours:
         self._arrays = [inputs[name] for name in task.inputs]
         sized = size(checked, self._arrays)
         self._used = [DEFAULT]
-        yield DEFAULT_FORM, lambda: _form(task, sized, DEFAULT, self._arrays)
+        yield DEFAULT_FORM, lambda: _form(task, sized, DEFAULT, self._arrays, self._threads)
         if task.tuned:
             tuned = MappingOptions.from_json(task.tuned)
             self._used.append(tuned)
-            yield TUNED_FORM, lambda: _form(task, sized, tuned, self._arrays)
+            yield TUNED_FORM, lambda: _form(task, sized, tuned, self._arrays, self._threads)
 
     def facts(self, task: Task) -> dict[str, Any]:
         sized = size(check(task.text)[task.entry], self._arrays)
         layouts = tuple(Layout(a.shape, a.strides) for a in self._arrays)
-        backend = CpuBackend(task.text, task.entry, layouts, folder="")
+        backend = CpuBackend(task.text, task.entry, layouts, folder="", threads=self._threads)
         options = [*self._used, *_random_options(backend, sized)]
         times = [t for o in options if (t := _compile_seconds(backend, o)) is not None]
         return {"compile_seconds": times, "options": [o.to_json() for o in self._used]}
 
 
-def _form(task: Task, sized: SizedDef, options: MappingOptions, arrays: list[Array]) -> Form:
-    executor = Executor(sized, options)
+def _form(
+    task: Task, sized: SizedDef, options: MappingOptions, arrays: list[Array], threads: int
+) -> Form:
+    executor = Executor(sized, options, threads)
     outputs = tuple(
         aligned(sized.shapes[t.name], numpy_dtype(t.type)) for t in sized.checked.outputs
     )
@@ -77,12 +79,12 @@ def _form(task: Task, sized: SizedDef, options: MappingOptions, arrays: list[Arr
         run()
         return [named[name] for name in task.results]
 
-    # Kernels run on one thread until the executor has an attribute that says otherwise.
-    return Form(run, results, int(getattr(executor, "threads", 1)))
+    executor.prepare(arrays)  # how many threads are worth it is known from then on
+    return Form(run, results, executor.threads)
 
 
 def _random_options(backend: CpuBackend, sized: SizedDef) -> Iterator[MappingOptions]:
-    space = MappingSpace(backend.program(), host_cpu())
+    space = MappingSpace(backend.program(), backend.device)
     rng = random.Random(len(sized.statements))
     for _ in range(_CANDIDATES):
         config = space.space.sample(rng)
@@ -100,5 +102,5 @@ def _compile_seconds(backend: CpuBackend, options: MappingOptions) -> float | No
 
 
 def make(threads: int) -> _Ours:
-    """The contender. ``threads`` reaches kernels by ``TCL_NUM_THREADS``."""
-    return _Ours()
+    """The contender."""
+    return _Ours(threads)

@@ -1,0 +1,252 @@
+"""How many threads a kernel uses: asked for, found, worth it, and part of what is tuned."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cpu_kernels import MATMUL, NAIVE, sized_of
+from tuner_fakes import FakeBackend, FakeOptions
+
+import tcl
+from tcl.codegen.cpu import threads
+from tcl.codegen.cpu.ready import ingredients
+from tcl.codegen.cpu.threads import thread_count, usable_cores
+from tcl.codegen.device import host_cpu
+from tcl.codegen.lower import lower
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.worth import with_threads_worth, worth_threads
+from tcl.known import cache_key, device_identity
+from tcl.tuner.cache import TuningCache, default_path
+from tcl.tuner.pipeline import Job, Pipeline
+from tcl.tuner.verdict import Outcome, Verdict
+
+MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv(threads.VARIABLE, raising=False)
+    threads._quota.cache_clear()
+    yield
+    threads._quota.cache_clear()
+
+
+def ones(*shape: int) -> Any:
+    return np.ones(shape, np.float32)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1025, 2.0, True, "2"])
+def test_a_number_that_is_none(wrong: Any) -> None:
+    for make in (
+        lambda: tcl.define(MM, threads=wrong),
+        lambda: tcl.compile(MM, "mm", "naive", ones(2, 2), ones(2, 2), threads=wrong),
+        lambda: tcl.autotune(MM, "mm", ones(2, 2), ones(2, 2), threads=wrong),
+        lambda: tcl.Executor(sized_of(MM, ones(2, 2), ones(2, 2)), NAIVE, wrong),
+    ):
+        with pytest.raises(tcl.ArgumentError, match="threads must be a whole number from 1 to"):
+            make()
+
+
+@pytest.mark.parametrize("wrong", ["0", "-2", "many", "1.5", "1e9", "9" * 5000, "²"])
+def test_a_variable_that_is_no_number(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(threads.VARIABLE, wrong)
+    with pytest.raises(tcl.ArgumentError, match="TCL_NUM_THREADS must be a whole number") as error:
+        tcl.define(MM)
+    assert len(str(error.value)) < 200
+    tcl.define(MM, threads=2)  # what is said in the program counts
+
+
+def test_where_the_number_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert thread_count() == usable_cores() >= 1
+    monkeypatch.setenv(threads.VARIABLE, " 3 ")
+    assert thread_count() == 3
+    assert thread_count(2) == 2
+    monkeypatch.setenv(threads.VARIABLE, "")
+    assert thread_count() == usable_cores()
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "max 100000\n"}, 8),
+        ({"cpu.max": "350000 100000\n"}, 3),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu.max": "nonsense"}, 8),
+        ({"cpu.cfs_quota_us": "-1\n", "cpu.cfs_period_us": "100000\n"}, 8),
+        ({"cpu.cfs_quota_us": "200000\n", "cpu.cfs_period_us": "100000\n"}, 2),
+        ({}, 8),
+    ],
+)
+def test_control_groups(
+    files: dict[str, str], cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(threads, "_groups", lambda: iter([tmp_path / "none", tmp_path]))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    assert usable_cores() == cores
+
+
+def test_copies_keep_their_threads() -> None:
+    executor = tcl.compile(MM, "mm", "naive", ones(3, 4), ones(4, 5), threads=3)
+    for other in (copy.copy(executor), pickle.loads(pickle.dumps(executor))):
+        assert other.threads == 3
+    for defs in (tcl.define(MM, "naive", threads=3),):
+        again = pickle.loads(pickle.dumps(defs))
+        made, _ = again.executor("mm", (ones(3, 4), ones(4, 5)))
+        assert made.threads == 3
+
+
+def test_what_a_small_work_uses() -> None:
+    executor = tcl.compile(MM, "mm", "mlp", ones(3, 4), ones(4, 5), threads=3)
+    assert executor.threads == 1
+    assert np.array_equal(executor(ones(3, 4), ones(4, 5)), np.full((3, 5), 4))
+
+
+@pytest.mark.parametrize(
+    ("text", "inputs", "worth"),
+    [
+        (MATMUL, (ones(8, 8), ones(8, 8)), False),
+        (MATMUL, (ones(512, 512), ones(512, 512)), True),
+        ("def f(float(N) X) -> (Y) { Y(n) = X(n) }", (ones(1000),), False),
+        ("def f(float(N) X) -> (Y) { Y(n) = X(n) }", (ones(1 << 20),), True),
+        ("def f(float(N) X) -> (Y) { Y(n) = tanh(X(n)) }", (ones(100_000),), True),
+        ("def f(float(N) X) -> (S) { S() +=! X(n) }", (ones(1 << 20),), True),
+        ("def f(float(N) X) -> (Y) { Y(n) = X(n) }", (ones(0),), False),
+    ],
+)
+def test_what_is_worth_it(text: str, inputs: tuple[Any, ...], worth: bool) -> None:
+    program = lower(sized_of(text, *inputs))
+    two = replace(host_cpu(), threads=2)
+    assert worth_threads(program, two) is worth
+    assert with_threads_worth(program, two).threads == (2 if worth else 1)
+    assert with_threads_worth(program, host_cpu()) == host_cpu()
+
+
+def test_steps_in_order_are_not_worth_it() -> None:
+    program = lower(sized_of(MATMUL, ones(512, 512), ones(512, 512)))
+    (nest,) = program.nests
+    ordered = replace(program, nests=(replace(nest, sequential="it reads its own neighbours"),))
+    assert worth_threads(program, host_cpu()) and not worth_threads(ordered, host_cpu())
+
+
+def test_what_was_tuned_for_other_threads_is_not_used() -> None:
+    arrays = (ones(8, 9), ones(9, 4))
+    sized = sized_of(MM, *arrays)
+    keys = [cache_key(sized, arrays, n) for n in (1, 2, 3)]
+    assert len({k.digest for k in keys}) == 3
+    assert keys[0] == cache_key(sized, arrays)
+    assert "thread" not in keys[0].device  # as it was before there were several
+    assert device_identity(replace(host_cpu(), threads=2)) == keys[0].device + "; 2 threads"
+    strides = tuple(a.strides for a in arrays)
+    digests = {ingredients(sized, NAIVE, strides, False, n).digest for n in (1, 2, 3)}
+    assert len(digests) == 3
+
+
+def test_tuned_for_a_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = ones(64, 64), ones(64, 64)
+    config = tcl.TunerConfig(generations=1, population=4, threads=1, seed=0)
+    tcl.autotune(MM, "mm", *arrays, tuner_config=config, store_to_cache=True, threads=1)
+    path, best = default_path(), MappingOptions("naive").tile(3, 5)
+    key = cache_key(sized_of(MM, *arrays), arrays, 1)
+    assert TuningCache(path).history(key)
+    TuningCache(path).store(key, best.to_json(), Outcome(Verdict.CORRECT, (1e-9,)), run="")
+    cache = tcl.MappingOptionsCache(path)
+    assert cache.load(MM, "mm", arrays, threads=1) == [best]
+    assert cache.load(MM, "mm", arrays, threads=2) == []
+    monkeypatch.setenv(threads.VARIABLE, "1")
+    assert cache.load(MM, "mm", arrays) == [best]
+    assert tcl.make_load_from_cache_options_factory(path)(MM, "mm", *arrays) == best
+    assert tcl.make_load_from_cache_options_factory(path, threads=2)(MM, "mm", *arrays) is None
+    assert tcl.define(MM).executor("mm", arrays)[0].options == best
+    assert tcl.define(MM, threads=2).executor("mm", arrays)[0].options != best
+
+
+def test_measuring_needs_cores() -> None:
+    with pytest.raises(tcl.ArgumentError, match="1000 threads are measured on as many cores"):
+        tcl.autotune(MM, "mm", ones(4, 4), ones(4, 4), threads=1000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("run", "--threads", "2", "--no-reference"), 0, "a call on 1 thread, with options"),
+        (("run", "--threads", "0"), 1, "threads must be a whole number from 1 to 1024, not 0"),
+        (("tune", "--threads", "1000"), 1, "1000 threads are measured on as many cores"),
+        (("tune", "--jobs", "-1"), 2, "-1 is not in the range"),
+    ],
+)
+def test_command_line(arguments: tuple[str, ...], code: int, sentence: str, tmp_path: Path) -> None:
+    file = tmp_path / "mm.tc"
+    file.write_text(MM)
+    command, *rest = arguments
+    done = subprocess.run(
+        [sys.executable, "-m", "tcl", command, str(file), "-s", "M=4,K=4,N=4", *rest],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code, done.stderr
+    assert sentence in done.stdout + done.stderr
+
+
+class _Watched(Executor):
+    """Runs tasks in threads, and knows how many are at work."""
+
+    def __init__(self, workers: int, do: Callable[[], Any]) -> None:
+        self._pool = ThreadPoolExecutor(workers)
+        self._do = do
+        self._lock = threading.Lock()
+        self.working = 0
+        self.beside: list[_Watched] = []
+        self.most = 0
+        self.together = False
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return self._pool.submit(self._work)
+
+    def _work(self) -> Any:
+        with self._lock:
+            self.working += 1
+            self.most = max(self.most, self.working)
+        for _ in range(5):
+            self.together |= any(other.working for other in self.beside)
+            time.sleep(0.001)
+        with self._lock:
+            self.working -= 1
+        return self._do()
+
+
+@pytest.mark.parametrize("in_turns", [True, False])
+@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize("count", [1, 3, 23])
+def test_compiling_and_measuring_in_turns(in_turns: bool, alike: bool, count: int) -> None:
+    numbers = iter(range(1000))
+    compiler = _Watched(2, lambda: b"%d" % (0 if alike else next(numbers)))
+    evaluator = _Watched(1, lambda: Outcome(Verdict.CORRECT, (1.0,)))
+    compiler.beside, evaluator.beside = [evaluator], [compiler]
+    pipeline = Pipeline[FakeOptions](
+        FakeBackend(), compiler, evaluator, 2, lambda: 0, in_turns=in_turns
+    )
+    done: list[int] = []
+    jobs = [Job(FakeOptions(k), None, k) for k in range(count)]
+    pipeline.run(jobs, lambda job, outcome: done.append(job.position))
+    assert sorted(done) == list(range(count))
+    assert compiler.most == min(count, 2) and evaluator.most == 1
+    if in_turns:
+        assert not compiler.together and not evaluator.together
+    elif count > 3 and not alike:
+        assert compiler.together or evaluator.together
