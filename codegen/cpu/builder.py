@@ -71,7 +71,7 @@ def float_text(value: float, type_: str) -> str:
 _PURE = frozenset(
     """add sub mul sdiv udiv srem urem and or xor shl lshr ashr fadd fsub fmul fdiv frem fneg
     getelementptr insertelement extractelement shufflevector icmp fcmp select trunc zext sext
-    fptrunc fpext sitofp uitofp fptosi fptoui bitcast""".split()
+    fptrunc fpext sitofp uitofp fptosi fptoui bitcast ptrtoint""".split()
 )
 
 
@@ -166,6 +166,14 @@ class Builder:
 
     def branch_if(self, condition: Val, then: str, otherwise: str) -> None:
         self.do(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
+
+    def metadata(self, kind: str, value: str) -> str:
+        """What an instruction ends with to carry a note."""
+        key = f"!{value}"
+        number = sum(x.startswith("!") for x in self.defined)
+        if key not in self.defined:
+            self.defined[key] = f"!{number} = !{{{value}}}\n"
+        return f", !{kind} {self.defined[key].split(' ', 1)[0]}"
 
     def phi(self, incoming: Sequence[tuple[Val, str]]) -> Val:
         first = incoming[0][0]

@@ -114,7 +114,7 @@ def _in_chunk(nest: ir.Nest, scratch: list[ir.Tensor]) -> ir.Statement:
 def _body(nest: ir.Nest, scratch: list[ir.Tensor]) -> ir.Statement:
     point = nest.point
     if point.op == "=":
-        store = ir.Store(point.target, point.value)
+        store = ir.Store(point.target, point.value, nest.streamed)
         return _wrap(nest.loops, ir.Block((*point.lets, *point.kept, store)), nest)
     if any(d.reduction and d.extent == 0 for d in nest.dims):
         return _nothing_to_reduce(nest)

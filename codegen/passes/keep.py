@@ -172,8 +172,8 @@ def _renamed(value: ir.Value, names: Mapping[str, str]) -> ir.Value:
         case ir.Binary(left=left, right=right):
             return replace(value, left=_renamed(left, names), right=_renamed(right, names))
         case ir.Select():
-            parts = (_renamed(v, names) for v in _children(value))
-            return ir.Select(*parts, value.type)
+            condition, then, otherwise = (_renamed(v, names) for v in _children(value))
+            return ir.Select(condition, then, otherwise, value.type)
         case ir.Call(arguments=arguments):
             return replace(value, arguments=tuple(_renamed(a, names) for a in arguments))
     return value
