@@ -54,14 +54,14 @@ def ones(*shape: int) -> Any:
 
 @pytest.mark.parametrize("wrong", [0, -1, 1025, 2.0, True, "2"])
 def test_a_number_that_is_none(wrong: Any) -> None:
-    for make in (
+    for call in (
         lambda: tcl.define(MM, threads=wrong),
         lambda: tcl.compile(MM, "mm", "naive", ones(2, 2), ones(2, 2), threads=wrong),
         lambda: tcl.autotune(MM, "mm", ones(2, 2), ones(2, 2), threads=wrong),
         lambda: tcl.Executor(sized_of(MM, ones(2, 2), ones(2, 2)), NAIVE, wrong),
     ):
         with pytest.raises(tcl.ArgumentError, match="threads must be a whole number from 1 to"):
-            make()
+            call()
 
 
 @pytest.mark.parametrize("wrong", ["0", "-2", "many", "1.5", "1e9", "9" * 5000, "²"])
@@ -225,11 +225,11 @@ def test_tuning_on_two_cores() -> None:
 
 def test_benchmarks_say_how_many_threads_there_were() -> None:
     peer = make(2)
-    for n, threads in ((8, 1), (300, 2)):
+    for n, used in ((8, 1), (300, 2)):
         task = Task(MM, "mm", {"M": n, "K": n, "N": n}, ("A", "B"), ("C",))
         forms = dict(peer.forms(task, {"A": ones(n, n), "B": ones(n, n)}))
         form = forms[DEFAULT_FORM]()
-        assert form.threads == threads
+        assert form.threads == used
         assert np.array_equal(form.results()[0], np.full((n, n), n))
 
 
