@@ -390,6 +390,9 @@ class Staged:
     """The copy of ``source``; its subscript names only folds inside of ``inside``."""
     inside: Fold | None
     """The loop in each iteration of which a piece is copied; None for all at once, before."""
+    across: str = ""
+    """The dim along which the source lies in memory in order, where it does not along the lanes:
+    the copy goes through some points of it at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,14 @@ class _Checks:
         if len({f.level for f in folds}) != len(folds):
             raise self.fail(f"two loops over {dim.name} have the same level")
 
+    def whole(self, name: str, folds: Sequence[ir.Fold]) -> bool:
+        """Whether a copy, which has loops of its own, goes through a whole dimension."""
+        try:
+            self.folds(self.dims[name], folds)
+        except ir.IRError:
+            return False
+        return True
+
     def loop(self, loop: ir.Loop, nest: ir.Nest) -> None:
         match loop.kind:
             case ir.Kind.SERIAL | ir.Kind.UNROLL:
@@ -211,10 +219,11 @@ class _Checks:
 
     def affine(self, index: ir.Affine, inside: Sequence[ir.Fold] | None) -> None:
         """Every name is a fold, or a dim with all of its folds, of the loops around this place."""
-        folds = {x.fold.name: x.fold for x in self.loops}
+        folds = {x.fold.name for x in self.loops}
         for name, _ in index.terms:
-            if name in folds:
-                if inside is not None and folds[name] not in inside:
+            around = {f.name for f in inside or ()}
+            if name in folds | around:
+                if inside is not None and name not in around:
                     raise self.fail(f"{name} is used outside of its loop")
                 continue
             if name not in self.dims:
@@ -222,7 +231,7 @@ class _Checks:
             if inside is None:
                 continue
             here = tuple(f for f in inside if f.dim == name)
-            if here != self.folds_of[name]:
+            if here != self.folds_of[name] and not self.whole(name, here):
                 raise self.fail(f"{name} is used outside of its loops")
 
 

@@ -100,3 +100,29 @@ def statements(statement: ir.Statement) -> Iterator[ir.Statement]:
     elif isinstance(statement, ir.Block):
         for s in statement.body:
             yield from statements(s)
+
+
+def straight(statement: ir.Statement) -> bool:
+    """Whether it is run from front to back, once everything that is unrolled is written out."""
+    for s in statements(statement):
+        match s:
+            case ir.For(loop=loop):
+                if loop.kind is ir.Kind.SERIAL:
+                    return False
+            case ir.First():
+                return False
+            case ir.Let(value=value) | ir.Accumulate(value=value) | ir.Store(value=value):
+                if any(map(_may_branch, walk(value))):
+                    return False
+    return True
+
+
+def _may_branch(value: ir.Value) -> bool:
+    match value:
+        case ir.Select() | ir.Call():
+            return True
+        case ir.Binary(op=op):
+            return op in ("&&", "||")
+        case ir.Load(ref=ref):
+            return any(isinstance(s, ir.Computed) for s in ref.subscripts)
+    return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import random
 import warnings
 from dataclasses import replace
@@ -116,3 +118,17 @@ def accepted(sized: SizedDef, options: MappingOptions, device: CpuProfile) -> bo
 def plain(a: Array) -> Array:
     """Floats of any width as float64, for comparing."""
     return a.astype(np.float64) if a.dtype.kind not in "biu" else a
+
+
+def fenced(shape: tuple[int, ...], dtype: Any, after: bool) -> Array:
+    """An array with forbidden memory right behind it, or right before it."""
+    page = mmap.PAGESIZE
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    room = -(-size // page) * page
+    memory = mmap.mmap(-1, room + 2 * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    libc = ctypes.CDLL(None)
+    for at in (start, start + page + room):
+        assert libc.mprotect(ctypes.c_void_p(at), ctypes.c_size_t(page), 0) == 0
+    offset = page + room - size if after else page
+    return np.frombuffer(memory, dtype, int(np.prod(shape)), offset).reshape(shape)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import random
 import sys
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ from cpu_kernels import (
     MATMUL,
     NAIVE,
     POISON,
-    Array,
+    fenced,
     plain,
     poisoned,
     random_options,
@@ -186,20 +183,6 @@ def test_unchecked_leaves_the_checks_out(options: MappingOptions) -> None:
     assert "tcl_fail" not in compile_cpu(sized, options, unchecked=True).llvm
     (got,) = run(text, lut, index, options=options, unchecked=True)
     np.testing.assert_array_equal(got, lut[::-1])
-
-
-def fenced(shape: tuple[int, ...], dtype: Any, after: bool) -> Array:
-    """An array with forbidden memory right behind it, or right before it."""
-    page = mmap.PAGESIZE
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    room = -(-size // page) * page
-    memory = mmap.mmap(-1, room + 2 * page)
-    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    libc = ctypes.CDLL(None)
-    for at in (start, start + page + room):
-        assert libc.mprotect(ctypes.c_void_p(at), ctypes.c_size_t(page), 0) == 0
-    offset = page + room - size if after else page
-    return np.frombuffer(memory, dtype, int(np.prod(shape)), offset).reshape(shape)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="uses mprotect")

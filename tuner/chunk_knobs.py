@@ -28,9 +28,7 @@ class ChunkKnobs:
     ) -> tuple[ChunkKnobs, ...]:
         """The knobs of an untiled program. ``chosen`` are options whose sizes are among the
         choices."""
-        return tuple(
-            ChunkKnobs._of(g, chosen) for g in groups(program, device) if g.shared
-        )
+        return tuple(ChunkKnobs._of(g, chosen) for g in groups(program, device) if g.shared)
 
     @staticmethod
     def _of(group: Group, chosen: Mapping[str, NestOptions]) -> ChunkKnobs:
@@ -56,7 +54,7 @@ class ChunkKnobs:
         found = {}
         for position, nest in enumerate(self.group.nests):
             sizes = self.spans(values, position)
-            chunk = tuple(sizes[d.name] if d.name in sizes else 0 for d in nest.dims)
+            chunk = tuple(sizes.get(d.name, 0) for d in nest.dims)
             fuse = nest.name in self.joins and bool(values[self.joins[nest.name].name])
             found[nest.name] = NestOptions(chunk=chunk if any(chunk) else (), fuse=fuse)
         return found

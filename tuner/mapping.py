@@ -158,7 +158,9 @@ class _NestKnobs:
         reductions = [nest.dims[i].reduction for i in movable]
         named = tuple(_text(order) for order in loop_orders(reductions))
         orders = tuple(
-            Knob(f"{nest.name}.{name}", _and(named, _moves(order, movable)), named[0], ordered=False)
+            Knob(
+                f"{nest.name}.{name}", _and(named, _moves(order, movable)), named[0], ordered=False
+            )
             for name, order in (("order", default.order), ("inner_order", default.inner_order))
             if len(named) > 1
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
-from tcl.codegen.passes.register import vector_registers
+from tcl.codegen.passes.register import MAX_POINTS, vector_registers
 from tcl.tuner.knobs import Knob, Value
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24, 28)
@@ -108,7 +109,10 @@ class RegisterKnobs:
         return None
 
     def redundant(self, values: Mapping[str, Value], lanes: int) -> str | None:
-        """Why this configuration is another one's double; ``lanes`` as in ``sizes``."""
+        """Why this configuration is another one's double, or none; ``lanes`` as in ``sizes``."""
+        points = math.prod(max(1, size) for size in self.sizes(values, lanes))
+        if points > MAX_POINTS:
+            return f"{points} points are too many to be written out"
         if (
             self.tile
             and self.unroll

@@ -84,11 +84,21 @@ class SearchSpace:
         return self.reason(config) is None
 
     def sample(self, rng: Random) -> Config | None:
-        """A random valid configuration; None if a bounded number of tries finds none."""
+        """A random valid configuration; None if a bounded number of tries finds none.
+
+        The knobs that a constraint which is not met has looked at are drawn again, and no others:
+        a def of many nests has so many constraints that hardly any draw meets them all at once.
+        """
+        values = _Noting({k.name: k.sample(rng) for k in self.knobs})
         for _ in range(_TRIES):
-            config = tuple(k.sample(rng) for k in self.knobs)
-            if self.valid(config):
-                return config
+            for constraint in self.constraints:
+                values.read.clear()
+                if constraint(values) is not None:
+                    break
+            else:
+                return tuple(values[k.name] for k in self.knobs)
+            again = values.read.copy()
+            values.update({k.name: k.sample(rng) for k in self.knobs if k.name in again})
         return self.default if self.valid(self.default) else None
 
     def neighbours(self, config: Config) -> Iterator[Config]:
@@ -107,3 +117,15 @@ class SearchSpace:
         """The features of all knobs, one after the other."""
         encoded = (k.encode(v) for k, v in zip(self.knobs, config, strict=True))
         return tuple(itertools.chain.from_iterable(encoded))
+
+
+class _Noting(dict[str, Value]):
+    """Values that note which of them are read."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        super().__init__(values)
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Value:
+        self.read.add(name)
+        return super().__getitem__(name)

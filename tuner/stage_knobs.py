@@ -28,7 +28,7 @@ class StageKnobs:
 
     @staticmethod
     def of(nest: ir.Nest, made: set[str]) -> StageKnobs:
-        """The knobs of an untiled nest. ``made`` are tensors that do not exist before its chunks."""
+        """The knobs of an untiled nest. ``made``: tensors that do not exist before its chunks."""
         reads = operands(nest.point)
         points = math.prod(d.extent for d in nest.dims)
         # A copy pays if its elements are read again.
@@ -91,7 +91,7 @@ class StageKnobs:
         for position, knob in self.chosen.items():
             load, chosen = self.reads[position], values[knob.name]
             whole = {d.name: d.extent for d in self.nest.dims}
-            points = (whole if chosen == 2 else sizes)
+            points = whole if chosen == 2 else sizes
             # Each axis is rounded up to whole register tiles: to less than twice its size.
             room = math.prod(2 * points[d] for d in dims_of(load.ref)) * load.type.compute.bits // 8
             if chosen and room > MAX_BYTES:

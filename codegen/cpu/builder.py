@@ -91,8 +91,8 @@ class Builder:
     known: dict[str, Val] = field(default_factory=dict)
     """Instruction without side effects → its value, in this block. Unrolled code repeats itself
     a lot; what is not written need not be read and merged by LLVM."""
-    loaded: dict[str, Val] = field(default_factory=dict)
-    """Likewise for loads, until something is stored."""
+    loaded: dict[str, dict[str, Val]] = field(default_factory=dict)
+    """Likewise for loads, by tensor, until something is stored there."""
 
     # Instructions.
 
@@ -110,17 +110,17 @@ class Builder:
             self.known[text] = value
         return value
 
-    def load(self, text: str, type_: str, lanes: int = 1) -> Val:
-        """A read of a tensor, written once between two stores."""
-        found = self.loaded.get(text)
-        if found is None:
-            found = self.loaded[text] = self.op(text, type_, lanes)
-        return found
+    def load(self, tensor: str, text: str, type_: str, lanes: int = 1) -> Val:
+        """A read of a tensor, written once between two stores to it."""
+        known = self.loaded.setdefault(tensor, {})
+        if text not in known:
+            known[text] = self.op(text, type_, lanes)
+        return known[text]
 
-    def store(self, text: str) -> None:
-        """A write to a tensor."""
+    def store(self, tensor: str, text: str) -> None:
+        """A write to a tensor. What is written overlaps no other tensor."""
         self.do(text)
-        self.loaded.clear()
+        self.loaded.pop(tensor, None)
 
     def do(self, text: str) -> None:
         """An instruction that gives none."""

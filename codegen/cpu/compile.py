@@ -36,14 +36,29 @@ def _optimised(text: str, device: CpuProfile) -> tuple[Any, Any]:
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"LLVM refused the kernel: {error}") from None
-    options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    passes = llvm.create_pass_builder(machine, options)
-    manager = passes.getModulePassManager()
-    manager.run(module, passes)
-    _release(manager)
+    _optimise(module, machine)
     return module, machine
+
+
+def _optimise(module: Any, machine: Any) -> None:
+    """The passes that kernels gain from: short helpers inlined, then each function simplified.
+
+    The rest of LLVM's pipeline for a module is left off: its search for loads that repeat what an
+    earlier iteration stored takes quadratic time in unrolled loops, ten times all other passes.
+    """
+    import llvmlite.binding as llvm
+
+    options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
+    passes = llvm.create_pass_builder(machine, options)
+    inliner = llvm.create_new_module_pass_manager()
+    inliner.add_always_inliner_pass()
+    simplifier = passes.getFunctionPassManager()
+    inliner.run(module, passes)
+    for function in module.functions:
+        if not function.is_declaration:
+            simplifier.run(function, passes)
+    _release(inliner)
+    _release(simplifier)
 
 
 def _release(manager: Any) -> None:

@@ -8,15 +8,15 @@ last, shorter iteration is emitted on its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 from typing import assert_never
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.builder import Builder, Val
 from tcl.codegen.cpu.scope import At, Range, Scope, Span, add, i64, leading, number
 from tcl.codegen.cpu.sharing import Sharing
+from tcl.codegen.ir_walk import straight
 
 
 class Loops:
@@ -27,12 +27,13 @@ class Loops:
     ) -> None:
         self.b, self.emit = b, emit
         self.above_fixed = {
-            outer.fold.name
-            for nest in program.nests
-            for outer, inner in _neighbours(nest)
+            outer.fold
+            for outer, inner in _neighbours(program.body)
             if outer.kind is ir.Kind.SERIAL and inner.kind is not ir.Kind.SERIAL
         }
         """Folds whose iterations have to be of known length."""
+        self.straight: dict[int, bool] = {}
+        """By identity of a body: whether nothing branches in it."""
 
     def loop(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
         """The loop, from where the loops around it stand."""
@@ -111,7 +112,7 @@ class Loops:
 
     def _serial(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         span, step = scope.ranges[fold.dim].span, fold.step
-        if fold.name in self.above_fixed:
+        if fold in self.above_fixed:
             if isinstance(span, int):
                 self._full_and_rest(fold, body, scope, span)
             else:
@@ -139,7 +140,8 @@ class Loops:
         rest = b.binary("urem", span.value, number(fold.step))
         full = b.binary("sub nsw", span.value, rest)
         if any(c >= fold.step for c in span.choices):
-            self._counted(fold, body, scope, full, fold.step)
+            empty = any(c < fold.step for c in span.choices)
+            self._counted(fold, body, scope, full, fold.step, empty)
         offset = scope.ranges[fold.dim].offset
         tail = At(add(b, offset.base, full), offset.constant)
         for points in rests:
@@ -151,10 +153,16 @@ class Loops:
             b.start(after)
 
     def _counted(
-        self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: Val, inner: int | None
+        self,
+        fold: ir.Fold,
+        body: ir.Statement,
+        scope: Scope,
+        span: Val,
+        inner: int | None,
+        empty: bool = False,
     ) -> None:
-        """The loop over ``span`` points. ``inner`` is the span of an iteration; None where the
-        last one may be shorter."""
+        """The loop over ``span`` points, which may be ``empty``. ``inner`` is the span of an
+        iteration; None where the last one may be shorter."""
         b, range_ = self.b, scope.ranges[fold.dim]
         if span.text == "0":
             return
@@ -170,30 +178,39 @@ class Loops:
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, part, At(own))
 
-        self._repeat(span, fold.step, each)
+        self._repeat(span, fold.step, each, empty)
 
-    def _repeat(self, end: Val, step: int, each: Callable[[Val], None]) -> None:
-        """``for (x = 0; x < end; x += step) each(x)``"""
+    def _repeat(self, end: Val, step: int, each: Callable[[Val], None], empty: bool) -> None:
+        """``for (x = 0; x < end; x += step) each(x)``. ``empty`` says whether end may be 0.
+
+        The test comes after the body, where LLVM would have to move it."""
         b = self.b
-        head, into, out = (b.new_label(x) for x in ("head", "body", "done"))
+        into, out = b.new_label("body"), b.new_label("done")
+        if empty:
+            some = b.new_label("some")
+            b.branch_if(b.compare("icmp sgt", end, number(0)), some, out)
+            b.start(some)
         before = b.block
-        b.branch(head)
-        b.start(head)
+        b.branch(into)
+        b.start(into)
         offset = b.op("phi", "i64")
         at = len(b.lines) - 1
-        b.branch_if(b.compare("icmp slt", offset, end), into, out)
-        b.start(into)
         each(offset)
-        following = b.binary("add nsw", offset, number(step))
+        following = b.binary("add nuw nsw", offset, number(step))
         pairs = f"[ 0, %{before} ], [ {following.text}, %{b.block} ]"
         b.lines[at] = f"  {offset.text} = phi i64 {pairs}"
-        b.branch(head)
+        b.branch_if(b.compare("icmp slt", following, end), into, out)
         b.start(out)
 
     # Loops that are written out.
 
     def _unrolled(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         offset, span = scope.ranges[fold.dim].offset, self._known(fold, scope)
+        if id(body) not in self.straight:
+            self.straight[id(body)] = straight(body)
+        if self.straight[id(body)]:
+            whole = {fold.dim: scope.ranges[fold.dim], **scope.written_out}
+            scope = replace(scope, written_out=whole)
         for own in range(0, span, fold.step):
             part = min(fold.step, span - own)
             self._iteration(fold, body, scope, offset + own, part, At(None, own))
@@ -233,13 +250,22 @@ class Loops:
         self.emit(body, scope.moved({fold.dim: Range(offset, span)}, {fold.name: own}))
 
 
-def _neighbours(nest: ir.Nest) -> list[tuple[ir.Loop, ir.Loop]]:
-    """Loops of the same dim, one right inside the other."""
-    found = []
-    for dim in nest.dims:
-        loops = [x for x in nest.loops if x.fold.dim == dim.name]
-        found += list(pairwise(loops))
-    return found
+def _neighbours(body: ir.Statement | None) -> Iterator[tuple[ir.Loop, ir.Loop]]:
+    """Loops of the same dim, one right inside the other, in every part of the body."""
+    pending: list[tuple[ir.Statement, dict[str, ir.Loop]]] = []
+    if body is not None:
+        pending.append((body, {}))
+    while pending:
+        statement, around = pending.pop()
+        match statement:
+            case ir.For(loop=loop, body=body):
+                if loop.fold.dim in around:
+                    yield around[loop.fold.dim], loop
+                pending.append((body, {**around, loop.fold.dim: loop}))
+            case ir.Block(body=several):
+                pending += [(s, around) for s in several]
+            case ir.First(then=then, otherwise=otherwise):
+                pending += [(then, around), (otherwise, around)]
 
 
 def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...]:

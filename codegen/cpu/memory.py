@@ -9,6 +9,7 @@ from tcl.codegen import ir
 from tcl.codegen.cpu.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.convert import from_memory, to_memory
 from tcl.codegen.cpu.scope import At, Scope, affine, i64, lane_values, leading, number
+from tcl.codegen.cpu.transpose import ROW, joined, transposed
 from tcl.grammar.types import UINT64
 
 Evaluate = Callable[[ir.Value, Scope], Val]
@@ -73,6 +74,8 @@ class Memory:
         type_ = memory_type(layout.type)
         if 0 in layout.extents:
             raw = self.b.constant(0, type_)  # nothing there that could be touched
+        elif load.total and (block := self._block(load.ref, at, scope)):
+            raw = self._load_across(at, load.ref.tensor, layout, scope, *block)
         elif mask is None or (load.total and at.step == 0 and not at.spread):
             raw = self._load(at, load.ref.tensor, layout, scope)
         elif load.total and not at.spread and (at.step != layout.itemsize or scope.active == 1):
@@ -90,19 +93,19 @@ class Memory:
         base = self._pointer(ref.tensor, at.offset)
         note = f", align {layout.alignment}"
         if scope.lanes == 1:
-            b.store(f"store {raw}, {base}{note}")
+            b.store(ref.tensor, f"store {raw}, {base}{note}")
         elif at.step == layout.itemsize and scope.ragged and scope.active > 1:
             # For one lane LLVM 22 writes too much: it takes the lane before a truncation.
             align, mask = Val(str(layout.alignment), "i32"), leading(scope.lanes, scope.active)
             raw = b.spread(raw, scope.lanes)
             name = f"llvm.masked.store.{suffix(raw.type, raw.lanes)}.p0"
-            b.store(b.call_text(name, "void", raw, base, align, mask))
+            b.store(ref.tensor, b.call_text(name, "void", raw, base, align, mask))
         elif at.step == layout.itemsize and not scope.ragged:
-            b.store(f"store {b.spread(raw, scope.lanes)}, {base}{note}")
+            b.store(ref.tensor, f"store {b.spread(raw, scope.lanes)}, {base}{note}")
         else:
             for k in range(scope.active):
                 there = self._advance(base, k * at.step)
-                b.store(f"store {b.lane(raw, k)}, {there}{note}")
+                b.store(ref.tensor, f"store {b.lane(raw, k)}, {there}{note}")
 
     def _pointer(self, tensor: str, offset: At) -> Val:
         b, pointer = self.b, self.pointers[tensor]
@@ -122,12 +125,12 @@ class Memory:
         pointer = self._pointer(tensor, at.offset)
         note = f", align {layout.alignment}"
         if pointer.lanes == 1 and at.step == 0:
-            return b.load(f"load {type_}, {pointer}{note}", type_)
+            return b.load(tensor, f"load {type_}, {pointer}{note}", type_)
         if pointer.lanes == 1 and at.step == layout.itemsize:
-            return b.load(f"load {vector(type_, lanes)}, {pointer}{note}", type_, lanes)
+            return b.load(tensor, f"load {vector(type_, lanes)}, {pointer}{note}", type_, lanes)
         if pointer.lanes == 1 and at.step == -layout.itemsize:
             low = self._advance(pointer, at.step * (lanes - 1))
-            raw = b.load(f"load {vector(type_, lanes)}, {low}{note}", type_, lanes)
+            raw = b.load(tensor, f"load {vector(type_, lanes)}, {low}{note}", type_, lanes)
             order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
             text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
             return b.op(text, type_, lanes)
@@ -137,7 +140,7 @@ class Memory:
                 there = self._advance(pointer, k * at.step)
             else:
                 there = b.lane(pointer, k)
-            parts.append(b.load(f"load {type_}, {there}{note}", type_))
+            parts.append(b.load(tensor, f"load {type_}, {there}{note}", type_))
         return b.gather_lanes(parts)
 
     def _load_leading(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
@@ -147,7 +150,7 @@ class Memory:
         result = Val("zeroinitializer", type_, scope.lanes)
         for k in range(scope.active):
             there = self._advance(pointer, k * at.step)
-            part = b.load(f"load {type_}, {there}, align {layout.alignment}", type_)
+            part = b.load(tensor, f"load {type_}, {there}, align {layout.alignment}", type_)
             result = b.op(f"insertelement {result}, {part}, i32 {k}", type_, scope.lanes)
         return result
 
@@ -161,13 +164,64 @@ class Memory:
         if pointer.lanes == 1 and at.step == layout.itemsize:
             name = f"llvm.masked.load.{short}.p0"
             text = b.call_text(name, result, pointer, align, mask, zero)
-            return b.load(text, type_, lanes)
+            return b.load(tensor, text, type_, lanes)
         if pointer.lanes == 1:
             ladder = ", ".join(f"i64 {k * at.step}" for k in range(lanes))
             text = f"getelementptr i8, {pointer}, <{lanes} x i64> <{ladder}>"
             pointer = b.op(text, "ptr", lanes)
         name = f"llvm.masked.gather.{short}.v{lanes}p0"
-        return b.load(b.call_text(name, result, pointer, align, mask, zero), type_, lanes)
+        return b.load(tensor, b.call_text(name, result, pointer, align, mask, zero), type_, lanes)
+
+    # Lanes apart from each other, of which an unrolled loop reads neighbours.
+
+    def _block(self, ref: ir.TensorRef, at: Address, scope: Scope) -> tuple[int, int] | None:
+        """Where this place is among the points that unrolled loops read one after the other, and
+        how many these are; None if they do not."""
+        layout = self.program.tensor(ref.tensor).layout
+        if at.spread or at.step in (0, layout.itemsize, -layout.itemsize):
+            return None
+        index = ir.Affine()
+        for axis, subscript in enumerate(ref.subscripts):
+            if isinstance(subscript, ir.Affine):
+                index = index + layout.offset(axis, subscript)
+        for dim, whole in scope.written_out.items():
+            in_order = dim != scope.lane_dim and index.coefficient(dim) == layout.itemsize
+            if in_order and isinstance(whole.span, int) and whole.span > 1:
+                here = scope.ranges[dim].offset.constant
+                return here - whole.offset.constant, whole.span
+        return None
+
+    def _load_across(
+        self, at: Address, tensor: str, layout: ir.Layout, scope: Scope, place: int, span: int
+    ) -> Val:
+        """One row of memory per lane and a transposition, which the other places share."""
+        b, lanes, itemsize = self.b, scope.lanes, layout.itemsize
+        size = min(lanes, 1 << (span - 1).bit_length(), max(1, ROW // itemsize))
+        skipped = place // size * size
+        there = min(size, span - skipped)
+        pointer = self._pointer(tensor, at.offset + (skipped - place) * itemsize)
+        rows = [
+            self._row(self._advance(pointer, lane * at.step), tensor, layout, size, there)
+            if lane < scope.active
+            else Val("zeroinitializer", memory_type(layout.type), size)
+            for lane in range(lanes)
+        ]
+        groups = [joined(b, rows[first::size]) for first in range(size)]
+        return transposed(b, groups, itemsize)[place - skipped]
+
+    def _row(self, pointer: Val, tensor: str, layout: ir.Layout, size: int, there: int) -> Val:
+        """Neighbours in memory, of which the leading ones are there."""
+        b, type_, align = self.b, memory_type(layout.type), layout.alignment
+        zero = Val("zeroinitializer", type_, size)
+        if there == size:
+            text = f"load {vector(type_, size)}, {pointer}, align {align}"
+            return b.load(tensor, text, type_, size)
+        if there == 1:
+            one = b.load(tensor, f"load {type_}, {pointer}, align {align}", type_)
+            return b.op(f"insertelement {zero}, {one}, i32 0", type_, size)
+        name, mask = f"llvm.masked.load.{suffix(type_, size)}.p0", leading(size, there)
+        text = b.call_text(name, zero.ty, pointer, Val(str(align), "i32"), mask, zero)
+        return b.load(tensor, text, type_, size)
 
     # Addresses.
 

@@ -60,6 +60,9 @@ class Scope:
 
     ranges: dict[str, Range]
     """By dim."""
+    written_out: dict[str, Range] = field(default_factory=dict)
+    """By dim: the points that the unrolled loops around this place go through, where nothing
+    branches in them."""
     folds: dict[str, At] = field(default_factory=dict)
     """Offset in points of each fold, by name."""
     variables: dict[str, Val] = field(default_factory=dict)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 from tcl.codegen import ir
 from tcl.codegen.ir_walk import rewritten
+from tcl.codegen.passes.register import MAX_POINTS
+from tcl.codegen.passes.stage import ALIGNMENT
 from tcl.grammar.types import Kind, ScalarType
 
 ACCUMULATOR = "accumulator"
@@ -17,10 +19,11 @@ ACCUMULATOR = "accumulator"
 class Build:
     """Gives the program its ``body``.
 
-    Nests that are joined run inside the same loops over chunks. In them, the innermost reduction loops run over accumulators in registers: one, or one for each point
-    of the unrolled loops and lanes of output dims. If a reduction loop lies outside of an output
-    loop, the target holds partial results in between; a 16-bit float target has them in float32
-    scratch memory, so that it is rounded once.
+    Nests that are joined run inside the same loops over chunks. In them, the innermost reduction
+    loops run over accumulators in registers: one, or one for each point of the unrolled loops and
+    lanes of output dims. If a reduction loop lies outside of an output loop, the target holds
+    partial results in between; a 16-bit float target has them in float32 scratch memory, so that
+    it is rounded once.
     """
 
     def __call__(self, program: ir.Program) -> ir.Program:
@@ -83,11 +86,12 @@ def _shared(nest: ir.Nest, copy: ir.Statement) -> ir.Statement:
     """A copy whose outermost loop is shared among threads, if the nest's are."""
     if not (isinstance(copy, ir.For) and copy.loop.kind is ir.Kind.SERIAL and nest.chunks):
         return copy
-    fold = copy.loop.fold
-    folds = [x for x in nest.loops if x.fold.dim == fold.dim]
-    inside = folds[next(k for k, x in enumerate(folds) if x.fold == fold) + 1 :]
+    fold, inner = copy.loop.fold, copy.body
+    while isinstance(inner, ir.For) and inner.loop.fold.dim != fold.dim:
+        inner = inner.body
     # Loops that are written out have to know the length of what is around them.
-    if inside and _fixed(inside[0]) and nest.dim(fold.dim).extent % fold.step:
+    written_out = isinstance(inner, ir.For) and _fixed(inner.loop)
+    if written_out and nest.dim(fold.dim).extent % fold.step:
         return copy
     return replace(copy, loop=replace(copy.loop, kind=ir.Kind.PARALLEL))
 
@@ -153,7 +157,7 @@ class _Loops:
 
 
 def _fixed(loop: ir.Loop) -> bool:
-    return loop.kind is not ir.Kind.SERIAL
+    return loop.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR)
 
 
 def _reduce(nest: ir.Nest, loops: _Loops, start: ir.TensorRef, into: ir.TensorRef) -> ir.Statement:
@@ -233,9 +237,39 @@ def _wrap(
 def _copy(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
     """Fills a panel: every point of the loops that its subscript names."""
     (subscript,) = staged.panel.subscripts
-    names = {name for name, _ in subscript.terms} if isinstance(subscript, ir.Affine) else set()
+    if not isinstance(subscript, ir.Affine):
+        raise ir.IRError(f"the place in {staged.panel.tensor} depends on data")
+    names = {name for name, _ in subscript.terms}
     loops = [x for x in nest.loops if x.fold.name in names]
-    return _wrap(loops, ir.Store(staged.panel, staged.source))
+    if staged.across:
+        loops, subscript = _several_at_once(loops, staged, subscript)
+    panel = ir.TensorRef(staged.panel.tensor, (subscript,))
+    return _wrap(loops, ir.Store(panel, staged.source))
+
+
+def _several_at_once(
+    loops: list[ir.Loop], staged: ir.Staged, place: ir.Affine
+) -> tuple[list[ir.Loop], ir.Affine]:
+    """The loops of a copy and the place in its panel, with the innermost loop along ``across``
+    written out in part: as many points as fit into a cache line are read for all lanes and then
+    transposed."""
+    serial = [x for x in loops if x.kind is ir.Kind.SERIAL]
+    fixed = [x for x in loops if _fixed(x)]
+    chunks = [x for x in loops if x.kind is ir.Kind.PARALLEL]
+    fold = [x.fold for x in serial if x.fold.dim == staged.across][-1]
+    line = max(1, ALIGNMENT * 8 // max(8, staged.source.type.bits))
+    room = MAX_POINTS // math.prod(x.fold.count for x in fixed if x.kind is ir.Kind.UNROLL)
+    count = min(line // fold.step, room, fold.count)
+    if count > 1:
+        longer = replace(fold, step=fold.step * count, count=-(-fold.count // count))
+        serial = [ir.Loop(longer) if x.fold == fold else x for x in serial]
+        part = ir.Fold(fold.dim, "across", fold.step, count)
+        fixed.insert(0, ir.Loop(part, ir.Kind.UNROLL))
+        place = place + ir.Affine.of(part.name).scaled(place.coefficient(fold.name))
+    own = [x for x in fixed if x.fold.dim == staged.across and x.kind is ir.Kind.UNROLL]
+    rest = [x for x in fixed if x not in own]
+    lanes = [x for x in rest if x.kind is ir.Kind.VECTOR]
+    return [*chunks, *serial, *(x for x in rest if x not in lanes), *own, *lanes], place
 
 
 def _reading_panels(nest: ir.Nest) -> ir.Nest:

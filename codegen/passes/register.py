@@ -11,8 +11,9 @@ from tcl.codegen.device import CpuProfile
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.passes.base import map_nest
 
-MAX_POINTS = 256
-"""Vectors, or points without lanes, that may be written out one after the other."""
+MAX_POINTS = 128
+"""Vectors, or points without lanes, that may be written out one after the other. Accumulators
+and four steps of a reduction fit; more fills the instruction cache and takes long to compile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,8 @@ class Stage:
         layout = ir.contiguous(type_, (size + slack,), (0,))
         private = inside is not None and bool(nest.chunks)
         tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, private)
-        return tensor, ir.Staged(load, ir.TensorRef(name, (subscript,)), inside)
+        across = _across(program, nest, load)
+        return tensor, ir.Staged(load, ir.TensorRef(name, (subscript,)), inside, across)
 
     def _refused(self, reason: str) -> OptionsError:
         return OptionsError(f"stage: nest {self.nest}: {reason}")
@@ -118,6 +119,21 @@ def natural_level(tiles: Iterable[str], ref: ir.TensorRef) -> int:
     """The level right inside of the last loop over tiles (given by dims) that moves the operand."""
     dims = dims_of(ref)
     return max((k for k, dim in enumerate(tiles, 1) if dim in dims), default=0)
+
+
+def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
+    """The dim along which an operand lies in memory in order, if the lanes lie apart."""
+    layout = program.tensor(load.ref.tensor).layout
+    place = ir.Affine()
+    for axis, subscript in enumerate(load.ref.subscripts):
+        if isinstance(subscript, ir.Affine):
+            place = place + layout.offset(axis, subscript)
+    lanes = [x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR]
+    if not lanes or abs(place.coefficient(lanes[0])) in (0, layout.itemsize):
+        return ""
+    in_order = [nest.dim(name) for name, step in place.terms if step == layout.itemsize]
+    longest = max(in_order, key=lambda d: d.extent, default=None)
+    return longest.name if longest is not None and longest.extent > 1 else ""
 
 
 def _packed(folds: list[ir.Fold]) -> tuple[ir.Affine, int]:

@@ -1,0 +1,168 @@
+"""Nests that share chunks: when they may, and that results stay what they were."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcl.annotations import parse_sizes
+from tcl.api import size
+from tcl.bench.rows import EXAMPLES
+from tcl.codegen import ir
+from tcl.codegen.cpu.kernel import compile_cpu
+from tcl.codegen.device import host_cpu
+from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.grouping import groups
+from tcl.codegen.lower import lower
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.reference import compile_reference
+from tcl.codegen.schedule import schedule
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+from tcl.sample import random_inputs
+from tcl.tuner.mapping import MappingSpace
+from tcl.tuner.verify import accumulation_depths, mismatch
+
+# Caches so small that it pays to join all nests that can be.
+SMALL = replace(host_cpu(), l1_bytes=64, l2_bytes=4096)
+DEFS = {
+    "softmax": 4, "softmax_twice": 3, "layernorm": 5, "moments": 4, "attention_scores": 6,
+    "group_normalization_single": 5, "mlp1": 3, "mlp3": 6, "convolution": 2,
+    "group_convolution": 2,
+}  # fmt: skip
+"""Def → how many of its nests can share chunks."""
+
+
+def example(name: str) -> tuple[SizedDef, list[Any]]:
+    path = next(p for p in sorted(EXAMPLES.glob("*.tc")) if f"def {name}(" in p.read_text())
+    text = path.read_text()
+    checked = check(text)[name]
+    arrays = random_inputs(checked, parse_sizes("test", checked), 0)
+    return size(checked, arrays), list(arrays)
+
+
+def outputs(sized: SizedDef, fill: float) -> list[Any]:
+    return [np.full(sized.shapes[t.name], fill, numpy_dtype(t.type)) for t in sized.checked.outputs]
+
+
+@pytest.mark.parametrize("name", DEFS)
+def test_joined_nests_compute_what_they_did_alone(name: str) -> None:
+    sized, arrays = example(name)
+    program = lower(sized)
+    assert max(len(g.nests) for g in groups(program, SMALL)) == DEFS[name]
+    expected = outputs(sized, np.nan)
+    compile_reference(sized)(arrays, expected)
+    depths = accumulation_depths(sized)
+    rng = random.Random(name)
+    for threads in (1, 2, 3, 3):
+        device = replace(SMALL, threads=threads)
+        space = MappingSpace(program, device)
+        joined = {k.name: 1 for k in space.space.knobs if k.name.endswith(".fuse")}
+        config = space.space.fix(joined).sample(rng)
+        assert config is not None
+        for options in (space.to_options(config), MappingOptions("mlp")):
+            kernel = compile_cpu(sized, options, device=device)
+            if options.preset != "mlp":
+                assert sum(n.joined for n in kernel.program.nests) >= DEFS[name] - 1
+            actual = outputs(sized, np.nan)
+            kernel(arrays, actual)
+            for tensor, a, e in zip(sized.checked.outputs, actual, expected, strict=True):
+                wrong = mismatch(tensor.name, a, e, depths[tensor.name])
+                assert wrong is None, f"{options} on {threads} threads: {wrong}"
+
+
+def sized_of(text: str, **shapes: tuple[int, ...]) -> SizedDef:
+    return infer(check(text)["f"], shapes)
+
+
+ROWS = "def f(float(M, N) A) -> (S, O) { S(m) +=! A(m, n)\n O(m, n) = A(m, n) / S(%s) }"
+
+
+@pytest.mark.parametrize(
+    ("text", "chunks", "reason"),
+    [
+        (ROWS % "m", [(2,), (2,)], None),
+        (ROWS % "m", [(2,), (3,)], "its chunks are not like those of s0"),
+        (ROWS % "m", [(2,), ()], "it has no chunks"),
+        (ROWS % "m", [(2,), (0, 2)], "touches S in other chunks of s0"),
+        (ROWS % "n", [(2,), (2,)], "touches S in other chunks of s0"),
+        (
+            "def f(float(M) A) -> (S, O) { S(m) = A(m)\n O(m) = S(m + 1) where m in 0:4 }",
+            [(2,), (2,)],
+            "are not like",
+        ),
+        (
+            "def f(float(M, M) A) -> (S, O) { S(i, j) = A(i, j)\n O(i, j) = S(j, i) }",
+            [(2,), (2,)],
+            "touches S in other chunks",
+        ),
+        (
+            "def f(float(M) A) -> (S, O) { S(m) = A(m)\n O(m) = S(0) + A(m) }",
+            [(2,), (2,)],
+            "touches S in other chunks",
+        ),
+        (
+            # The first nest reads what the second one overwrites, elsewhere.
+            "def f(float(M) A) -> (S, O) { S(m) = A(m)\n O(m) = S(4 - m)\n S(m) = A(m) + 1 }",
+            [(2,), (2,), (2,)],
+            "touches S in other chunks",
+        ),
+    ],
+)
+def test_nests_are_joined_only_where_chunks_need_nothing_of_others(
+    text: str, chunks: list[tuple[int, ...]], reason: str | None
+) -> None:
+    sized = sized_of(text, A=(5, 5) if "A(i" in text or "A(m, n" in text else (5,))
+    options = MappingOptions("naive")
+    for position, chunk in enumerate(chunks):
+        options = options.nest(position).chunk(*chunk)
+        if position:
+            options = options.nest(position).fuse()
+    if reason is None:
+        assert schedule(sized, options, host_cpu()).nests[1].joined
+        return
+    with pytest.raises(OptionsError, match=reason):
+        schedule(sized, options, host_cpu())
+
+
+def test_the_first_nest_has_none_to_join() -> None:
+    sized = sized_of(ROWS % "m", A=(4, 4))
+    with pytest.raises(OptionsError, match="no nest before it"):
+        schedule(sized, MappingOptions("naive").nest(0).chunk(2).nest(0).fuse(), host_cpu())
+
+
+@pytest.mark.parametrize(
+    ("chunk", "reason"),
+    [((2, 2, 2), "is reduced"), ((0, 0, 0, 1), "3 dimensions, 4 sizes"), ((-1,), "from 0")],
+)
+def test_chunks_that_cannot_be(chunk: tuple[int, ...], reason: str) -> None:
+    text = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    sized = sized_of(text, A=(4, 5), B=(5, 6))
+    with pytest.raises(OptionsError, match=reason):
+        schedule(sized, MappingOptions("naive").nest(0).chunk(*chunk), host_cpu())
+
+
+def test_what_was_chosen_for_all_nests_is_left_off_where_it_cannot_be() -> None:
+    sized = sized_of(ROWS % "n", A=(4, 4))
+    program = schedule(sized, MappingOptions("naive").chunk(2, 2).fuse(), host_cpu())
+    assert [len(n.chunks) for n in program.nests] == [1, 2]
+    assert not any(n.joined for n in program.nests)
+
+
+def test_a_joined_nest_cannot_copy_what_is_not_made_yet() -> None:
+    text = """def f(float(M, K) A, float(K, N) B) -> (T, C) {
+        T(m, k) = A(m, k) + 1
+        C(m, n) +=! T(m, k) * B(k, n)
+    }"""
+    sized = sized_of(text, A=(8, 8), B=(8, 8))
+    options = MappingOptions("naive").chunk(4).nest(1).fuse()
+    inside = schedule(sized, options.nest(1).stage(1, 0), host_cpu())
+    assert [t.private for t in inside.tensors if t.role is ir.Role.SCRATCH] == [True, False]
+    with pytest.raises(OptionsError, match="the nests whose chunks it shares write it"):
+        schedule(sized, options.nest(1).stage(0), host_cpu())

@@ -1,0 +1,147 @@
+"""Lanes that lie apart in memory, read a row at a time and transposed in registers."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import numpy as np
+import pytest
+from cpu_kernels import Array, fenced, plain, run, sized_of
+from program_builder import numpy_type
+
+from tcl.codegen.cpu.builder import Builder, Val
+from tcl.codegen.cpu.kernel import compile_cpu
+from tcl.codegen.cpu.transpose import joined, transposed
+from tcl.codegen.device import CpuProfile, host_cpu
+from tcl.codegen.options import MappingOptions
+
+TYPES = ["int8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"]
+TURNED = "def f({0}(M, N) A) -> (O) {{ O(n, m) = A(m, n) }}"
+PRODUCT = "def f({0}(M, K) A, {0}(N, K) B) -> ({1}(M, N) C) {{ C(m, n) +=! A(m, k) * B(n, k) }}"
+DEPTH, COLUMNS = 2, 1
+
+
+def numbers(name: str, *shape: int) -> Array:
+    found: Array = np.random.default_rng(1).integers(0, 5, shape).astype(numpy_type(name))
+    return found
+
+
+@pytest.mark.parametrize("itemsize", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 16, 32, 64])
+@pytest.mark.parametrize("squares", [1, 2, 4])
+def test_the_network(size: int, itemsize: int, squares: int) -> None:
+    """Followed lane by lane: every column comes out once, its rows in order."""
+    b, lanes = Builder(), size * squares
+    rows = [Val(f"%row{k}", "i8", size) for k in range(lanes)]  # the type does not matter
+    columns = transposed(b, [joined(b, rows[k::size]) for k in range(size)], itemsize)
+    known = {row.text: [(k, c) for c in range(size)] for k, row in enumerate(rows)}
+    for line in b.lines:
+        name, left, right = re.findall(r"%\w+", line)
+        order = [int(k) for k in re.findall(r"i32 (\d+)", line)]
+        known[name] = [(known[left] + known[right])[k] for k in order]
+    assert [known[c.text] for c in columns] == [[(r, c) for r in range(lanes)] for c in range(size)]
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("lanes", [2, 8, 16, 64])
+def test_a_loop_that_is_written_out(name: str, lanes: int) -> None:
+    """Rows and columns left over at both ends, and every type."""
+    for shape in [(64, 64), (lanes + 1, 5), (2 * lanes - 1, 1), (3, 40)]:
+        a = numbers(name, *shape)
+        for columns in (3, 16):
+            options = MappingOptions().vectorize(lanes).register(columns)
+            (got,) = run(TURNED.format(name), a, options=options)
+            np.testing.assert_array_equal(plain(got), plain(a.T), err_msg=f"{shape} {columns}")
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("lanes", [4, 16, 32])
+def test_a_copy(name: str, lanes: int) -> None:
+    into = "int32" if name == "bool" else name
+    a, b = numbers(name, 5, 77), numbers(name, 45, 77)
+    want = np.asarray(plain(a), np.int64) @ np.asarray(plain(b), np.int64).T
+    for register in [(), (2, 2, 5)]:
+        for tile in [(), (2, 33, 70)]:
+            options = MappingOptions().tile(*tile).vectorize(lanes, COLUMNS).stage(-1, 0)
+            if lanes <= host_cpu().vector_bits // 32:
+                options = options.register(*register)
+            (got,) = run(PRODUCT.format(name, into), a, b, options=options)
+            limit = 256 if into in ("int8", "bool") else 1 << 16 if into == "uint16" else 1 << 30
+            same = np.isclose(plain(got), want, rtol=1e-2) if "float" in name else (
+                np.asarray(got, np.int64) - want) % limit == 0  # fmt: skip
+            assert np.all(same), options
+
+
+@pytest.mark.parametrize("bits", [128, 256])
+def test_narrow_vectors(bits: int) -> None:
+    features = [
+        "-avx512f",
+        "-avx512vl",
+        "-avx512bw",
+        "-avx512dq",
+        *(["-avx"] if bits < 256 else []),
+    ]
+    host = host_cpu()
+    narrow = CpuProfile(
+        **{
+            **{f: getattr(host, f) for f in CpuProfile.__dataclass_fields__},
+            "features": ",".join([host.features, *features]),
+            "vector_bits": bits,
+        }
+    )
+    a, b = numbers("float32", 5, 77), numbers("float32", 45, 77)
+    for register in [(), (2, 2), (3, 1, 4)]:
+        options = MappingOptions().vectorize(bits // 32, COLUMNS).stage(-1, 0).register(*register)
+        (got,) = run(PRODUCT.format("float", "float"), a, b, options=options, device=narrow)
+        np.testing.assert_array_equal(got, a @ b.T)
+
+
+def test_any_strides() -> None:
+    base = numbers("float32", 90, 200)
+    a = numbers("float32", 5, 40)
+    options = MappingOptions().vectorize(8, COLUMNS).register(2, 2).stage(-1, 0)
+    views = [base[:37, :40], base[36::-1, 5:45], base[:37, 40:0:-1], base[:74:2, :80:2],
+             base.T[:37, :40], np.broadcast_to(base[:1, :40], (37, 40))]  # fmt: skip
+    for b in views:
+        for each in (options, options.stage(), options.register(1, 1, 4)):
+            (got,) = run(PRODUCT.format("float", "float"), a, b, options=each)
+            np.testing.assert_array_equal(got, a @ b.T)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="uses mprotect")
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("name", ["int8", "float16", "float32", "float64"])
+def test_nothing_outside_is_touched(name: str, after: bool) -> None:
+    for shape in [(17, 16), (16, 17), (5, 3), (33, 1), (31, 31)]:
+        a = fenced(shape, numpy_type(name), after)
+        a[...] = numbers(name, *shape)
+        for lanes in (4, 16):
+            options = MappingOptions().vectorize(lanes)
+            for each in (options.register(16), options.register(5), options.stage(0)):
+                (got,) = run(TURNED.format(name), a, options=each)
+                np.testing.assert_array_equal(plain(got), plain(a.T))
+
+
+def test_rows_are_read_as_vectors() -> None:
+    """In copies, and in loops that are written out, but not where something branches."""
+    a, b = numbers("float32", 64, 64), numbers("float32", 64, 64)
+    options = MappingOptions().vectorize(8, COLUMNS)
+    sized = sized_of(PRODUCT.format("float", "float"), a, b)
+    for each, rows in [
+        (options, 0), (options.stage(-1, 0), 16), (options.register(1, 1, 8), 8),
+        (options.register(1, 1, 4), 4),
+    ]:  # fmt: skip
+        text = compile_cpu(sized, each).llvm
+        wanted = f"load <{min(rows, 8)} x float>, ptr" if rows else "insertelement"
+        assert wanted in text, each
+        assert text.count("= load float") <= (2 if rows > 8 else 2 * rows or 16), each
+
+
+def test_targets_are_read_as_they_are() -> None:
+    """What is written in between is seen."""
+    a = numbers("float32", 20, 33)
+    text = "def f(float(M, N) A) -> (O) { O(m, n) = A(m, n) O(m, n) = O(m, n) * 2 + A(m, n) }"
+    options = MappingOptions().vectorize(8, 0).register(2, 16)
+    (got,) = run(text, a, options=options)
+    np.testing.assert_array_equal(got, 3 * a)
