@@ -55,8 +55,10 @@ class MappingSpace:
             if i in chosen
         }
         self._preset = "naive" if len(chosen) == len(by_points) else "pointwise"
-        owners = (*self._nests.values(), *self._chunks)
-        knobs = tuple(k for owner in owners for k in owner.knobs)
+        knobs = (
+            *(k for nest in self._nests.values() for k in nest.knobs),
+            *(k for group in self._chunks for k in group.knobs),
+        )
         constraints = (
             *(c.redundant for c in self._chunks),
             *(c for nest in self._nests.values() for c in nest.constraints),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby, product
 from typing import assert_never
 
@@ -48,17 +49,17 @@ class Statements:
         scope = Scope({d.name: Range(At(), d.extent) for d in self.dims.values()})
         parts = body.body if isinstance(body, ir.Block) else (body,)
         threads = Sharing(self.b)
-        shared = any(map(_shared, parts))
+        if not any(map(_shared, parts)):
+            self.statement(body, scope)
+            return 0
         for share, group in groupby(parts, _shared):
-            for part in group if share else [ir.Block(tuple(group))]:
+            for part in group if share else (ir.Block(tuple(group)),):
                 if threads.met:
                     threads.meet()
                 if share:
                     self.loops.shared(part, threads, scope)
-                elif shared:
-                    threads.first_only(lambda part=part: self.statement(part, scope))
                 else:
-                    self.statement(part, scope)
+                    threads.first_only(partial(self.statement, part, scope))
         return threads.regions
 
     def statement(self, statement: ir.Statement, scope: Scope) -> None:
