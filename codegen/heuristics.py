@@ -26,6 +26,8 @@ _LATENCY = 4.0
 """Cycles from one step of an accumulator to the next."""
 _VECTOR_LOAD = 0.75
 """Cycles to load a vector: some of them cross cache lines."""
+_PANEL_LOAD = 1.25
+"""Likewise from a panel, which lies in the second cache."""
 _FAR = 0.25
 """Cycles more to load from a page of its own, or a vector from cache lines of its own."""
 _PAGE = 4096
@@ -35,6 +37,15 @@ _CALL = 16.0
 """Cycles of a built-in function."""
 _COPY = 1.0
 """Cycles to copy an element whose neighbours in the panel are not its neighbours in memory."""
+_TRANSPOSE = 0.4
+"""Likewise, where it has neighbours in memory along another dimension."""
+_MEMORY = 8.0
+"""Bytes from memory per cycle."""
+_WINDOW = 256
+"""Operations that the core looks ahead: it waits for memory in a shorter register tile while it
+works on the one before."""
+_AHEAD = 128
+"""Steps of a register tile from which on memory is read ahead along its rows."""
 _OVERLAP = 0.15
 """The part of loads and arithmetic that does not run beside the other."""
 _REUSE = 4
@@ -71,6 +82,8 @@ class _Access:
     itemsize: int
     scattered: bool
     """Its place depends on data."""
+    elements: int
+    """Of the whole tensor."""
     stageable: bool
     """It can be copied to a panel without becoming larger."""
 
@@ -122,7 +135,8 @@ class _Core:
         """Lanes (a dim or none) and the register tile that take the fewest cycles."""
         moving = [d for d in self.nest.dims if d.extent > 1]
         lanes = [d.name for d in moving if self.lanes > 1 and self._may_have_lanes(d)]
-        results = [d.name for d in moving if not d.reduction]
+        # The last ones first, whose points tend to lie closer to each other.
+        results = [d.name for d in reversed(moving) if not d.reduction]
         if not any(d.reduction for d in self.nest.dims):
             plain: list[tuple[str | None, dict[str, int]]] = [(x, {}) for x in (None, *lanes)]
             return min(plain, key=lambda c: self.cycles(*c))
@@ -158,11 +172,11 @@ class _Core:
     def staged(self, access: _Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether an operand that has the lanes apart from each other should be copied."""
         stride = access.strides.get(lane or "", 0)
-        return (
-            stride not in (0, access.itemsize)
-            and access.stageable
-            and self.again(access, lane, sizes) >= _REUSE
-        )
+        return stride not in (0, access.itemsize) and self.worth_staging(access, lane, sizes)
+
+    def worth_staging(self, access: _Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+        """Whether an operand is read often enough for a copy to pay."""
+        return access.stageable and self.again(access, lane, sizes) >= _REUSE
 
     def _tiles(self, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
         extents = {d.name: d.extent for d in self.nest.dims}
@@ -210,10 +224,19 @@ class _Core:
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
             times = math.prod(count for _, count in combination) * outer
             total += times * self._step(lane, cut, sizes, steps)
+        waits = steps < _AHEAD and steps * math.prod(sizes.values()) > _WINDOW
         for access in self.reads:
+            total += self._memory(access) if waits else 0.0
             if self.staged(access, lane, sizes):
-                total += math.prod(dims[name].extent for name in access.strides) * _COPY
+                each = _TRANSPOSE if access.itemsize in access.strides.values() else _COPY
+                total += math.prod(dims[name].extent for name in access.strides) * each
         return total
+
+    def _memory(self, access: _Access) -> float:
+        """Cycles in which an operand comes from memory, if nothing reads it twice."""
+        points = math.prod(self.nest.dim(name).extent for name in access.strides)
+        size = access.elements * access.itemsize
+        return size / _MEMORY if points <= access.elements and size > self.device.l2_bytes else 0.0
 
     def _step(
         self, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int], steps: int
@@ -239,7 +262,7 @@ class _Core:
         """Cycles to read an operand for one step of a register tile."""
         each = access.cycles(lane, self.lanes if lane is not None else 1)
         if self.staged(access, lane, whole):
-            return access.count(sizes) * 0.5
+            return access.count(sizes) * _PANEL_LOAD
         near = {n: s for n, s in sizes.items() if access.near(n)}
         found = access.count(sizes) * each + _FAR * (access.count(sizes) - access.count(near))
         if lane is not None and lane in access.strides:
@@ -258,7 +281,8 @@ def _access(program: ir.Program, nest: ir.Nest, load: ir.Load) -> _Access:
     scattered = len(affine) < len(load.ref.subscripts)
     # Where two dimensions move along one axis, a panel would hold elements more than once.
     stageable = all(len(s.terms) < 2 for s in affine) and why_not_staged(nest, load) is None
-    return _Access(dict(total.terms), layout.itemsize, scattered, stageable)
+    elements = math.prod(layout.extents)
+    return _Access(dict(total.terms), layout.itemsize, scattered, elements, stageable)
 
 
 def _position(nest: ir.Nest, name: str) -> int:
@@ -281,6 +305,10 @@ def _blocking(
         return _streamed(nest, reductions, (*others, *lanes))
     if not rows or lane is None:
         return (), (), _unless_natural(inner)
+    columns = [a for a in core.reads if lane in a.strides and core.worth_staging(a, lane, sizes)]
+    if lanes and columns:
+        apart = [k for k in others if any(nest.dims[k].name in a.strides for a in columns)]
+        return _by_columns(core, sizes, (lanes[0], reductions, apart), order, inner)
     tile = [0] * len(nest.dims)
     depth = math.prod(nest.dims[k].extent for k in reductions)
     itemsize = core.target.itemsize
@@ -302,6 +330,36 @@ def _blocking(
     if not any(tile):
         # Nothing stays in a cache for longer than a row: as memory lies.
         return (), (), ()
+    return tuple(tile), _unless_natural(order), _unless_natural(inner)
+
+
+def _by_columns(
+    core: _Core,
+    sizes: Mapping[str, int],
+    dims: tuple[int, list[int], list[int]],
+    order: tuple[int, ...],
+    inner: tuple[int, ...],
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """As ``_blocking``, where the operand with the lanes is copied: one column of register tiles
+    at a time, as deep as the second cache has room for, and then all rows."""
+    nest, (lane, reductions, apart) = core.nest, dims
+    tile = [0] * len(nest.dims)
+    width = sizes.get(nest.dims[lane].name, 1) * core.lanes
+    if nest.dims[lane].extent > width:
+        tile[lane] = width
+    itemsize = nest.point.type.compute.bits // 8
+    depth = math.prod(nest.dims[k].extent for k in reductions)
+    widest = max(reductions, key=lambda k: nest.dims[k].extent)
+    rest = depth // nest.dims[widest].extent
+    room = max(16, core.device.l2_bytes // 2 // (rest * width * itemsize))
+    if nest.dims[widest].extent > room and nest.point.type.compute == nest.point.type:
+        tile[widest] = 1 << (room.bit_length() - 1)
+    if not any(tile):
+        return (), (), ()
+    # A panel for each of the other dimensions that move the operand, one after the other.
+    for k in apart:
+        if nest.dims[k].extent > 1:
+            tile[k] = 1
     return tuple(tile), _unless_natural(order), _unless_natural(inner)
 
 
@@ -338,9 +396,7 @@ def _panels(
     levels = []
     for load, access in zip(operands(nest.point), core.reads, strict=True):
         far = core.staged(access, lane, sizes)
-        often = core.again(access, lane, sizes) >= _REUSE
-        rows = [n for n in sizes if n in access.strides and not access.near(n)]
-        worth = often and access.stageable and (lane in access.strides or rows)
+        worth = lane in access.strides and core.worth_staging(access, lane, sizes)
         if far or (tile and worth):
             levels.append(natural_level(tiles, load.ref))
         else:
