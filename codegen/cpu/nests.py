@@ -6,6 +6,7 @@ from itertools import product
 from typing import assert_never
 
 from tcl.codegen import ir
+from tcl.codegen.cpu.across import Pointers
 from tcl.codegen.cpu.arith import arithmetic
 from tcl.codegen.cpu.builder import Builder, Val, register_type
 from tcl.codegen.cpu.loops import Loops
@@ -33,7 +34,14 @@ class NestEmitter:
         native_half = device.has("f16c") or device.triple.startswith(("aarch64", "arm64"))
         self.values = Values(b, nest, native_half)
         self.memory = Memory(
-            b, program, nest, pointers, native_half, unchecked, self.values.value, sites
+            b,
+            program,
+            nest,
+            Pointers(b, pointers),
+            native_half,
+            unchecked,
+            self.values.value,
+            sites,
         )
         self.values.memory = self.memory
         self.loops = Loops(b, nest, self.statement)
