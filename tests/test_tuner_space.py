@@ -114,6 +114,7 @@ def test_knobs_of_a_matrix_product() -> None:
         "vector",
         "lanes",
         "register",
+        "row",
         "unroll",
         "stage0",
         "stage1",

@@ -144,6 +144,8 @@ class _NestKnobs:
     """Whether results go past the caches."""
     chunks: tuple[ChunkKnobs, int] | None
     """The group that its chunks belong to, and its place in it."""
+    default_lanes: tuple[int, int]
+    """Dimension and lanes that are allowed even if a chunk has fewer points."""
 
     @staticmethod
     def of(
@@ -185,7 +187,11 @@ class _NestKnobs:
         made = chunks[0].made_before(nest) if chunks else set()
         stage = StageKnobs.of(nest, made)
         stream = StreamKnobs.of(program, nest, device, bool(vector))
-        return _NestKnobs(nest, movable, tiles, orders, vector, register, stage, stream, chunks)
+        lanes_of = target if target >= 0 else len(outputs(nest)) - 1
+        return _NestKnobs(
+            *(nest, movable, tiles, orders, vector, register, stage, stream, chunks),
+            (lanes_of, width),
+        )
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -350,9 +356,11 @@ class _NestKnobs:
             if len(self.vector[0].choices) > 1 and target != _last_output(self.nest, self._targets):
                 return f"nest {self.nest.name}: without lanes the vectorised dimension is no choice"
             return None
-        tile = _int(values[self.tiles[self.movable.index(target)].name])
-        tile = min(tile, self._spans(values).get(self.nest.dims[target].name, tile))
-        if lanes > tile and lanes > 1:
+        extent = self.nest.dims[target].extent
+        own = _int(values[self.tiles[self.movable.index(target)].name])
+        tile = min(own, self._spans(values).get(self.nest.dims[target].name, own))
+        as_default = own == extent and (target, lanes) == self.default_lanes
+        if lanes > tile and not as_default:
             return f"nest {self.nest.name}: {lanes} lanes are more than the {tile} points of a tile"
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,8 +34,7 @@ class RegisterKnobs:
     tile: tuple[Knob, ...]
     """``rows, second rows, vectors``; empty when there are no such dimensions."""
     row: tuple[Knob, ...]
-    """Which dimension the rows are: its place among those without lanes. The second rows are
-    those of the next one."""
+    """The dimensions that the rows and the second rows are of."""
     unroll: tuple[Knob, ...]
 
     @staticmethod
@@ -59,13 +59,14 @@ class RegisterKnobs:
             texts = tuple(sorted(fitting, key=_order))
             if len(texts) > 1:
                 tile = (Knob(f"{nest.name}.register", texts, texts[0], ordered=True),)
-        if tile and len(results) > 2:
-            places = tuple(range(len(results) - 1))
-            row = (Knob(f"{nest.name}.row", places, 0, ordered=False),)
+        if tile and len(results) > 1:
+            pairs = tuple(f"{i} {j}" for i, j in itertools.permutations(results, 2))
+            row = (Knob(f"{nest.name}.row", pairs, pairs[0], ordered=False),)
         unroll: tuple[Knob, ...] = ()
         if reduction >= 0:
             extent = nest.dims[reduction].extent
-            asked = also[reduction] if reduction < len(also) and lanes != reduction else 1
+            asked = also[reduction] if reduction < len(also) else 1
+            asked = 1 if tile and lanes == reduction else asked
             factors = tuple(sorted({u for u in (*_UNROLL, max(1, asked)) if u <= extent}))
             unroll = (Knob(f"{nest.name}.unroll", factors, 1, ordered=True),)
         return RegisterKnobs(len(nest.dims), results, reduction, tile, row, unroll)
@@ -80,7 +81,7 @@ class RegisterKnobs:
         sizes = [0] * self.rank
         if self.tile:
             rows, second, vectors = _numbers(values[self.tile[0].name])
-            first, next_ = self._row_dims(values, lanes)
+            first, next_ = self._row_dims(values)
             for position, size in ((lanes, vectors), (first, rows), (next_, second)):
                 if size > 1:
                     sizes[position] = size
@@ -98,15 +99,22 @@ class RegisterKnobs:
             found[self.tile[0].name] = _said(wanted, self.results, lanes)
         if self.unroll and not (self.tile and lanes == self.reduction):
             found[self.unroll[0].name] = max(1, wanted[self.reduction])
-        for place in self.row[0].choices if self.row else (0,):
-            if self.row:
-                found[self.row[0].name] = place
-            if any(found[k.name] not in k.choices for k in self.knobs):
-                return None
-            again = self.sizes(found, lanes)
-            if again + (0,) * (self.rank - len(again)) == wanted:
-                return found
-        return None
+        if self.row:
+            found[self.row[0].name] = self._pair(wanted, lanes)
+        if any(found[k.name] not in k.choices for k in self.knobs):
+            return None
+        again = self.sizes(found, lanes)
+        return found if again + (0,) * (self.rank - len(again)) == wanted else None
+
+    def _pair(self, sizes: tuple[int, ...], lanes: int) -> Value:
+        """The dimensions that these rows are of: those with most rows first, and without second
+        rows the first one that may have them."""
+        rows = sorted((i for i in self.results if i != lanes and sizes[i]), key=lambda i: -sizes[i])
+        if not rows:
+            return self.row[0].default
+        first, *others = rows
+        others += [i for i in self.results if i != first]
+        return f"{first} {others[0]}"
 
     def redundant(self, values: Mapping[str, Value], lanes: int) -> str | None:
         """Why this configuration is another one's double, or none; ``lanes`` as in ``sizes``."""
@@ -120,26 +128,23 @@ class RegisterKnobs:
             and values[self.unroll[0].name] != 1
         ):
             return "the vectors of a reduction are its unroll factor"
-        others = sum(i != lanes for i in self.results)
-        if self.tile:
-            rows, second, _ = _numbers(values[self.tile[0].name])
-            if (rows > 1 and not others) or (second > 1 and others < 2):
-                return "there are not as many dimensions for rows"
-        if not self.row or values[self.row[0].name] == self.row[0].choices[0]:
+        if not self.tile:
             return None
         rows, second, _ = _numbers(values[self.tile[0].name])
-        if rows == 1:
-            return "without rows there is no choice of the dimension that they are of"
-        if rows == second and others == 2 and len(self.row[0].choices) > 1:
-            return "equal rows of two dimensions can be said in two ways"
+        first, next_ = self._row_dims(values)
+        if (rows > 1 and first == lanes) or (second > 1 and next_ in (first, lanes)):
+            return "rows are of other dimensions than the lanes"
+        if self.row and values[self.row[0].name] != self._pair(
+            self.sizes(values, lanes) or (0,) * self.rank, lanes
+        ):
+            return "these rows can be said in another way"
         return None
 
-    def _row_dims(self, values: Mapping[str, Value], lanes: int) -> tuple[int, int]:
-        others = [i for i in self.results if i != lanes]
-        if not others:
-            return lanes, lanes
-        place = int(values[self.row[0].name]) if self.row else 0
-        return others[place % len(others)], others[(place + 1) % len(others)]
+    def _row_dims(self, values: Mapping[str, Value]) -> tuple[int, int]:
+        if not self.row:
+            return self.results[0], self.results[0]
+        first, second = str(values[self.row[0].name]).split()
+        return int(first), int(second)
 
 
 def _tiles(others: int, longest: int, registers: int) -> Iterator[str]:
