@@ -338,6 +338,9 @@ class Store:
 
     ref: TensorRef
     value: Value
+    streamed: int = 0
+    """Past the caches, vectors that begin at multiples of this many bytes, counted from the
+    tensor's first element; 0 for plain stores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +382,8 @@ class Point:
     initialise: bool
     """The reduction starts from its identity, not from what is stored."""
     value: Value
+    kept: tuple[Store, ...] = ()
+    """What is stored besides, for nests that are joined to this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +420,8 @@ class Nest:
     """Operands that are read from copies."""
     joined: bool = False
     """It shares the loops over chunks with the nest before it."""
+    streamed: int = 0
+    """As its store's."""
 
     def dim(self, name: str) -> Dim:
         """The dimension of this name; ``IRError`` if the nest lacks it."""

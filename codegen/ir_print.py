@@ -33,6 +33,8 @@ def _program(program: ir.Program) -> Iterator[str]:
             yield f"  stage {show_ref(staged.source.ref)} as {show_ref(staged.panel)}{place}"
         if nest.joined:
             yield "  shares the chunks of the nest before it"
+        if nest.streamed:
+            yield f"  writes {nest.streamed} bytes at once past the caches"
         if program.body is not None:
             continue
         depth = "  "
@@ -79,7 +81,8 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
             sign = "=" if op == "=" else f"{op}="
             yield f"{depth}{name} {sign} {show_value(value)}"
         case ir.Store(ref=ref, value=value):
-            yield f"{depth}{show_ref(ref)} = {show_value(value)}"
+            past = "  # past the caches" if statement.streamed else ""
+            yield f"{depth}{show_ref(ref)} = {show_value(value)}{past}"
         case _:
             assert_never(statement)
 

@@ -56,6 +56,9 @@ class NestOptions:
     fuse: bool | None = None
     """Whether the nest shares its chunks with the nest before it: chunk by chunk, one nest runs
     after the other."""
+    stream: bool | None = None
+    """Whether results are written past the caches, which pays where they do not fit there and are
+    not read again soon."""
 
     def __post_init__(self) -> None:
         if self.tile is not None:
@@ -68,8 +71,10 @@ class NestOptions:
             if any(not 0 <= size <= MAX_TILE for size in chunk):
                 raise OptionsError(f"chunk: sizes must be from 0 (whole) to {MAX_TILE}: {chunk}")
             object.__setattr__(self, "chunk", chunk)
-        if self.fuse is not None and not isinstance(self.fuse, bool):
-            raise OptionsError(f"fuse: must be true or false: {self.fuse!r}")
+        for key in _FLAGS:
+            flag = getattr(self, key)
+            if flag is not None and not isinstance(flag, bool):
+                raise OptionsError(f"{key}: must be true or false: {flag!r}")
         if self.register is not None:
             register = _ints("register", self.register)
             if any(not 0 <= size <= MAX_REGISTER for size in register):
@@ -118,7 +123,11 @@ class NestOptions:
         return NestOptions(**{key: _json(key, data[key], f"{where}.{key}") for key in data})
 
 
-_NEST_KEYS = ("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk", "fuse")
+_FLAGS = ("fuse", "stream")
+_NEST_KEYS = (
+    *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk"),
+    *_FLAGS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +216,10 @@ class MappingOptions:
         """Copy operands inside of this many loops over tiles, in every nest that allows it."""
         return replace(self, default=replace(self.default, stage=levels))
 
+    def stream(self, stream: bool = True) -> MappingOptions:
+        """Write results past the caches, in every nest that can."""
+        return replace(self, default=replace(self.default, stream=stream))
+
     def as_dict(self) -> dict[str, Any]:
         """The options as JSON data, without what was left open."""
         data: dict[str, Any] = {"preset": self.preset}
@@ -293,6 +306,10 @@ class NestSelection:
         """As ``MappingOptions.stage``, for this nest."""
         return self._with(stage=levels)
 
+    def stream(self, stream: bool = True) -> MappingOptions:
+        """As ``MappingOptions.stream``, for this nest."""
+        return self._with(stream=stream)
+
     def _with(self, **choices: tuple[int, ...] | bool) -> MappingOptions:
         own = NestOptions(**choices).over(self.options.own(self.position))  # type: ignore[arg-type]
         return self.options.with_nest(self.position, own)
@@ -336,7 +353,7 @@ def _known(data: Mapping[Any, Any], keys: tuple[str, ...], where: str) -> None:
 
 
 def _json(key: str, value: object, where: str) -> Any:
-    if key == "fuse":
+    if key in _FLAGS:
         if not isinstance(value, bool):
             raise OptionsError(f"{where}: must be true or false: {value!r}")
         return value

@@ -15,12 +15,17 @@ from tcl.codegen.options import NestOptions
 from tcl.codegen.passes.stage import dims_of, made_with
 from tcl.codegen.passes.vectorize import outputs, why_not
 
-NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False)
+NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False)
 _HIDING = 4
 _OFTEN = 4
 """Chunks that have to use a copy for it to be made before them."""
 _LARGEST = 1 << 24
 """Elements of a panel that may be kept for the whole call."""
+_KEPT = 8
+"""Times the second cache: results from which on writing them past the caches was measured to pay
+even if they are read next."""
+_KEPT_BY_L3 = 16 << 20
+"""Bytes of results that the last cache, if it is that large, is taken to keep."""
 
 
 def chunks(name: str, program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
@@ -30,10 +35,11 @@ def chunks(name: str, program: ir.Program, device: CpuProfile) -> dict[str, Nest
 
 def preset(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
     """The preset's choices for one untiled nest, which may have chunks."""
+    stream = name in ("mlp", "conv") and _not_kept(program, nest, device)
     if not nest.chunks:
-        return _whole(name, program, nest, device)
+        return replace(_whole(name, program, nest, device), stream=stream)
     chosen = _whole(name, program, _one_chunk(nest), device)
-    return replace(chosen, stage=_levels(program, nest, chosen.stage or ()))
+    return replace(chosen, stream=stream, stage=_levels(program, nest, chosen.stage or ()))
 
 
 def _levels(program: ir.Program, nest: ir.Nest, inside: tuple[int, ...]) -> tuple[int, ...]:
@@ -51,6 +57,19 @@ def _levels(program: ir.Program, nest: ir.Nest, inside: tuple[int, ...]) -> tupl
         else:
             found.append(0 if once and size <= _LARGEST else level + 1)
     return tuple(found)
+
+
+def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
+    """Whether caches would not keep what the nest writes, nor is it read by another nest.
+
+    Shared machines report all of their last cache, of which one core has but a part: how large
+    the second one is says more about what a core has."""
+    target = program.tensor(nest.point.target.tensor)
+    written = math.prod(target.layout.extents) * target.layout.itemsize
+    kept = max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
+    readers = (n for n in program.nests if n.name != nest.name)
+    read = any(load.ref.tensor == target.name for n in readers for load in operands(n.point))
+    return written >= kept and not read
 
 
 def _one_chunk(nest: ir.Nest) -> ir.Nest:

@@ -23,6 +23,7 @@ from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.order import Order
 from tcl.codegen.passes.register import Register, why_not_registers
 from tcl.codegen.passes.stage import Stage
+from tcl.codegen.passes.stream import Stream, why_not_streamed
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize, why_not
 from tcl.codegen.presets import chunks, preset
@@ -58,8 +59,9 @@ def passes_for(
     yield "register", tuple(Register(name, o.register or (), device) for name, o in nests)
     # After all passes that change loops: panels have an axis per loop.
     yield "stage", tuple(Stage(name, o.stage or ()) for name, o in nests)
+    yield "stream", tuple(Stream(name) for name, o in nests if o.stream)
     # Last: from here on the loops are a tree, and no pass looks for them in a list.
-    yield "build", (Build(),)
+    yield "build", (Build(device),)
 
 
 def stages(
@@ -158,6 +160,8 @@ def _resolved(
             Stage(name, chosen.stage)(program)
         except OptionsError:
             chosen = replace(chosen, stage=())
+    if own.stream is None and chosen.stream and why_not_streamed(program, name):
+        chosen = replace(chosen, stream=False)
     return chosen
 
 
@@ -193,4 +197,5 @@ def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
         stage,
         chunk,
         choices.fuse,
+        choices.stream,
     )

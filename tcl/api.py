@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -75,40 +75,37 @@ class Definitions:
     def __init__(
         self, source: str, options: OptionsLike = None, threads: int | None = None
     ) -> None:
-        if not isinstance(source, str):
-            raise ArgumentError(f"a TC is a string, not {type(source).__name__}")
-        self._source = source
-        self._options = _as_options(options)
-        self._threads = thread_count(threads)
-        self._defs = check(source)
-        self._executors: dict[tuple[object, ...], Executor] = {}
-        # An options factory runs under it, and may well call a def of this text.
-        self._lock = threading.RLock()
-        for name, definition in self._defs.items():
+        self._kernels = _Kernels(source, options, threads)
+        self._functions = {
+            name: DefFunction(self._kernels, definition)
+            for name, definition in self._kernels.defs.items()
+        }
+        for name, definition in self._kernels.defs.items():
             for warning in definition.warnings:
                 warn(warning.render(definition.source, "warning"))
             if name in self.__dict__ or hasattr(type(self), name):
                 warn(f"the name '{name}' is taken; call this def as [{name!r}](...)")
+        for name, function in self._functions.items():
+            self.__dict__.setdefault(name, function)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Definitions, (self._source, self._options, self._threads)
+        kernels = self._kernels
+        return Definitions, (kernels.source, kernels.options, kernels.threads)
 
     def __repr__(self) -> str:
-        return f"<tcl definitions: {', '.join(self._defs)}>"
+        return f"<tcl definitions: {', '.join(self._functions)}>"
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._defs)
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._defs]
+        return iter(self._functions)
 
     def __getattr__(self, name: str) -> DefFunction:
-        if name.startswith("__") or name not in self._defs:
-            raise AttributeError(_unknown(name, self._defs))
-        return self[name]
+        # Defs are attributes like any other; this says what there is not.
+        functions = self.__dict__.get("_functions", {})
+        raise AttributeError(_unknown(name, functions))
 
     def __getitem__(self, name: str) -> DefFunction:
-        return DefFunction(self, self.definition(name))
+        self.definition(name)
+        return self._functions[name]
 
     def __call__(
         self,
@@ -118,14 +115,38 @@ class Definitions:
         unchecked: bool = False,
     ) -> Array | tuple[Array, ...]:
         """Run a def by its name; see ``Executor``."""
-        executor, arrays = self.executor(entry_point, inputs)
-        return executor.run(arrays, outputs, unchecked=unchecked)
+        return self[entry_point](*inputs, outputs=outputs, unchecked=unchecked)
 
     def definition(self, name: str) -> CheckedDef:
         """The checked def of that name; ``ArgumentError`` if there is none."""
-        if not isinstance(name, str) or name not in self._defs:
-            raise ArgumentError(_unknown(str(name), self._defs))
-        return self._defs[name]
+        return self._kernels.definition(name)
+
+    def executor(
+        self, entry_point: str, inputs: Sequence[Argument]
+    ) -> tuple[Executor, tuple[Array, ...]]:
+        """The executor for these inputs' sizes, and the inputs as arrays."""
+        return self._kernels.executor(entry_point, inputs)
+
+
+class _Kernels:
+    """What the functions of a text share: its defs, and an executor for all sizes so far."""
+
+    def __init__(self, source: str, options: OptionsLike, threads: int | None) -> None:
+        if not isinstance(source, str):
+            raise ArgumentError(f"a TC is a string, not {type(source).__name__}")
+        self.source = source
+        self.options = _as_options(options)
+        self.threads = thread_count(threads)
+        self.defs = check(source)
+        self._executors: dict[tuple[object, ...], Executor] = {}
+        # An options factory runs under it, and may well call a def of this text.
+        self._lock = threading.RLock()
+
+    def definition(self, name: str) -> CheckedDef:
+        """The checked def of that name; ``ArgumentError`` if there is none."""
+        if not isinstance(name, str) or name not in self.defs:
+            raise ArgumentError(_unknown(str(name), self.defs))
+        return self.defs[name]
 
     def executor(
         self, entry_point: str, inputs: Sequence[Argument]
@@ -142,37 +163,57 @@ class Definitions:
         return executor, arrays
 
     def _make(self, entry_point: str, arrays: tuple[Array, ...]) -> Executor:
-        sized = size(self._defs[entry_point], arrays)
-        options = self._options
+        sized = size(self.defs[entry_point], arrays)
+        options = self.options
         if options is None:
-            options = best_known(sized, arrays, self._threads)
+            options = best_known(sized, arrays, self.threads)
         if isinstance(options, MappingOptions):
-            return Executor(sized, options, self._threads)
-        made = options(self._source, entry_point, *arrays)
+            return Executor(sized, options, self.threads)
+        made = options(self.source, entry_point, *arrays)
         if not isinstance(made, MappingOptions):
             shapes = ", ".join(str(a.shape) for a in arrays)
             raise OptionsError(f"the options factory has none for {entry_point} on {shapes}")
-        return Executor(sized, made, self._threads)
+        return Executor(sized, made, self.threads)
 
 
 class DefFunction:
     """One def of a text: a function of its inputs."""
 
-    def __init__(self, definitions: Definitions, definition: CheckedDef) -> None:
-        self._definitions = definitions
+    def __init__(self, kernels: _Kernels, definition: CheckedDef) -> None:
+        self._kernels = kernels
+        self._latest: Executor | None = None
+        """The executor of the last call, whichever thread made it. It is asked first, and says
+        itself whether a call is like the last one that it ran."""
         self.__name__ = self.__qualname__ = definition.name
         names = ", ".join(t.name for t in definition.inputs)
         results = ", ".join(t.name for t in definition.outputs)
         self.__doc__ = f"{definition.name}({names}) -> ({results})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        kernels = self._kernels
+        return _function, (kernels.source, kernels.options, kernels.threads, self.__name__)
+
     def __call__(
         self, *inputs: Argument, outputs: Sequence[Array] | None = None, unchecked: bool = False
     ) -> Array | tuple[Array, ...]:
         """Run it; see ``Executor``."""
-        return self._definitions(self.__name__, *inputs, outputs=outputs, unchecked=unchecked)
+        latest = self._latest
+        if latest is not None:
+            found = latest.again(inputs, outputs, unchecked)
+            if found is not None:
+                return found
+        executor, arrays = self._kernels.executor(self.__name__, inputs)
+        results = executor.run(arrays, outputs, unchecked=unchecked)
+        self._latest = executor
+        return results
 
     def __repr__(self) -> str:
         return f"<tcl {self.__doc__}>"
+
+
+def _function(source: str, options: OptionsLike, threads: int, name: str) -> DefFunction:
+    """A function of a text, as a copy makes it."""
+    return Definitions(source, options, threads)[name]
 
 
 def size(checked: CheckedDef, arrays: Sequence[Array]) -> SizedDef:
@@ -192,7 +233,7 @@ def _as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
     )
 
 
-def _unknown(name: str, defs: dict[str, CheckedDef]) -> str:
+def _unknown(name: str, defs: Collection[str]) -> str:
     close = difflib.get_close_matches(name[:64], list(defs), n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(defs)}"
     return f"there is no def '{name}'; {hint}"

@@ -104,6 +104,9 @@ def random_options(
             staged = chosen.with_nest(position, replace(own, stage=(*stage, level)))
             if accepted(sized, staged, device or host_cpu()):
                 chosen = staged
+        streamed = chosen.nest(position).stream()
+        if rng.random() < 0.7 and accepted(sized, streamed, device or host_cpu()):
+            chosen = streamed
     return chosen
 
 

@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 import tracemalloc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 from cpu_kernels import MATMUL, NAIVE, Array, sized_of
 
+import tcl
+from tcl import api
 from tcl import executor as path
 from tcl.codegen.cpu.launch import _public
 from tcl.codegen.errors import ArgumentError
@@ -295,3 +298,60 @@ def test_calls_keep_nothing() -> None:
     finally:
         tracemalloc.stop()
     assert [sys.getrefcount(o) for o in (a, b, c)] == references
+
+
+def test_a_def_asks_its_latest_executor_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    T = tcl.define(MATMUL, "naive")
+    a, b = rand(3, 4), rand(4, 5)
+    expected = T.f(a, b)
+    monkeypatch.setattr(api, "input_arrays", None)  # nothing is looked at again
+    for call in (T.f, T["f"], lambda *x, **k: T("f", *x, **k)):
+        np.testing.assert_array_equal(call(a, b), expected)
+        out = np.zeros((3, 5), np.float32)
+        assert call(a, b, outputs=(out,)) is out
+        np.testing.assert_array_equal(out, expected)
+    with pytest.raises(TypeError):  # other sizes go the long way
+        T.f(rand(2, 4), b)
+
+
+def test_a_def_is_called_with_different_sizes_by_several_threads() -> None:
+    T = tcl.define(MATMUL, "naive")
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for k in range(200):
+            m = 2 + (seed + k) % 3
+            a, b = rng.integers(-9, 9, (m, 4)), rng.integers(-9, 9, (4, m))
+            a, b = a.astype(np.float32), b.astype(np.float32)
+            if not np.array_equal(T.f(a, b), a @ b):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_checks_are_left_off_only_in_the_call_that_says_so() -> None:
+    T = tcl.define(LUT, "naive")
+    table, rows = rand(4, 3), np.array([0, 3, 1], np.int32)
+    for unchecked in (False, True, False, True):
+        np.testing.assert_array_equal(T.lut(table, rows, unchecked=unchecked), table[rows])
+    rows[1] = 9
+    with pytest.raises(IndexError, match="index 9"):
+        T.lut(table, rows)
+
+
+def test_a_def_and_its_kernels_go_when_the_text_goes() -> None:
+    T = tcl.define(MATMUL, "naive")
+    T.f(rand(3, 4), rand(4, 5))
+    gone = weakref.ref(T["f"]._kernels)
+    gc.disable()
+    try:
+        del T
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -17,6 +17,7 @@ from tcl.tuner.knobs import Knob, Value
 from tcl.tuner.register_knobs import RegisterKnobs
 from tcl.tuner.space import Config, Constraint, SearchSpace
 from tcl.tuner.stage_knobs import StageKnobs
+from tcl.tuner.stream_knobs import StreamKnobs
 
 _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
@@ -50,7 +51,7 @@ class MappingSpace:
         self._chunks = ChunkKnobs.all_of(program, device, default)[:_GROUPS]
         of_nest = {n.name: (c, k) for c in self._chunks for k, n in enumerate(c.group.nests)}
         self._nests = {
-            i: _NestKnobs.of(nest, device, default[nest.name], of_nest.get(nest.name))
+            i: _NestKnobs.of(program, nest, device, default[nest.name], of_nest.get(nest.name))
             for i, nest in enumerate(program.nests)
             if i in chosen
         }
@@ -139,11 +140,14 @@ class _NestKnobs:
     """The register tile."""
     stage: StageKnobs
     """The operands that are copied."""
+    stream: StreamKnobs
+    """Whether results go past the caches."""
     chunks: tuple[ChunkKnobs, int] | None
     """The group that its chunks belong to, and its place in it."""
 
     @staticmethod
     def of(
+        program: ir.Program,
         nest: ir.Nest,
         device: CpuProfile,
         default: NestOptions,
@@ -180,11 +184,13 @@ class _NestKnobs:
         register = RegisterKnobs.of(nest, results, device, also, target if width > 1 else -1)
         made = chunks[0].made_before(nest) if chunks else set()
         stage = StageKnobs.of(nest, made)
-        return _NestKnobs(nest, movable, tiles, orders, vector, register, stage, chunks)
+        stream = StreamKnobs.of(program, nest, device, bool(vector))
+        return _NestKnobs(nest, movable, tiles, orders, vector, register, stage, stream, chunks)
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        return self.tiles + self.orders + self.vector + self.register.knobs + self.stage.knobs
+        own = self.tiles + self.orders + self.vector
+        return own + self.register.knobs + self.stage.knobs + self.stream.knobs
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -199,6 +205,8 @@ class _NestKnobs:
             found.append(self._register_is_said_once)
         if self.stage.knobs:
             found.append(self._panels_fit)
+        if self.stream.knobs:
+            found.append(self._can_stream)
         return tuple(found)
 
     def to_options(self, values: Mapping[str, Value]) -> NestOptions:
@@ -215,7 +223,10 @@ class _NestKnobs:
         tile = tuple(sizes) if any(sizes) else ()
         chunked = bool(self._spans(values))
         stage = self.stage.levels(values, self._tiled(tile, orders[0]), chunked)
-        return NestOptions(tile, orders[0], orders[1], vectorize, register, stage, (), False)
+        stream = self.stream.chosen(values)
+        return NestOptions(
+            tile, orders[0], orders[1], vectorize, register, stage, (), False, stream
+        )
 
     def _spans(self, values: Mapping[str, Value]) -> dict[str, int]:
         """Points per chunk, of the dimensions that are divided."""
@@ -257,10 +268,10 @@ class _NestKnobs:
         )
         tiles = self._tiled(options.tile or (), options.order or ())
         stage = self.stage.values(options.stage or (), tiles, bool(spans))
-        if register is None or stage is None:
+        stream = self.stream.values(bool(options.stream))
+        if register is None or stage is None or stream is None:
             return None
-        values.update(register)
-        values.update(stage)
+        values.update(register | stage | stream)
         return values if all(values[k.name] in k.choices for k in self.knobs) else None
 
     def _tiles_fit(self, values: Mapping[str, Value]) -> str | None:
@@ -295,6 +306,15 @@ class _NestKnobs:
         sizes = {d.name: d.extent for d in self.nest.dims}
         sizes.update({self.nest.dims[i].name: _int(values[k.name]) for i, k in tiles})
         return self.stage.too_large(values, sizes)
+
+    def _can_stream(self, values: Mapping[str, Value]) -> str | None:
+        target, lanes = (_int(values[k.name]) for k in self.vector)
+        along = self.stream.along
+        tile = self.tiles[self.movable.index(along)]
+        size = 0 if values[tile.name] == tile.choices[-1] else _int(values[tile.name])
+        chunk = self._spans(values).get(self.nest.dims[along].name, 0)
+        reason = self.stream.why_not(values, target, lanes, (size, chunk))
+        return f"nest {self.nest.name}: {reason}" if reason else None
 
     def _lane_position(self, vectorize: tuple[int, int]) -> int:
         """The dimension that register tiles count in vectors, or points where there are none."""

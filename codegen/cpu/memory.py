@@ -10,6 +10,7 @@ from tcl.codegen.cpu.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.convert import from_memory, to_memory
 from tcl.codegen.cpu.scope import At, Scope, affine, i64, lane_values, leading, number
 from tcl.codegen.cpu.transpose import ROW, joined, transposed
+from tcl.codegen.passes.stream import LEAST
 from tcl.grammar.types import UINT64
 
 Evaluate = Callable[[ir.Value, Scope], Val]
@@ -84,8 +85,9 @@ class Memory:
             raw = self._load_masked(at, load.ref.tensor, layout, mask)
         return from_memory(self.b, raw, layout.type, self.native_half)
 
-    def store(self, ref: ir.TensorRef, value: Val, scope: Scope) -> None:
-        """Writes an element, or one per lane that exists."""
+    def store(self, ref: ir.TensorRef, value: Val, scope: Scope, streamed: int = 0) -> None:
+        """Writes an element, or one per lane that exists. ``streamed`` vectors go past the caches,
+        if they lie where the processor can do that."""
         b = self.b
         layout = self.program.tensor(ref.tensor).layout
         at = self._address(ref, scope, None)
@@ -101,11 +103,33 @@ class Memory:
             name = f"llvm.masked.store.{suffix(raw.type, raw.lanes)}.p0"
             b.store(ref.tensor, b.call_text(name, "void", raw, base, align, mask))
         elif at.step == layout.itemsize and not scope.ragged:
-            b.store(ref.tensor, f"store {b.spread(raw, scope.lanes)}, {base}{note}")
+            text = f"store {b.spread(raw, scope.lanes)}, {base}"
+            if streamed:
+                self._stream(text, note, ref.tensor, streamed)
+            else:
+                b.store(ref.tensor, f"{text}{note}")
         else:
             for k in range(scope.active):
                 there = self._advance(base, k * at.step)
                 b.store(ref.tensor, f"store {b.lane(raw, k)}, {there}{note}")
+
+    def _stream(self, text: str, note: str, tensor: str, unit: int) -> None:
+        """A store past the caches: whole where the tensor begins on a boundary, in the smallest
+        pieces where it begins on one of those; else a plain one."""
+        b = self.b
+        address = b.op(f"ptrtoint {self.pointers[tensor]} to i64", "i64")
+        after = b.new_label("after")
+        for size in dict.fromkeys((unit, LEAST)):
+            beyond = b.binary("and", address, number(size - 1))
+            past, other = b.new_label("past"), b.new_label("other")
+            b.branch_if(b.compare("icmp eq", beyond, number(0)), past, other)
+            b.start(past)
+            b.store(tensor, f"{text}, align {size}{b.metadata('nontemporal', 'i32 1')}")
+            b.branch(after)
+            b.start(other)
+        b.store(tensor, f"{text}{note}")
+        b.branch(after)
+        b.start(after)
 
     def _pointer(self, tensor: str, offset: At) -> Val:
         b, pointer = self.b, self.pointers[tensor]

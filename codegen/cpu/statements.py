@@ -15,6 +15,7 @@ from tcl.codegen.cpu.scope import Accumulators, At, Range, Scope, leading
 from tcl.codegen.cpu.sharing import Sharing
 from tcl.codegen.cpu.values import Values
 from tcl.codegen.device import CpuProfile
+from tcl.codegen.ir_walk import statements
 
 
 class Statements:
@@ -30,6 +31,7 @@ class Statements:
         sites: list[Site],
     ) -> None:
         self.b, self.program = b, program
+        self.x86 = device.triple.startswith(("x86_64", "i386", "i686"))
         self.dims = {d.name: d for n in program.nests for d in n.dims}
         native_half = device.has("f16c") or device.triple.startswith(("aarch64", "arm64"))
         self.values = Values(b, self.dims, native_half)
@@ -51,6 +53,7 @@ class Statements:
         threads = Sharing(self.b)
         if not any(map(_shared, parts)):
             self.statement(body, scope)
+            self._settle(body)
             return 0
         for share, group in groupby(parts, _shared):
             for part in group if share else (ir.Block(tuple(group)),):
@@ -60,7 +63,14 @@ class Statements:
                     self.loops.shared(part, threads, scope)
                 else:
                     threads.first_only(partial(self.statement, part, scope))
+                self._settle(part)
         return threads.regions
+
+    def _settle(self, part: ir.Statement) -> None:
+        """On x86, what was written past the caches is not in order with what is written after it:
+        before other threads are told that it is there, it has to be."""
+        if self.x86 and any(isinstance(s, ir.Store) and s.streamed for s in statements(part)):
+            self.b.do(self.b.call_text("llvm.x86.sse.sfence", "void"))
 
     def statement(self, statement: ir.Statement, scope: Scope) -> None:
         """One statement, and everything inside it."""
@@ -79,8 +89,8 @@ class Statements:
                 self._declare(statement, scope)
             case ir.Accumulate():
                 self._accumulate(statement, scope)
-            case ir.Store(ref=ref, value=value):
-                self.memory.store(ref, self.values.value(value, scope), scope)
+            case ir.Store(ref=ref, value=value, streamed=streamed):
+                self.memory.store(ref, self.values.value(value, scope), scope, streamed)
             case _:
                 assert_never(statement)
 

@@ -1,0 +1,138 @@
+"""Results written past the caches: the same values, wherever arrays begin; where it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from cpu_kernels import Array, sized_of
+
+from tcl.codegen.cpu.kernel import compile_cpu
+from tcl.codegen.device import host_cpu
+from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.ir_print import show
+from tcl.codegen.lower import lower
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.schedule import resolve, schedule
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+from tcl.tuner.mapping import MappingSpace
+
+SCALE = "def f({0}(M, N) A, {0}(N) B) -> (O) {{ O(m, n) = A(m, n) + B(n) }}"
+STREAM = MappingOptions().vectorize(16, 1).stream()
+DEVICE = replace(host_cpu(), l2_bytes=1 << 20, l3_bytes=32 << 20)
+
+
+def inside(shape: tuple[int, int], dtype: np.dtype, skipped: int) -> tuple[Array, Array]:
+    """An array that begins ``skipped`` elements behind a cache line, and the memory around it."""
+    size = shape[0] * shape[1]
+    memory = np.full(size + 256, 77).astype(dtype)
+    first = -(memory.ctypes.data // dtype.itemsize) % (64 // dtype.itemsize) + skipped
+    return memory[first : first + size].reshape(shape), memory
+
+
+@pytest.mark.parametrize("skipped", [0, 1, 4, 8])
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16, 32])
+@pytest.mark.parametrize("type_", ["float", "double", "int16", "uint8", "half"])
+def test_streamed_results_are_those_of_plain_stores(type_: str, lanes: int, skipped: int) -> None:
+    rng = np.random.default_rng(3)
+    sized = sized_of(SCALE.format(type_), np.zeros((5, 112)), np.zeros(112))
+    dtype = numpy_dtype(sized.checked.outputs[0].type)
+    a, b = (rng.integers(0, 9, s).astype(dtype) for s in ((5, 112), 112))
+    options = MappingOptions().vectorize(lanes, 1)
+    plain, plain_memory = inside((5, 112), dtype, skipped)
+    compile_cpu(sized, options)([a, b], [plain])
+    streamed, memory = inside((5, 112), dtype, skipped)
+    if lanes * dtype.itemsize < 16:
+        with pytest.raises(OptionsError, match="too short"):
+            compile_cpu(sized, options.nest(0).stream())
+        return
+    kernel = compile_cpu(sized, options.nest(0).stream())
+    assert "!nontemporal" in kernel.llvm
+    kernel([a, b], [streamed])
+    np.testing.assert_array_equal(streamed, plain)
+    assert np.count_nonzero(memory != 77) == np.count_nonzero(plain_memory != 77)
+
+
+@pytest.mark.skipif(not host_cpu().triple.startswith("x86_64"), reason="instructions of x86")
+def test_the_processor_is_told() -> None:
+    sized = sized_of(SCALE.format("float"), np.zeros((4, 64)), np.zeros(64))
+    asm = compile_cpu(sized, STREAM.nest(0).stream()).asm
+    assert "movnt" in asm
+    last = asm.rindex("movnt")
+    assert "sfence" in asm[last:]
+    assert "movnt" not in compile_cpu(sized, STREAM.stream(False)).asm
+
+
+def test_a_ragged_end_is_written_plainly() -> None:
+    a, b = np.arange(7 * 20, dtype=np.float32).reshape(7, 20), np.ones(20, np.float32)
+    sized = sized_of(SCALE.format("float"), a, b)
+    out = np.zeros((7, 20), np.float32)
+    kernel = compile_cpu(sized, STREAM.nest(0).stream())
+    assert "!nontemporal" in kernel.llvm
+    kernel([a, b], [out])
+    np.testing.assert_array_equal(out, a + b)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "options", "words"),
+    [
+        ("O(m) +=! A(m, n)", [(16, 16)], MappingOptions().vectorize(8, 0), "is a reduction"),
+        ("O(m, n) = A(m, n)", [(16, 16)], MappingOptions(), "without lanes"),
+        (
+            *("O(m, n) = A(m, n)", [(16, 16)]),
+            *(MappingOptions().vectorize(8, 0), "lanes along .*m are apart"),
+        ),
+        ("O(m, n) = A(m, n)", [(16, 16)], MappingOptions().vectorize(2), "too short, 16 is least"),
+        ("O(m, n) = A(m, n)", [(16, 18)], MappingOptions().vectorize(8), "multiples of 16 bytes"),
+        ("O(m, n) = A(m, n)", [(16, 16)], MappingOptions().vectorize(4).tile(0, 6), "multiples"),
+    ],
+)
+def test_what_cannot_be_streamed_is_refused(
+    text: str, shapes: list[tuple[int, ...]], options: MappingOptions, words: str
+) -> None:
+    sized = sized_of(f"def f(float(M, N) A) -> (O) {{ {text} }}", *map(np.zeros, shapes))
+    with pytest.raises(OptionsError, match=f"stream: nest s0: .*{words}"):
+        schedule(sized, options.nest(0).stream(), DEVICE)
+    # Asked for in all nests, it is left off where it cannot be.
+    assert "past the caches" not in show(schedule(sized, options.stream(), DEVICE))
+
+
+def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
+    (checked,) = check(text).values()
+    return infer(checked, shapes)
+
+
+def streams(each: SizedDef) -> list[bool]:
+    program = lower(each)
+    return [bool(o.stream) for o in resolve(program, MappingOptions("mlp"), DEVICE).values()]
+
+
+def test_the_preset_streams_large_results_that_nothing_reads() -> None:
+    text = SCALE.format("float")
+    assert streams(sized(text, A=(4096, 4096), B=(4096,))) == [True]
+    assert streams(sized(text, A=(512, 512), B=(512,))) == [False]
+    assert streams(sized(text, A=(4096, 4098), B=(4098,))) == [False]
+    twice = "def f(float(M, N) A) -> (O, P) { O(m, n) = A(m, n) * 2  P(m, n) = O(m, n) + 1 }"
+    assert streams(sized(twice, A=(4096, 4096))) == [False, True]
+
+
+def test_the_tuner_tries_it_where_it_can_be() -> None:
+    large = sized(SCALE.format("float"), A=(1024, 1024), B=(1024,))
+    space = MappingSpace(lower(large), DEVICE)
+    (knob,) = (k for k in space.space.knobs if k.name.endswith("stream"))
+    rng, found = Random(4), set()
+    for _ in range(60):
+        config = space.space.sample(rng)
+        assert config is not None
+        options = space.to_options(config)
+        schedule(large, options, DEVICE)
+        assert space.from_options(options) == config
+        found.add(options.nests[0].stream)
+    assert found == {True, False} and knob.default == 0
+    small = MappingSpace(lower(sized(SCALE.format("float"), A=(8, 16), B=(16,))), DEVICE)
+    assert not any(k.name.endswith("stream") for k in small.space.knobs)
