@@ -33,8 +33,8 @@ class Team:
 
     run: Callable[[int], int]
     """Takes the address of a call's record; 1 if a thread's check failed. Without the GIL. On one
-    thread if another call has the pool: nothing is waited for, and no core has two of our threads
-    to run."""
+    thread if another call has the pool, so that nothing is waited for and no core has two of our
+    threads to run, and for a while after workers had too little of their cores."""
     pool: int
     """Its address."""
 
