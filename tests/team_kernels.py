@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 
 from tcl.codegen.cpu.compile import compile_object
 from tcl.codegen.cpu.entry import BARRIER_LINES, LINE, OPENING, alone
 from tcl.codegen.cpu.kept import KeptCode, KeptSite, Scratch
 from tcl.codegen.cpu.launch import Launcher
+from tcl.codegen.cpu.team import team
+from tcl.codegen.cpu.team_layout import ALWAYS
 from tcl.codegen.device import host_cpu
 
 COUNTER = LINE * BARRIER_LINES
@@ -163,6 +166,31 @@ CORES = """
   ret i32 0
 """
 """``out[thread]``: the core that the thread runs on."""
+
+LATE = """
+  %in = load ptr, ptr %tensors, align 8
+  %micros = load i64, ptr %in, align 8
+  %short = trunc i64 %micros to i32
+  %out.at = getelementptr ptr, ptr %tensors, i64 1
+  %out = load ptr, ptr %out.at, align 8
+  %at = getelementptr i64, ptr %out, i64 %thread
+  store i64 %threads, ptr %at, align 8
+  %first = icmp eq i64 %thread, 0
+  br i1 %first, label %done, label %wait
+wait:
+  %ignored = call i32 @usleep(i32 %short)
+  br label %done
+done:
+  ret i32 0
+"""
+"""As ``WHO``, but all threads except the first lose their core for ``in[0]`` microseconds."""
+
+
+def keep_together(always: bool = True) -> None:
+    """Whether calls run on all of their threads however little of their cores these have."""
+    found = team()
+    if found is not None:
+        ctypes.c_int64.from_address(found.pool + ALWAYS).value = int(always)
 
 
 def kernel(

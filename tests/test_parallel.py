@@ -4,11 +4,13 @@ threads: also more than there are cores, and more than there are chunks."""
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from strategies import random_program
+from team_kernels import keep_together
 from test_backends import check_equal, outputs_of, sized_of
 
 import tcl
@@ -20,6 +22,13 @@ from tcl.codegen.reference import compile_reference
 from tcl.tuner.mapping import MappingSpace
 
 THREADS = (1, 2, 3, 5)
+
+
+@pytest.fixture(autouse=True)
+def _together() -> Iterator[None]:
+    keep_together()
+    yield
+    keep_together(False)
 
 
 def random_options(rng: random.Random, space: MappingSpace) -> MappingOptions:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,13 @@ from team_kernels import kernel
 """
 
 
+@pytest.fixture(autouse=True)
+def _together() -> Iterator[None]:
+    bodies.keep_together()
+    yield
+    bodies.keep_together(False)
+
+
 def words(*values: int) -> Array:
     return np.array(values, np.int64)
 
@@ -44,15 +51,16 @@ def who(threads: int) -> Array:
     return out
 
 
-def script(body: str, seconds: float = 60, **environment: str) -> str:
+def script(body: str, *, together: bool = True, **environment: str) -> str:
     """Run a program; what it prints. Fails when it does not end."""
+    begin = PREAMBLE + ("bodies.keep_together()\n" if together else "")
     path = os.pathsep.join(p for p in (str(HERE), *sys.path) if p)
     done = subprocess.run(
-        [sys.executable, "-c", PREAMBLE + body],
+        [sys.executable, "-c", begin + body],
         env={**os.environ, "PYTHONPATH": path, **environment},
         capture_output=True,
         text=True,
-        timeout=seconds,
+        timeout=60,
     )
     assert done.returncode == 0, (done.returncode, done.stderr)
     return done.stdout
@@ -64,6 +72,7 @@ def in_child(work: Callable[[], bool], seconds: float = 20) -> bool:
     if child == 0:
         code = 1
         try:
+            bodies.keep_together()
             code = 0 if work() else 2
         finally:
             os._exit(code)
@@ -159,6 +168,24 @@ def test_calls_beside_a_call_run_alone() -> None:
     other.join()
     assert out.tolist() == [3, 3, 3]
     assert who(2).tolist() == [2, 2, 0]
+
+
+def test_calls_run_alone_while_cores_are_busy_with_other_things() -> None:
+    """Then they are tried together now and then, and together they stay when that goes well."""
+    late = kernel(bodies.LATE, 2, threads=2)
+
+    def together(micros: int, seconds: float) -> list[bool]:
+        out, found, end = np.zeros(2, np.int64), [], time.monotonic() + seconds
+        while time.monotonic() < end:
+            late([words(micros), out])
+            found.append(out[0] == 2)
+        return found
+
+    assert all(together(5000, 0.2))
+    bodies.keep_together(False)
+    busy = together(5000, 0.5)
+    assert 1 <= sum(busy) <= 12 and len(busy) > 200
+    assert any(any(together(0, 0.5)) for _ in range(40))
 
 
 def test_many_python_threads() -> None:
@@ -308,12 +335,12 @@ out = np.zeros(2, np.int64)
 kernel(bodies.WHO, 1, threads=2)([out])
 print(out.tolist(), len(calls))
 """
-    assert script(run, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 1\n"
-    assert script(run, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 0\n"
+    assert script(run, together=False, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 1\n"
+    assert script(run, together=False, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 0\n"
     (kept,) = (tmp_path / "objects").glob("*.tclo")
     damaged = encode(KeptCode(b"\x7fELF but no more"), kept.stem)
     kept.write_bytes(damaged)
-    assert script(run, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 1\n"
+    assert script(run, together=False, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 1\n"
 
 
 def test_where_there_are_no_threads_calls_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from tcl.codegen.cpu.entry import LINE
 from tcl.codegen.cpu.kept import KeptCode
 from tcl.codegen.cpu.load import Loaded
 from tcl.codegen.cpu.objects import ObjectCache, versions
+from tcl.codegen.cpu.team_layout import RESET, RUN, pool_bytes
 from tcl.codegen.cpu.threads import MOST
 from tcl.codegen.device import CpuProfile, host_cpu
 from tcl.codegen.errors import CompileError
@@ -32,8 +33,8 @@ class Team:
 
     run: Callable[[int], int]
     """Takes the address of a call's record; 1 if a thread's check failed. Without the GIL. On one
-    thread if another call has the pool: nothing is waited for, and no core has two of our threads
-    to run."""
+    thread if another call has the pool, so that nothing is waited for and no core has two of our
+    threads to run, and for a while after workers had too little of their cores."""
     pool: int
     """Its address."""
 
@@ -66,11 +67,11 @@ def _make() -> Team | None:
         loaded = _load(host_cpu())
     except CompileError:  # the C library lacks something
         return None
-    size = team_text.pool_bytes(MOST)
+    size = pool_bytes(MOST)
     memory = (ctypes.c_char * (size + LINE))()
     pool = -(-ctypes.addressof(memory) // LINE) * LINE
-    reset = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(loaded.address(team_text.RESET))
-    run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(loaded.address(team_text.RUN))
+    reset = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(loaded.address(RESET))
+    run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(loaded.address(RUN))
     reset(pool, size)
     _process.reset = functools.partial(reset, pool, size)
     for thing in (loaded, memory):
@@ -82,7 +83,7 @@ def _load(device: CpuProfile) -> Loaded:
     text = team_text.text(device.triple)
     made_of = repr((text, device.name, device.features, versions()))
     digest = hashlib.sha256(made_of.encode()).hexdigest()
-    cache, symbols = ObjectCache(), (team_text.RUN, team_text.RESET)
+    cache, symbols = ObjectCache(), (RUN, RESET)
     kept = cache.get(digest)
     if kept is not None:
         try:
