@@ -382,6 +382,8 @@ class Point:
     initialise: bool
     """The reduction starts from its identity, not from what is stored."""
     value: Value
+    kept: tuple[Store, ...] = ()
+    """What is stored besides, for nests that are joined to this one."""
 
 
 @dataclass(frozen=True, slots=True)

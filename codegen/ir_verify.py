@@ -39,6 +39,7 @@ class _Checks:
         self.loops = [x for n in nests for x in n.loops]
         self.folds_of = {d.name: n.folds(d.name) for n in nests for d in n.dims}
         self.panels = {c.panel.tensor for n in nests for c in n.staged}
+        self.panels |= {s.ref.tensor for n in nests for s in n.point.kept}
 
     def fail(self, reason: str) -> ir.IRError:
         return ir.IRError(f"{self.where}: {reason}")

@@ -66,6 +66,26 @@ def rewritten(value: ir.Value, change: Callable[[ir.Load], ir.Value]) -> ir.Valu
             assert_never(value)
 
 
+def replaced(value: ir.Value, part: ir.Value, by: ir.Value) -> ir.Value:
+    """``value`` with every occurrence of a part replaced, those in subscripts left as they are."""
+    if value == part:
+        return by
+
+    def again(inner: ir.Value) -> ir.Value:
+        return replaced(inner, part, by)
+
+    match value:
+        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
+            return replace(value, operand=again(operand))
+        case ir.Binary(left=left, right=right):
+            return replace(value, left=again(left), right=again(right))
+        case ir.Select(condition=condition, then=then, otherwise=otherwise):
+            return ir.Select(again(condition), again(then), again(otherwise), value.type)
+        case ir.Call(arguments=arguments):
+            return replace(value, arguments=tuple(map(again, arguments)))
+    return value
+
+
 def operands(point: ir.Point) -> tuple[ir.Load, ...]:
     """The different elements that a point reads, in order of appearance."""
     found: dict[ir.TensorRef, ir.Load] = {}

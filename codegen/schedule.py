@@ -61,7 +61,7 @@ def passes_for(
     yield "stage", tuple(Stage(name, o.stage or ()) for name, o in nests)
     yield "stream", tuple(Stream(name) for name, o in nests if o.stream)
     # Last: from here on the loops are a tree, and no pass looks for them in a list.
-    yield "build", (Build(),)
+    yield "build", (Build(device),)
 
 
 def stages(

@@ -18,6 +18,7 @@ from tcl.codegen.device import host_cpu
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.grouping import groups
+from tcl.codegen.ir_print import show
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.reference import compile_reference
@@ -166,3 +167,46 @@ def test_a_joined_nest_cannot_copy_what_is_not_made_yet() -> None:
     assert [t.private for t in inside.tensors if t.role is ir.Role.SCRATCH] == [True, False]
     with pytest.raises(OptionsError, match="the nests whose chunks it shares write it"):
         schedule(sized, options.nest(1).stage(0), host_cpu())
+
+
+TWICE = "def f(float(M, N) A) -> (%s) { %s }"
+
+
+@pytest.mark.parametrize(
+    ("outputs_", "lines", "calls", "kept"),
+    [
+        # Kept for the chunk, in memory of its own.
+        ("S, O", "S(m) +=! exp(A(m, n))\n O(m, n) = exp(A(m, n)) / S(m)", 1, 1),
+        ("S, O", "S(m) +=! exp(A(m, n))\n O(n, m) = exp(A(m, n)) / S(m)", 1, 1),
+        ("E, S", "E(m) = exp(A(m, 0))\n E(m) = E(m) + 1\n S(m) +=! exp(A(m, 0)) * n", 1, 1),
+        # Stored anyway.
+        ("E, S", "E(m, n) = exp(A(m, n))\n S(m) +=! exp(A(m, n))", 1, 0),
+        # Not at every point, not the same, or no longer the same.
+        ("S, O", "S(m) +=! n > 2 ? exp(A(m, n)) : 0\n O(m, n) = exp(A(m, n)) / S(m)", 2, 0),
+        ("S, O", "S(m) +=! exp(A(m, n))\n O(m, n) = exp(A(m, 4 - n)) / S(m)", 2, 0),
+        ("S, O", "S(m) +=! exp(A(m, 0))\n O(m, n) = exp(A(m, n)) / S(m)", 2, 0),
+        (
+            "B, S, O",
+            "B(m, n) = A(m, n)\n S(m) +=! exp(B(m, n))\n B(m, n) = B(m, n) * 2\n"
+            "O(m, n) = exp(B(m, n)) / S(m)",
+            2,
+            0,
+        ),
+    ],
+)
+def test_what_joined_nests_have_in_common_is_computed_once(
+    outputs_: str, lines: str, calls: int, kept: int
+) -> None:
+    sized = sized_of(TWICE % (outputs_, lines.replace("* n", "* A(m, n)")), A=(5, 5))
+    options = MappingOptions("pointwise").chunk(2).fuse()
+    if "O(n, m)" in lines:
+        options = options.nest(1).chunk(0, 2)
+    program = schedule(sized, options, host_cpu())
+    assert show(program).split("body")[1].count("exp(") == calls
+    assert sum(t.role is ir.Role.SCRATCH for t in program.tensors) == kept
+    a = np.random.default_rng(0).random((5, 5)).astype(np.float32)
+    expected, actual = outputs(sized, np.nan), outputs(sized, np.nan)
+    compile_reference(sized)([a], expected)
+    compile_cpu(sized, options, device=replace(host_cpu(), threads=2))([a], actual)
+    for e, found in zip(expected, actual, strict=True):
+        np.testing.assert_allclose(found, e, rtol=1e-5)

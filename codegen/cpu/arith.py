@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tcl.codegen.cpu.builder import Builder, Val
+from tcl.codegen.cpu.division import quotient
 from tcl.grammar.types import Kind, ScalarType
 
 _INTEGER = {"+": "add", "-": "sub", "*": "mul"}
@@ -19,6 +20,8 @@ def arithmetic(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val
         return b.binary(_BOOL[op], left, right)
     if op in ("min", "max"):
         return _extreme(b, op, left, right, t)
+    if op == "/" and t.is_float and left.lanes > right.lanes:
+        return quotient(b, left, right)
     if t.is_float:
         return b.binary(_FLOAT[op], left, right)
     if op in ("/", "%"):

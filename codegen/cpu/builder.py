@@ -94,6 +94,9 @@ class Builder:
     loaded: dict[str, dict[str, Val]] = field(default_factory=dict)
     """Likewise for loads, by tensor, until something is stored there."""
 
+    apart: dict[str, str] = field(default_factory=dict)
+    """Tensor → what is written behind its loads and stores."""
+
     # Instructions.
 
     def op(self, text: str, type_: str, lanes: int = 1) -> Val:
@@ -114,13 +117,28 @@ class Builder:
         """A read of a tensor, written once between two stores to it."""
         known = self.loaded.setdefault(tensor, {})
         if text not in known:
-            known[text] = self.op(text, type_, lanes)
+            known[text] = self.op(text + self.apart.get(tensor, ""), type_, lanes)
         return known[text]
 
     def store(self, tensor: str, text: str) -> None:
         """A write to a tensor. What is written overlaps no other tensor."""
-        self.do(text)
+        self.do(text + self.apart.get(tensor, ""))
         self.loaded.pop(tensor, None)
+
+    def set_apart(self, tensors: Sequence[str]) -> str:
+        """Tells LLVM that tensors do not overlap, which it cannot see. Returns the metadata that
+        belongs at the end of the module."""
+        if len(tensors) < 2:
+            return ""
+        lines = ["!0 = distinct !{!0}"]
+        scopes = range(1, len(tensors) + 1)
+        lines += [f"!{k} = distinct !{{!{k}, !0}}" for k in scopes]
+        for k, tensor in zip(scopes, tensors, strict=True):
+            own = 2 * k + len(tensors)
+            others = ", ".join(f"!{x}" for x in scopes if x != k)
+            lines += [f"!{own} = !{{!{k}}}", f"!{own + 1} = !{{{others}}}"]
+            self.apart[tensor] = f", !alias.scope !{own}, !noalias !{own + 1}"
+        return "\n".join(lines)
 
     def do(self, text: str) -> None:
         """An instruction that gives none."""

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tcl.codegen import ir
+from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_walk import rewritten
+from tcl.codegen.passes.keep import keep
 from tcl.codegen.passes.register import MAX_POINTS
 from tcl.codegen.passes.stage import ALIGNMENT
 from tcl.grammar.types import Kind, ScalarType
@@ -26,13 +28,19 @@ class Build:
     it is rounded once.
     """
 
+    device: CpuProfile
+
     def __call__(self, program: ir.Program) -> ir.Program:
         scratch: list[ir.Tensor] = []
         body: list[ir.Statement] = []
+        nests: list[ir.Nest] = []
         for group in groups(program.nests):
-            body += _group(group, scratch)
+            kept = keep(program, group, self.device)
+            scratch += kept.memory
+            nests += kept.nests
+            body += _group(kept.nests, scratch)
         tensors = (*program.tensors, *scratch)
-        return ir.Program(program.name, tensors, program.nests, ir.Block(tuple(body)))
+        return ir.Program(program.name, tensors, tuple(nests), ir.Block(tuple(body)))
 
 
 def groups(nests: Iterable[ir.Nest]) -> list[list[ir.Nest]]:
@@ -107,7 +115,7 @@ def _body(nest: ir.Nest, scratch: list[ir.Tensor]) -> ir.Statement:
     point = nest.point
     if point.op == "=":
         store = ir.Store(point.target, point.value, nest.streamed)
-        return _wrap(nest.loops, ir.Block((*point.lets, store)), nest)
+        return _wrap(nest.loops, ir.Block((*point.lets, *point.kept, store)), nest)
     if any(d.reduction and d.extent == 0 for d in nest.dims):
         return _nothing_to_reduce(nest)
     loops = _Loops.of(nest)
@@ -167,7 +175,9 @@ def _reduce(nest: ir.Nest, loops: _Loops, start: ir.TensorRef, into: ir.TensorRe
     stored = ir.Load(start, type_, total=True)
     over = tuple(x.fold for x in loops.registers)
     update = ir.Accumulate(ACCUMULATOR, point.op, point.value)
-    total = _wrap((*loops.inner, *loops.registers), ir.Block((*point.lets, update)), nest)
+    total = _wrap(
+        (*loops.inner, *loops.registers), ir.Block((*point.lets, *point.kept, update)), nest
+    )
     results = tuple(x for x in loops.registers if x.fold not in loops.combined)
 
     def begin_or_resume(first: ir.Statement, later: ir.Statement) -> ir.Statement:
