@@ -1,44 +1,21 @@
 """Options for a nest that nobody has tuned, from extents, strides and the device.
 
-A small model of a core (two arithmetic instructions and two loads per cycle, a latency of four
-cycles between the steps of an accumulator) chooses lanes and register tile together. Tiles and
-panels follow from them and the caches.
+A small model of a core chooses lanes and register tile together. Tiles and panels follow from
+them and the caches.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from tcl.codegen import ir
+from tcl.codegen.core_model import Core
 from tcl.codegen.device import CpuProfile
-from tcl.codegen.ir_walk import operands, values_of, walk
+from tcl.codegen.ir_walk import operands
 from tcl.codegen.options import NestOptions
-from tcl.codegen.passes.register import vector_registers
-from tcl.codegen.passes.stage import natural_level, why_not_staged
+from tcl.codegen.passes.stage import natural_level
 
-_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
-_SECOND_ROWS = (1, 2, 3, 4)
-_VECTORS = (1, 2, 3, 4, 6)
-_LATENCY = 4.0
-"""Cycles from one step of an accumulator to the next."""
-_VECTOR_LOAD = 0.75
-"""Cycles to load a vector: some of them cross cache lines."""
-_FAR = 0.25
-"""Cycles more to load from a page of its own, or a vector from cache lines of its own."""
-_PAGE = 4096
-_DEPTH = 256
-"""Steps after which partial results are stored, as a rule."""
-_CALL = 16.0
-"""Cycles of a built-in function."""
-_COPY = 1.0
-"""Cycles to copy an element whose neighbours in the panel are not its neighbours in memory."""
-_OVERLAP = 0.15
-"""The part of loads and arithmetic that does not run beside the other."""
-_REUSE = 4
-"""Register tiles that have to read a panel for copying it to pay."""
 _STREAMS = 16
 """Rows of memory that are read side by side."""
 _WORTH_TILING = 32
@@ -49,7 +26,7 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOpt
     """Choices for an untiled nest; they can always be applied."""
     if nest.sequential or any(d.extent == 0 for d in nest.dims):
         return NestOptions((), (), (), (-1, 1), (), ())
-    core = _Core.of(program, nest, device)
+    core = Core.of(program, nest, device)
     lane, sizes = core.best()
     register = tuple(sizes.get(d.name, 0) for d in nest.dims)
     vectorize = (-1, 1)
@@ -62,211 +39,12 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOpt
     return NestOptions(tile, order, inner, vectorize, register, stage)
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
-    """An operand or the target, by what moving along each dimension does to its address."""
-
-    strides: Mapping[str, int]
-    """Bytes per point, of the dimensions that move it."""
-    itemsize: int
-    scattered: bool
-    """Its place depends on data."""
-    stageable: bool
-    """It can be copied to a panel without becoming larger."""
-
-    def cycles(self, lane: str | None, lanes: int) -> float:
-        """To read it once, in all lanes."""
-        stride = self.strides.get(lane or "", 0)
-        if self.scattered or (stride and stride != self.itemsize):
-            return float(lanes)
-        return _VECTOR_LOAD if stride else 0.5
-
-    def near(self, dim: str) -> bool:
-        """Whether points next to each other lie in one page."""
-        return abs(self.strides.get(dim, 0)) < _PAGE
-
-    def count(self, sizes: Mapping[str, int]) -> int:
-        """Different elements, or vectors of them, in a register tile."""
-        return math.prod(
-            size for dim, size in sizes.items() if self.scattered or dim in self.strides
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Core:
-    """A nest on one core."""
-
-    nest: ir.Nest
-    device: CpuProfile
-    lanes: int
-    reads: tuple[_Access, ...]
-    target: _Access
-    arithmetic: float
-    """Cycles of the operations of one point, or one vector of points."""
-
-    @staticmethod
-    def of(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> _Core:
-        values = [v for value in values_of(nest.point) for v in walk(value)]
-        calls = sum(isinstance(v, ir.Call) for v in values)
-        others = sum(isinstance(v, ir.Unary | ir.Binary | ir.Select | ir.Cast) for v in values)
-        return _Core(
-            nest,
-            device,
-            device.lanes(nest.point.type),
-            tuple(_access(program, nest, load) for load in operands(nest.point)),
-            _access(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
-            max(0.5, others / 2) + calls * _CALL,
-        )
-
-    def best(self) -> tuple[str | None, dict[str, int]]:
-        """Lanes (a dim or none) and the register tile that take the fewest cycles."""
-        moving = [d for d in self.nest.dims if d.extent > 1]
-        lanes = [d.name for d in moving if self.lanes > 1 and self._may_have_lanes(d)]
-        results = [d.name for d in moving if not d.reduction]
-        if not any(d.reduction for d in self.nest.dims):
-            plain: list[tuple[str | None, dict[str, int]]] = [(x, {}) for x in (None, *lanes)]
-            return min(plain, key=lambda c: self.cycles(*c))
-        # Lanes first, with rows of one dimension; then rows of two, for these lanes.
-        single = (
-            (lane, tile)
-            for lane in (None, *lanes)
-            for row in ([d for d in results if d != lane] or [""])
-            for tile in self._tiles(lane, (row,) if row else ())
-        )
-        first = min(single, key=lambda c: self.cycles(*c))
-        pairs = itertools.combinations([d for d in results if d != first[0]], 2)
-        double = ((first[0], tile) for pair in pairs for tile in self._tiles(first[0], pair))
-        return min((first, *double), key=lambda c: self.cycles(*c))
-
-    def _may_have_lanes(self, dim: ir.Dim) -> bool:
-        """Whether some access goes through memory from front to back along the dimension, or
-        through a panel that could."""
-        in_order = any(a.strides.get(dim.name) == a.itemsize for a in (*self.reads, self.target))
-        copied = any(a.stageable and dim.name in a.strides for a in self.reads)
-        return in_order or (copied and not dim.reduction)
-
-    def again(self, access: _Access, lane: str | None, sizes: Mapping[str, int]) -> int:
-        """How often each element of an operand is read by register tiles."""
-        found = 1
-        for dim in self.nest.dims:
-            if dim.reduction or dim.name in access.strides:
-                continue
-            size = sizes.get(dim.name, 1) * (self.lanes if dim.name == lane else 1)
-            found *= -(-dim.extent // size)
-        return found
-
-    def staged(self, access: _Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
-        """Whether an operand that has the lanes apart from each other should be copied."""
-        stride = access.strides.get(lane or "", 0)
-        return (
-            stride not in (0, access.itemsize)
-            and access.stageable
-            and self.again(access, lane, sizes) >= _REUSE
-        )
-
-    def _tiles(self, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
-        extents = {d.name: d.extent for d in self.nest.dims}
-        registers = vector_registers(self.device)
-        vectors = [1] if lane is None else _VECTORS
-        for v in vectors:
-            if lane is not None and v > 1 and v > -(-extents[lane] // self.lanes):
-                continue
-            for sizes in itertools.product(*((_ROWS, _SECOND_ROWS)[: len(rows)])):
-                for names in dict.fromkeys((rows, rows[::-1])):
-                    tile = {n: s for n, s in zip(names, sizes, strict=True) if s > 1}
-                    if any(s > extents[n] for n, s in tile.items()):
-                        continue
-                    whole = {**tile, lane: v} if lane is not None else tile
-                    allowed = math.prod(sizes) * v + v + 1 <= registers
-                    if allowed and self._live(whole) <= registers:
-                        yield whole
-
-    def _live(self, sizes: Mapping[str, int]) -> int:
-        """Registers in use: accumulators, and what the outermost unrolled loop uses again."""
-        outermost = next((d.name for d in self.nest.dims if sizes.get(d.name, 1) > 1), "")
-        used = math.prod(sizes.values())
-        for access in self.reads:
-            used += 1 if outermost in access.strides else access.count(sizes)
-        return used
-
-    def cycles(self, lane: str | None, sizes: Mapping[str, int]) -> float:
-        """What the nest takes, register tiles that are cut short included."""
-        total = 0.0
-        dims = {d.name: d for d in self.nest.dims}
-        outer = math.prod(d.extent for d in dims.values() if d.name not in sizes and d.name != lane)
-        if lane is not None and lane not in sizes:
-            outer *= -(-dims[lane].extent // self.lanes)
-        kinds = []
-        for name, size in sizes.items():
-            units = dims[name].extent
-            if name == lane:
-                units = -(-units // self.lanes)
-            full, rest = divmod(units, size)
-            kinds.append([(size, full), (rest, 1)] if rest else [(size, full)])
-        steps = math.prod(d.extent for d in dims.values() if d.reduction)
-        if lane is not None and dims[lane].reduction:
-            steps = -(-steps // self.lanes)
-        for combination in itertools.product(*kinds):
-            cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
-            times = math.prod(count for _, count in combination) * outer
-            total += times * self._step(lane, cut, sizes, steps)
-        for access in self.reads:
-            if self.staged(access, lane, sizes):
-                total += math.prod(dims[name].extent for name in access.strides) * _COPY
-        return total
-
-    def _step(
-        self, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int], steps: int
-    ) -> float:
-        """One step of a register tile, and its share of what comes before and after."""
-        points = math.prod(sizes.values())
-        lanes = self.lanes if lane is not None else 1
-        loads = sum(self._loads(a, lane, sizes, whole) for a in self.reads)
-        work = points * self.arithmetic
-        busy = max(work, loads) + _OVERLAP * min(work, loads)
-        stored = self.target.count(sizes) * 2 * self.target.cycles(lane, lanes)
-        if not any(d.reduction for d in self.nest.dims):
-            return busy + stored
-        if lane is not None and self.nest.dim(lane).reduction:
-            stored += points * 2.0 * lanes.bit_length()
-            steps = max(1, steps // sizes.get(lane, 1))
-        steps = min(steps, _DEPTH)
-        return max(busy, _LATENCY) + stored / max(1, steps)
-
-    def _loads(
-        self, access: _Access, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int]
-    ) -> float:
-        """Cycles to read an operand for one step of a register tile."""
-        each = access.cycles(lane, self.lanes if lane is not None else 1)
-        if self.staged(access, lane, whole):
-            return access.count(sizes) * 0.5
-        near = {n: s for n, s in sizes.items() if access.near(n)}
-        found = access.count(sizes) * each + _FAR * (access.count(sizes) - access.count(near))
-        if lane is not None and lane in access.strides:
-            # Vectors side by side share cache lines, those of different rows do not.
-            found += _FAR * (access.count(sizes) - access.count({lane: sizes.get(lane, 1)}))
-        return found
-
-
-def _access(program: ir.Program, nest: ir.Nest, load: ir.Load) -> _Access:
-    layout = program.tensor(load.ref.tensor).layout
-    total = ir.Affine()
-    affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
-    for axis, subscript in enumerate(load.ref.subscripts):
-        if isinstance(subscript, ir.Affine):
-            total = total + layout.offset(axis, subscript)
-    scattered = len(affine) < len(load.ref.subscripts)
-    # Where two dimensions move along one axis, a panel would hold elements more than once.
-    stageable = all(len(s.terms) < 2 for s in affine) and why_not_staged(nest, load) is None
-    return _Access(dict(total.terms), layout.itemsize, scattered, stageable)
-
-
 def _position(nest: ir.Nest, name: str) -> int:
     return next(k for k, d in enumerate(nest.dims) if d.name == name)
 
 
 def _blocking(
-    core: _Core, lane: str | None, sizes: Mapping[str, int]
+    core: Core, lane: str | None, sizes: Mapping[str, int]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Tile, order of tiles, order inside of a tile."""
     nest, device = core.nest, core.device
@@ -281,6 +59,10 @@ def _blocking(
         return _streamed(nest, reductions, (*others, *lanes))
     if not rows or lane is None:
         return (), (), _unless_natural(inner)
+    columns = [a for a in core.reads if lane in a.strides and core.worth_staging(a, lane, sizes)]
+    if lanes and columns:
+        apart = [k for k in others if any(nest.dims[k].name in a.strides for a in columns)]
+        return _by_columns(core, sizes, (lanes[0], reductions, apart), order, inner)
     tile = [0] * len(nest.dims)
     depth = math.prod(nest.dims[k].extent for k in reductions)
     itemsize = core.target.itemsize
@@ -305,6 +87,36 @@ def _blocking(
     return tuple(tile), _unless_natural(order), _unless_natural(inner)
 
 
+def _by_columns(
+    core: Core,
+    sizes: Mapping[str, int],
+    dims: tuple[int, list[int], list[int]],
+    order: tuple[int, ...],
+    inner: tuple[int, ...],
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """As ``_blocking``, where the operand with the lanes is copied: one column of register tiles
+    at a time, as deep as the second cache has room for, and then all rows."""
+    nest, (lane, reductions, apart) = core.nest, dims
+    tile = [0] * len(nest.dims)
+    width = sizes.get(nest.dims[lane].name, 1) * core.lanes
+    if nest.dims[lane].extent > width:
+        tile[lane] = width
+    itemsize = nest.point.type.compute.bits // 8
+    depth = math.prod(nest.dims[k].extent for k in reductions)
+    widest = max(reductions, key=lambda k: nest.dims[k].extent)
+    rest = depth // nest.dims[widest].extent
+    room = max(16, core.device.l2_bytes // 2 // (rest * width * itemsize))
+    if nest.dims[widest].extent > room and nest.point.type.compute == nest.point.type:
+        tile[widest] = 1 << (room.bit_length() - 1)
+    if not any(tile):
+        return (), (), ()
+    # A panel for each of the other dimensions that move the operand, one after the other.
+    for k in apart:
+        if nest.dims[k].extent > 1:
+            tile[k] = 1
+    return tuple(tile), _unless_natural(order), _unless_natural(inner)
+
+
 def _streamed(
     nest: ir.Nest, reductions: list[int], results: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
@@ -324,7 +136,7 @@ def _unless_natural(order: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _panels(
-    core: _Core,
+    core: Core,
     lane: str | None,
     sizes: Mapping[str, int],
     tile: tuple[int, ...],
@@ -338,9 +150,7 @@ def _panels(
     levels = []
     for load, access in zip(operands(nest.point), core.reads, strict=True):
         far = core.staged(access, lane, sizes)
-        often = core.again(access, lane, sizes) >= _REUSE
-        rows = [n for n in sizes if n in access.strides and not access.near(n)]
-        worth = often and access.stageable and (lane in access.strides or rows)
+        worth = lane in access.strides and core.worth_staging(access, lane, sizes)
         if far or (tile and worth):
             levels.append(natural_level(tiles, load.ref))
         else:

@@ -174,6 +174,32 @@ def test_a_guard_protects_data_dependent_reads(options: MappingOptions) -> None:
     np.testing.assert_array_equal(p, np.where(~inside | (values > 4), 1, 2))
 
 
+@pytest.mark.parametrize("op", ["+", "*", "min", "max"])
+@pytest.mark.parametrize("name", ["float32", "float64", "int32", "float16"])
+def test_what_a_guard_leaves_out_is_not_reduced(op: str, name: str) -> None:
+    """Guards along the lanes and across them, of what may not be there or is not finite."""
+    start = {"+": "0", "*": "1", "min": "1000", "max": "0 - 1000"}[op]
+    rng = np.random.default_rng(5)
+    a = rng.integers(0, 2, (9, 21)).astype(numpy_type(name))
+    w, mask = rng.integers(0, 2, (21, 19)), rng.integers(0, 2, (21, 19)).astype(np.uint8)
+    weights = w.astype(numpy_type(name))
+    if "float" in name:
+        weights[mask == 0] = np.inf
+    text = f"""def f({name}(M, K) A, {name}(K, N) W, uint8(K, N) Mask)
+        -> ({name}(M, N) O, {name}(M, N) P) {{
+        O(m, n) {op}=! Mask(k, n) == 1 ? {name}(A(m, k) * W(k, n)) : {name}({start})
+        P(m, n) {op}=! (n + k - 9 >= 0 && n + k - 9 < K) ? A(m, n + k - 9) : {name}({start})
+            where n in 0:N, k in 0:K
+    }}"""
+    expected = reference(text, a, weights, mask)
+    for options in [
+        NAIVE, NAIVE.vectorize(8).register(2, 2), NAIVE.vectorize(8, 0).register(1, 3),
+        NAIVE.vectorize(4, 2).register(2, 1, 2), NAIVE.vectorize(16).register(4, 1).tile(3, 0, 5),
+    ]:  # fmt: skip
+        for got, want in zip(run(text, a, weights, mask, options=options), expected, strict=True):
+            np.testing.assert_array_equal(plain(got), plain(want), err_msg=str(options))
+
+
 @BOTH
 def test_unchecked_leaves_the_checks_out(options: MappingOptions) -> None:
     lut, index = np.arange(10.0), np.arange(9, -1, -1, dtype=np.int32)

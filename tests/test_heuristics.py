@@ -50,7 +50,8 @@ def test_a_matrix_product(device: CpuProfile) -> None:
     assert registers * 0.7 < rows * vectors + vectors + 1 <= registers
     assert unrolled < 2
     tile = found.tile or ()
-    assert (tile[2] or 1024) * vectors * lanes * 4 <= 2 * device.l1_bytes
+    assert tile[1] == vectors * lanes, "one column of register tiles at a time"
+    assert (tile[2] or 1024) * tile[1] * 4 <= device.l2_bytes // 2
     assert found.stage is not None and found.stage[1] >= 0, "B is read by many rows"
 
 

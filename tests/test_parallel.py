@@ -69,7 +69,7 @@ def test_threads_on_many_programs(first: int) -> None:
 @pytest.mark.parametrize("threads", THREADS)
 def test_a_subscript_out_of_range_in_any_thread(threads: int) -> None:
     text = "def lut(float(R, D) T, int32(N) I) -> (O) { O(n, d) = T(I(n), d) }"
-    table, n = np.ones((10, 512), np.float32), 400
+    table, n = np.ones((10, 512), np.float32), 2000
     executor = tcl.compile(text, "lut", "mlp", table, np.zeros(n, np.int32), threads=threads)
     assert executor.threads == threads
     for place in (0, n // 2, n - 1):

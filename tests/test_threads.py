@@ -21,6 +21,9 @@ from cpu_kernels import MATMUL, NAIVE, sized_of
 from tuner_fakes import FakeBackend, FakeOptions
 
 import tcl
+from tcl.bench.peers.names import DEFAULT_FORM
+from tcl.bench.peers.ours import make
+from tcl.bench.task import Task
 from tcl.codegen.cpu import threads
 from tcl.codegen.cpu.ready import ingredients
 from tcl.codegen.cpu.threads import thread_count, usable_cores
@@ -51,14 +54,14 @@ def ones(*shape: int) -> Any:
 
 @pytest.mark.parametrize("wrong", [0, -1, 1025, 2.0, True, "2"])
 def test_a_number_that_is_none(wrong: Any) -> None:
-    for make in (
+    for call in (
         lambda: tcl.define(MM, threads=wrong),
         lambda: tcl.compile(MM, "mm", "naive", ones(2, 2), ones(2, 2), threads=wrong),
         lambda: tcl.autotune(MM, "mm", ones(2, 2), ones(2, 2), threads=wrong),
         lambda: tcl.Executor(sized_of(MM, ones(2, 2), ones(2, 2)), NAIVE, wrong),
     ):
         with pytest.raises(tcl.ArgumentError, match="threads must be a whole number from 1 to"):
-            make()
+            call()
 
 
 @pytest.mark.parametrize("wrong", ["0", "-2", "many", "1.5", "1e9", "9" * 5000, "²"])
@@ -186,6 +189,7 @@ def test_measuring_needs_cores() -> None:
     [
         (("run", "--threads", "2", "--no-reference"), 0, "a call on 1 thread, with options"),
         (("run", "--threads", "0"), 1, "threads must be a whole number from 1 to 1024, not 0"),
+        (("show", "--threads", "none"), 2, "'none' is not a valid integer"),
         (("tune", "--threads", "1000"), 1, "1000 threads are measured on as many cores"),
         (("tune", "--jobs", "-1"), 2, "-1 is not in the range"),
     ],
@@ -201,6 +205,32 @@ def test_command_line(arguments: tuple[str, ...], code: int, sentence: str, tmp_
     )
     assert done.returncode == code, done.stderr
     assert sentence in done.stdout + done.stderr
+
+
+def test_tuning_on_two_cores() -> None:
+    if usable_cores() < 2:
+        pytest.skip("needs two cores")
+    arrays = ones(128, 128), ones(128, 128)
+    config = tcl.TunerConfig(generations=1, population=6, seed=0)
+    events: list[Any] = []
+    best = tcl.autotune(
+        MM, "mm", *arrays, tuner_config=config, threads=2, report=events.append, store_to_cache=True
+    )
+    verdicts = {e.candidate.outcome.verdict for e in events if hasattr(e, "candidate")}
+    assert best is not None and verdicts <= {Verdict.CORRECT, Verdict.CONSTRAINTS}
+    executor, _ = tcl.define(MM, threads=2).executor("mm", arrays)
+    assert executor.options == best
+    assert np.array_equal(executor(*arrays), np.full((128, 128), 128))
+
+
+def test_benchmarks_say_how_many_threads_there_were() -> None:
+    peer = make(2)
+    for n, used in ((8, 1), (300, 2)):
+        task = Task(MM, "mm", {"M": n, "K": n, "N": n}, ("A", "B"), ("C",))
+        forms = dict(peer.forms(task, {"A": ones(n, n), "B": ones(n, n)}))
+        form = forms[DEFAULT_FORM]()
+        assert form.threads == used
+        assert np.array_equal(form.results()[0], np.full((n, n), n))
 
 
 class _Watched(Executor):

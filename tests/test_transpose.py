@@ -138,6 +138,36 @@ def test_rows_are_read_as_vectors() -> None:
         assert text.count("= load float") <= (2 if rows > 8 else 2 * rows or 16), each
 
 
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("lanes", [2, 8, 16, 64])
+def test_rows_are_written_as_vectors(name: str, lanes: int) -> None:
+    """Lanes across the rows of the target; nothing next to it is touched."""
+    text = f"def f({name}(M, N) A) -> (O, P) {{ O(m, n) = A(n, m) P(m, n) max=! A(n, m) }}"
+    for shape in [(5, lanes + 1), (40, 3), (16, 2 * lanes), (17, lanes + 2)]:
+        a = numbers(name, *shape)
+        sized = sized_of(text, a)
+        rows, columns = shape[::-1]
+        for register in (3, 16):
+            backing = np.full((2, rows + 2, columns + 5), 1, a.dtype)
+            expected = backing.copy()
+            expected[:, 1:-1, 2:-3] = a.T
+            options = MappingOptions().vectorize(lanes, 0).register(1, register)
+            strides = backing.strides[1:]
+            kernel = compile_cpu(sized, options, strides={"O": strides, "P": strides})
+            kernel([a], [backing[0, 1:-1, 2:-3], backing[1, 1:-1, 2:-3]])
+            np.testing.assert_array_equal(plain(backing), plain(expected), err_msg=str(shape))
+
+
+def test_sums_are_written_as_vectors() -> None:
+    """What was summed up before is read in the same way."""
+    a, b = numbers("float32", 33, 40), numbers("float32", 40, 19)
+    text = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    for tile in ((), (0, 0, 16), (20, 7, 16)):
+        options = MappingOptions().tile(*tile).vectorize(8, 0).register(1, 5).order(2, 0, 1)
+        (got,) = run(text, a, b, options=options)
+        np.testing.assert_array_equal(got, a @ b)
+
+
 def test_targets_are_read_as_they_are() -> None:
     """What is written in between is seen."""
     a = numbers("float32", 20, 33)

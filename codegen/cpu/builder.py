@@ -125,20 +125,16 @@ class Builder:
         self.do(text + self.apart.get(tensor, ""))
         self.loaded.pop(tensor, None)
 
-    def set_apart(self, tensors: Sequence[str]) -> str:
-        """Tells LLVM that tensors do not overlap, which it cannot see. Returns the metadata that
-        belongs at the end of the module."""
+    def set_apart(self, tensors: Sequence[str]) -> None:
+        """Tells LLVM that tensors do not overlap, which it cannot see."""
         if len(tensors) < 2:
-            return ""
-        lines = ["!0 = distinct !{!0}"]
-        scopes = range(1, len(tensors) + 1)
-        lines += [f"!{k} = distinct !{{!{k}, !0}}" for k in scopes]
-        for k, tensor in zip(scopes, tensors, strict=True):
-            own = 2 * k + len(tensors)
-            others = ", ".join(f"!{x}" for x in scopes if x != k)
-            lines += [f"!{own} = !{{!{k}}}", f"!{own + 1} = !{{{others}}}"]
-            self.apart[tensor] = f", !alias.scope !{own}, !noalias !{own + 1}"
-        return "\n".join(lines)
+            return
+        domain = self._node("distinct !{{{me}}}", "domain")
+        scopes = [self._node(f"distinct !{{{{{{me}}, {domain}}}}}", t) for t in tensors]
+        for tensor, scope in zip(tensors, scopes, strict=True):
+            others = ", ".join(s for s in scopes if s != scope)
+            own, apart = self._node(f"!{{{{{scope}}}}}"), self._node(f"!{{{{{others}}}}}")
+            self.apart[tensor] = f", !alias.scope {own}, !noalias {apart}"
 
     def do(self, text: str) -> None:
         """An instruction that gives none."""
@@ -169,11 +165,16 @@ class Builder:
 
     def metadata(self, kind: str, value: str) -> str:
         """What an instruction ends with to carry a note."""
-        key = f"!{value}"
-        number = sum(x.startswith("!") for x in self.defined)
+        return f", !{kind} {self._node(f'!{{{{{value}}}}}')}"
+
+    def _node(self, text: str, name: str = "") -> str:
+        """Metadata by its text, in which ``{me}`` stands for itself, and a name that keeps it apart
+        from others with the same text."""
+        key = f"!{name} {text}"
         if key not in self.defined:
-            self.defined[key] = f"!{number} = !{{{value}}}\n"
-        return f", !{kind} {self.defined[key].split(' ', 1)[0]}"
+            me = f"!{sum(x.startswith('!') for x in self.defined)}"
+            self.defined[key] = f"{me} = {text.format(me=me)}\n"
+        return self.defined[key].split(" ", 1)[0]
 
     def phi(self, incoming: Sequence[tuple[Val, str]]) -> Val:
         first = incoming[0][0]

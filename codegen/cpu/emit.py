@@ -61,12 +61,11 @@ def _emit(program: ir.Program, device: CpuProfile, unchecked: bool) -> Source:
         if tensor.name in panels:
             pointers[tensor.name] = _aligned(b, pointers[tensor.name])
     sites: list[Site] = []
-    metadata = b.set_apart([t.name for t in program.tensors])
+    b.set_apart([t.name for t in program.tensors])
     regions = Statements(b, program, pointers, device, unchecked, sites).emit()
     failed = b.op("load i64, ptr %error, align 8", "i64")
     result = b.op(f"trunc {failed} to i32", "i32")
     b.do(f"ret {result}")
     body = [*OPENING, *b.entry, *b.lines, "}", "", alone()]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
-    parts.append(metadata)
     return Source("\n".join(parts), tuple(sites), regions)

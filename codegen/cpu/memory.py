@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tcl.codegen import ir
+from tcl.codegen.cpu.across import Across, Block, Pointers
 from tcl.codegen.cpu.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.convert import from_memory, to_memory
 from tcl.codegen.cpu.scope import At, Scope, affine, i64, lane_values, leading, number
-from tcl.codegen.cpu.transpose import ROW, joined, transposed
 from tcl.codegen.passes.stream import LEAST
 from tcl.grammar.types import UINT64
 
@@ -60,12 +60,15 @@ class Memory:
     b: Builder
     program: ir.Program
     dims: Mapping[str, ir.Dim]
-    pointers: dict[str, Val]
-    """Tensor → address of its first element."""
+    pointers: Pointers
     native_half: bool
     unchecked: bool
     evaluate: Evaluate
     sites: list[Site] = field(default_factory=list)
+    across: Across = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.across = Across(self.b, self.pointers)
 
     def load(self, load: ir.Load, scope: Scope) -> Val:
         """The value of an element, in the type it is computed in."""
@@ -76,7 +79,7 @@ class Memory:
         if 0 in layout.extents:
             raw = self.b.constant(0, type_)  # nothing there that could be touched
         elif load.total and (block := self._block(load.ref, at, scope)):
-            raw = self._load_across(at, load.ref.tensor, layout, scope, *block)
+            raw = self.across.load(block, scope.lanes)
         elif mask is None or (load.total and at.step == 0 and not at.spread):
             raw = self._load(at, load.ref.tensor, layout, scope)
         elif load.total and not at.spread and (at.step != layout.itemsize or scope.active == 1):
@@ -92,7 +95,10 @@ class Memory:
         layout = self.program.tensor(ref.tensor).layout
         at = self._address(ref, scope, None)
         raw = to_memory(b, value, layout.type, self.native_half)
-        base = self._pointer(ref.tensor, at.offset)
+        if block := self._block(ref, at, scope):
+            self.across.store(block, b.spread(raw, scope.lanes))
+            return
+        base = self.pointers.at(ref.tensor, at.offset)
         note = f", align {layout.alignment}"
         if scope.lanes == 1:
             b.store(ref.tensor, f"store {raw}, {base}{note}")
@@ -110,14 +116,14 @@ class Memory:
                 b.store(ref.tensor, f"{text}{note}")
         else:
             for k in range(scope.active):
-                there = self._advance(base, k * at.step)
+                there = self.pointers.advance(base, k * at.step)
                 b.store(ref.tensor, f"store {b.lane(raw, k)}, {there}{note}")
 
     def _stream(self, text: str, note: str, tensor: str, unit: int) -> None:
         """A store past the caches: whole where the tensor begins on a boundary, in the smallest
         pieces where it begins on one of those; else a plain one."""
         b = self.b
-        address = b.op(f"ptrtoint {self.pointers[tensor]} to i64", "i64")
+        address = b.op(f"ptrtoint {self.pointers.tensors[tensor]} to i64", "i64")
         after = b.new_label("after")
         for size in dict.fromkeys((unit, LEAST)):
             beyond = b.binary("and", address, number(size - 1))
@@ -131,29 +137,16 @@ class Memory:
         b.branch(after)
         b.start(after)
 
-    def _pointer(self, tensor: str, offset: At) -> Val:
-        b, pointer = self.b, self.pointers[tensor]
-        if offset.base is not None:
-            lanes = offset.base.lanes
-            pointer = b.op(f"getelementptr i8, {pointer}, {offset.base}", "ptr", lanes)
-        return self._advance(pointer, offset.constant)
-
-    def _advance(self, pointer: Val, offset: int) -> Val:
-        if offset == 0:
-            return pointer
-        index = self.b.spread(number(offset), pointer.lanes)
-        return self.b.op(f"getelementptr i8, {pointer}, {index}", "ptr", pointer.lanes)
-
     def _load(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
         b, type_, lanes = self.b, memory_type(layout.type), scope.lanes
-        pointer = self._pointer(tensor, at.offset)
+        pointer = self.pointers.at(tensor, at.offset)
         note = f", align {layout.alignment}"
         if pointer.lanes == 1 and at.step == 0:
             return b.load(tensor, f"load {type_}, {pointer}{note}", type_)
         if pointer.lanes == 1 and at.step == layout.itemsize:
             return b.load(tensor, f"load {vector(type_, lanes)}, {pointer}{note}", type_, lanes)
         if pointer.lanes == 1 and at.step == -layout.itemsize:
-            low = self._advance(pointer, at.step * (lanes - 1))
+            low = self.pointers.advance(pointer, at.step * (lanes - 1))
             raw = b.load(tensor, f"load {vector(type_, lanes)}, {low}{note}", type_, lanes)
             order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
             text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
@@ -161,7 +154,7 @@ class Memory:
         parts = []
         for k in range(lanes):
             if pointer.lanes == 1:
-                there = self._advance(pointer, k * at.step)
+                there = self.pointers.advance(pointer, k * at.step)
             else:
                 there = b.lane(pointer, k)
             parts.append(b.load(tensor, f"load {type_}, {there}{note}", type_))
@@ -170,10 +163,10 @@ class Memory:
     def _load_leading(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
         """Lanes that do not exist touch nothing and give 0."""
         b, type_ = self.b, memory_type(layout.type)
-        pointer = self._pointer(tensor, at.offset)
+        pointer = self.pointers.at(tensor, at.offset)
         result = Val("zeroinitializer", type_, scope.lanes)
         for k in range(scope.active):
-            there = self._advance(pointer, k * at.step)
+            there = self.pointers.advance(pointer, k * at.step)
             part = b.load(tensor, f"load {type_}, {there}, align {layout.alignment}", type_)
             result = b.op(f"insertelement {result}, {part}, i32 {k}", type_, scope.lanes)
         return result
@@ -181,7 +174,7 @@ class Memory:
     def _load_masked(self, at: Address, tensor: str, layout: ir.Layout, mask: Val) -> Val:
         """Lanes that are switched off touch nothing and give 0."""
         b, type_, lanes = self.b, memory_type(layout.type), mask.lanes
-        pointer = self._pointer(tensor, at.offset)
+        pointer = self.pointers.at(tensor, at.offset)
         align = Val(str(layout.alignment), "i32")
         zero = Val("zeroinitializer", type_, lanes)
         short, result = suffix(type_, lanes), vector(type_, lanes)
@@ -196,11 +189,8 @@ class Memory:
         name = f"llvm.masked.gather.{short}.v{lanes}p0"
         return b.load(tensor, b.call_text(name, result, pointer, align, mask, zero), type_, lanes)
 
-    # Lanes apart from each other, of which an unrolled loop reads neighbours.
-
-    def _block(self, ref: ir.TensorRef, at: Address, scope: Scope) -> tuple[int, int] | None:
-        """Where this place is among the points that unrolled loops read one after the other, and
-        how many these are; None if they do not."""
+    def _block(self, ref: ir.TensorRef, at: Address, scope: Scope) -> Block | None:
+        """The neighbours in memory that unrolled loops go through, where lanes lie apart."""
         layout = self.program.tensor(ref.tensor).layout
         if at.spread or at.step in (0, layout.itemsize, -layout.itemsize):
             return None
@@ -211,41 +201,10 @@ class Memory:
         for dim, whole in scope.written_out.items():
             in_order = dim != scope.lane_dim and index.coefficient(dim) == layout.itemsize
             if in_order and isinstance(whole.span, int) and whole.span > 1:
-                here = scope.ranges[dim].offset.constant
-                return here - whole.offset.constant, whole.span
+                place = scope.ranges[dim].offset.constant - whole.offset.constant
+                start = at.offset + -place * layout.itemsize
+                return Block(ref.tensor, layout, start, at.step, scope.active, place, whole.span)
         return None
-
-    def _load_across(
-        self, at: Address, tensor: str, layout: ir.Layout, scope: Scope, place: int, span: int
-    ) -> Val:
-        """One row of memory per lane and a transposition, which the other places share."""
-        b, lanes, itemsize = self.b, scope.lanes, layout.itemsize
-        size = min(lanes, 1 << (span - 1).bit_length(), max(1, ROW // itemsize))
-        skipped = place // size * size
-        there = min(size, span - skipped)
-        pointer = self._pointer(tensor, at.offset + (skipped - place) * itemsize)
-        rows = [
-            self._row(self._advance(pointer, lane * at.step), tensor, layout, size, there)
-            if lane < scope.active
-            else Val("zeroinitializer", memory_type(layout.type), size)
-            for lane in range(lanes)
-        ]
-        groups = [joined(b, rows[first::size]) for first in range(size)]
-        return transposed(b, groups, itemsize)[place - skipped]
-
-    def _row(self, pointer: Val, tensor: str, layout: ir.Layout, size: int, there: int) -> Val:
-        """Neighbours in memory, of which the leading ones are there."""
-        b, type_, align = self.b, memory_type(layout.type), layout.alignment
-        zero = Val("zeroinitializer", type_, size)
-        if there == size:
-            text = f"load {vector(type_, size)}, {pointer}, align {align}"
-            return b.load(tensor, text, type_, size)
-        if there == 1:
-            one = b.load(tensor, f"load {type_}, {pointer}, align {align}", type_)
-            return b.op(f"insertelement {zero}, {one}, i32 0", type_, size)
-        name, mask = f"llvm.masked.load.{suffix(type_, size)}.p0", leading(size, there)
-        text = b.call_text(name, zero.ty, pointer, Val(str(align), "i32"), mask, zero)
-        return b.load(tensor, text, type_, size)
 
     # Addresses.
 

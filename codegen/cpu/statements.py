@@ -7,6 +7,7 @@ from itertools import groupby, product
 from typing import assert_never
 
 from tcl.codegen import ir
+from tcl.codegen.cpu.across import Pointers
 from tcl.codegen.cpu.arith import arithmetic
 from tcl.codegen.cpu.builder import Builder, Val, register_type
 from tcl.codegen.cpu.loops import Loops
@@ -16,6 +17,7 @@ from tcl.codegen.cpu.sharing import Sharing
 from tcl.codegen.cpu.values import Values
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_walk import statements
+from tcl.codegen.passes.build import identity
 
 
 class Statements:
@@ -36,7 +38,14 @@ class Statements:
         native_half = device.has("f16c") or device.triple.startswith(("aarch64", "arm64"))
         self.values = Values(b, self.dims, native_half)
         self.memory = Memory(
-            b, program, self.dims, pointers, native_half, unchecked, self.values.value, sites
+            b,
+            program,
+            self.dims,
+            Pointers(b, pointers),
+            native_half,
+            unchecked,
+            self.values.value,
+            sites,
         )
         self.values.memory = self.memory
         self.loops = Loops(b, program, self.statement)
@@ -107,34 +116,69 @@ class Statements:
                 b.do(f"store {start}, ptr {self.values.slot_at(own, key)}")
 
     def _accumulate(self, statement: ir.Accumulate, scope: Scope) -> None:
-        b, value = self.b, statement.value
-        own = scope.accumulators[statement.name]
-        place = self.values.slot(own, scope)
-        if statement.op == "=":
+        b = self.b
+        condition, value = _guard(statement)
+        chosen = None if condition is None else self.values.value(condition, scope)
+        if chosen is None:
+            self._update(statement, value, scope)
+        elif chosen.lanes > 1:
+            inner = self.values.masked(chosen, value, scope)
+            self._update(statement, value, inner, chosen)
+        elif self.values.free(value):
+            self._update(statement, value, scope, chosen)
+        else:
+            then, after = b.new_label("then"), b.new_label("after")
+            b.branch_if(chosen, then, after)
+            b.start(then)
+            self._update(statement, value, scope)
+            b.branch(after)
+            b.start(after)
+
+    def _update(
+        self, to: ir.Accumulate, value: ir.Value, scope: Scope, where: Val | None = None
+    ) -> None:
+        """``accumulator op= value``, where the condition holds."""
+        b, op, own = self.b, to.op, scope.accumulators[to.name]
+        if op == "=":
             result = self.values.value(value, scope)
-        elif product := _product(statement):
+        elif (product := _product(op, value)) is not None:
             # Any rounding will do in a reduction: one instruction where the machine has it.
             left, right = (self.values.value(v, scope) for v in (product.left, product.right))
             result = b.intrinsic("fmuladd", left, right, self.values.accumulated(own, scope))
         else:
             new = self.values.value(value, scope)
             old = self.values.accumulated(own, scope)
-            result = arithmetic(b, statement.op, old, new, value.type)
+            result = arithmetic(b, op, old, new, value.type)
         result = b.spread(result, own.lanes)
+        if where is not None:
+            result = b.select(where, result, self.values.accumulated(own, scope))
         if scope.ragged and self.dims[scope.lane_dim].reduction:
             # Lanes that do not exist have nothing to add.
             there = leading(scope.lanes, scope.active)
             result = b.select(there, result, self.values.accumulated(own, scope))
-        b.do(f"store {result}, ptr {place}")
+        b.do(f"store {result}, ptr {self.values.slot(own, scope)}")
 
 
 def _shared(statement: ir.Statement) -> bool:
     return isinstance(statement, ir.For) and statement.loop.kind is ir.Kind.PARALLEL
 
 
-def _product(statement: ir.Accumulate) -> ir.Binary | None:
-    """The product that is added, if it is one of floats."""
+def _guard(statement: ir.Accumulate) -> tuple[ir.Value | None, ir.Value]:
+    """A condition and a value, where nothing changes unless the condition holds."""
     value = statement.value
-    if statement.op == "+" and value.type.is_float and isinstance(value, ir.Binary):
+    if statement.op == "=" or not isinstance(value, ir.Select):
+        return None, value
+    start = identity(statement.op, value.type).value
+    constant = value.otherwise
+    if isinstance(constant, ir.Cast):
+        constant = constant.operand
+    if isinstance(constant, ir.Const) and constant.value == start:
+        return value.condition, value.then
+    return None, value
+
+
+def _product(op: str, value: ir.Value) -> ir.Binary | None:
+    """The product that is added, if it is one of floats."""
+    if op == "+" and value.type.is_float and isinstance(value, ir.Binary):
         return value if value.op == "*" else None
     return None

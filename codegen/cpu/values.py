@@ -136,13 +136,13 @@ class Values:
         if condition.lanes > 1:
             # Both sides for all lanes, except where that would read what must not be read.
             not_taken = b.negation(condition) if self._partial(otherwise) else None
-            yes = self.value(then, self._masked(condition, then, scope))
+            yes = self.value(then, self.masked(condition, then, scope))
             no = self.value(
                 otherwise,
-                scope if not_taken is None else self._masked(not_taken, otherwise, scope),
+                scope if not_taken is None else self.masked(not_taken, otherwise, scope),
             )
             return b.select(condition, yes, no)
-        if self._free(then) and self._free(otherwise):
+        if self.free(then) and self.free(otherwise):
             yes, no = self.value(then, scope), self.value(otherwise, scope)
             return b.select(condition, yes, no)
         return self._branch(condition, then, otherwise, scope)
@@ -161,7 +161,7 @@ class Values:
         b.start(after)
         return b.phi(incoming)
 
-    def _masked(self, condition: Val, side: ir.Value, scope: Scope) -> Scope:
+    def masked(self, condition: Val, side: ir.Value, scope: Scope) -> Scope:
         """The scope in which ``side`` runs only for the lanes of ``condition``."""
         if not self._partial(side):
             return scope
@@ -178,7 +178,7 @@ class Values:
             self.partial_cache[id(value)] = known
         return known
 
-    def _free(self, value: ir.Value) -> bool:
+    def free(self, value: ir.Value) -> bool:
         """Whether it may and should be computed even where it is not needed."""
         for count, v in enumerate(walk(value)):
             if count > _CHEAP or isinstance(v, ir.Call) or (isinstance(v, ir.Load) and not v.total):

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from tcl.cli.common import choose, entry_option, file_argument, reporting, sizes_option
+from tcl.cli.common import (
+    choose,
+    entry_option,
+    file_argument,
+    reporting,
+    sizes_option,
+    threads_option,
+)
 
 _STAGES = ("ast", "canonical", "ir", "schedule", "source", "asm", "reference")
 
@@ -24,9 +32,15 @@ _STAGES = ("ast", "canonical", "ir", "schedule", "source", "asm", "reference")
     help="ast: as parsed. canonical: what keys the cache. ir: loops before, schedule: after the "
     "options are applied. source: LLVM IR. asm: assembly. reference: its generated Python.",
 )
+@threads_option
 @reporting
 def command(
-    file: Path, entry: str | None, sizes: str | None, options: str | None, stage: str
+    file: Path,
+    entry: str | None,
+    sizes: str | None,
+    options: str | None,
+    stage: str,
+    threads: int | None,
 ) -> None:
     """Show what becomes of a def, stage by stage."""
     if stage in ("ast", "canonical"):
@@ -35,9 +49,12 @@ def command(
     from tcl.annotations import default_sizes, parse_sizes
     from tcl.cli.kernels import parse_options
     from tcl.codegen.cpu.kernel import compile_cpu
+    from tcl.codegen.cpu.threads import thread_count
     from tcl.codegen.device import host_cpu
     from tcl.codegen.ir_print import show
+    from tcl.codegen.lower import lower
     from tcl.codegen.schedule import stages
+    from tcl.codegen.worth import with_threads_worth
     from tcl.grammar.ranges import infer
     from tcl.sample import input_shape
 
@@ -52,11 +69,12 @@ def command(
     from tcl.known import DEFAULT
 
     chosen = parse_options(options) or DEFAULT
+    device = with_threads_worth(lower(sized), replace(host_cpu(), threads=thread_count(threads)))
     if stage in ("ir", "schedule"):
-        programs = [program for _, program in stages(sized, chosen, host_cpu())]
+        programs = [program for _, program in stages(sized, chosen, device)]
         click.echo(show(programs[0 if stage == "ir" else -1]))
         return
-    kernel = compile_cpu(sized, chosen)
+    kernel = compile_cpu(sized, chosen, device=device)
     click.echo(kernel.llvm if stage == "source" else kernel.asm)
 
 

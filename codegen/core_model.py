@@ -1,0 +1,318 @@
+"""A small model of a core: what a nest takes with these lanes and this register tile.
+
+Two arithmetic instructions and two loads per cycle, a latency of four cycles between the steps
+of an accumulator.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tcl.codegen import ir
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.ir_walk import children, operands, walk
+from tcl.codegen.passes.register import vector_registers
+from tcl.codegen.passes.stage import why_not_staged
+
+_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
+_SECOND_ROWS = (1, 2, 3, 4)
+_VECTORS = (1, 2, 3, 4, 6)
+_LATENCY = 4.0
+"""Cycles from one step of an accumulator to the next."""
+_VECTOR_LOAD = 0.75
+"""Cycles to load a vector: some of them cross cache lines."""
+_PANEL_LOAD = 1.25
+"""Likewise from a panel, which lies in the second cache."""
+_FAR = 0.25
+"""Cycles more to load from a page of its own, or a vector from cache lines of its own."""
+_PAGE = 4096
+_DEPTH = 256
+"""Steps after which partial results are stored, as a rule."""
+_CALL = 16.0
+"""Cycles of a built-in function."""
+_SHORT = frozenset("fmin fmax fabs floor ceil trunc copysign fma".split())
+"""Built-in functions of one instruction."""
+_COPY = 1.0
+"""Cycles to copy an element whose neighbours in the panel are not its neighbours in memory."""
+_TRANSPOSE = 0.4
+"""Likewise, where it has neighbours in memory along another dimension."""
+_MEMORY = 8.0
+"""Bytes from memory per cycle."""
+_WINDOW = 256
+"""Operations that the core looks ahead: it waits for memory in a shorter register tile while it
+works on the one before."""
+_AHEAD = 128
+"""Steps of a register tile from which on memory is read ahead along its rows."""
+_OVERLAP = 0.15
+"""The part of loads and arithmetic that does not run beside the other."""
+_REUSE = 4
+"""Register tiles that have to read a panel for copying it to pay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An operand or the target, by what moving along each dimension does to its address."""
+
+    strides: Mapping[str, int]
+    """Bytes per point, of the dimensions that move it."""
+    itemsize: int
+    scattered: bool
+    """Its place depends on data."""
+    elements: int
+    """Of the whole tensor."""
+    stageable: bool
+    """It can be copied to a panel without becoming larger."""
+
+    def cycles(self, lane: str | None, lanes: int) -> float:
+        """To read it once, in all lanes."""
+        stride = self.strides.get(lane or "", 0)
+        if self.scattered or (stride and stride != self.itemsize):
+            return float(lanes)
+        return _VECTOR_LOAD if stride else 0.5
+
+    def near(self, dim: str) -> bool:
+        """Whether points next to each other lie in one page."""
+        return abs(self.strides.get(dim, 0)) < _PAGE
+
+    def count(self, sizes: Mapping[str, int]) -> int:
+        """Different elements, or vectors of them, in a register tile."""
+        return math.prod(
+            size for dim, size in sizes.items() if self.scattered or dim in self.strides
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """A nest on one core."""
+
+    nest: ir.Nest
+    device: CpuProfile
+    lanes: int
+    reads: tuple[Access, ...]
+    target: Access
+    arithmetic: Mapping[frozenset[str], float]
+    """Cycles of the operations of one point, or one vector of points, by the dimensions that
+    they depend on: points that differ in others share them."""
+
+    @staticmethod
+    def of(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Core:
+        return Core(
+            nest,
+            device,
+            device.lanes(nest.point.type),
+            tuple(_access(program, nest, load) for load in operands(nest.point)),
+            _access(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
+            _arithmetic(nest),
+        )
+
+    def best(self) -> tuple[str | None, dict[str, int]]:
+        """Lanes (a dim or none) and the register tile that take the fewest cycles."""
+        moving = [d for d in self.nest.dims if d.extent > 1]
+        lanes = [d.name for d in moving if self.lanes > 1 and self._may_have_lanes(d)]
+        # The last ones first, whose points tend to lie closer to each other.
+        results = [d.name for d in reversed(moving) if not d.reduction]
+        if not any(d.reduction for d in self.nest.dims):
+            plain: list[tuple[str | None, dict[str, int]]] = [(x, {}) for x in (None, *lanes)]
+            return min(plain, key=lambda c: self.cycles(*c))
+        # Lanes first, with rows of one dimension; then rows of two, for these lanes.
+        single = (
+            (lane, tile)
+            for lane in (None, *lanes)
+            for row in ([d for d in results if d != lane] or [""])
+            for tile in self._tiles(lane, (row,) if row else ())
+        )
+        first = min(single, key=lambda c: self.cycles(*c))
+        pairs = itertools.combinations([d for d in results if d != first[0]], 2)
+        double = ((first[0], tile) for pair in pairs for tile in self._tiles(first[0], pair))
+        return min((first, *double), key=lambda c: self.cycles(*c))
+
+    def _may_have_lanes(self, dim: ir.Dim) -> bool:
+        """Whether some access goes through memory from front to back along the dimension, or
+        through a panel that could."""
+        in_order = any(a.strides.get(dim.name) == a.itemsize for a in (*self.reads, self.target))
+        copied = any(a.stageable and dim.name in a.strides for a in self.reads)
+        return in_order or (copied and not dim.reduction)
+
+    def again(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
+        """How often each element of an operand is read by register tiles."""
+        found = 1
+        for dim in self.nest.dims:
+            if dim.reduction or dim.name in access.strides:
+                continue
+            size = sizes.get(dim.name, 1) * (self.lanes if dim.name == lane else 1)
+            found *= -(-dim.extent // size)
+        return found
+
+    def staged(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+        """Whether an operand that has the lanes apart from each other should be copied."""
+        stride = access.strides.get(lane or "", 0)
+        return stride not in (0, access.itemsize) and self.worth_staging(access, lane, sizes)
+
+    def worth_staging(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+        """Whether an operand is read often enough for a copy to pay."""
+        return access.stageable and self.again(access, lane, sizes) >= _REUSE
+
+    def _tiles(self, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
+        extents = {d.name: d.extent for d in self.nest.dims}
+        registers = vector_registers(self.device)
+        vectors = [1] if lane is None else _VECTORS
+        for v in vectors:
+            if lane is not None and v > 1 and v > -(-extents[lane] // self.lanes):
+                continue
+            for sizes in itertools.product(*((_ROWS, _SECOND_ROWS)[: len(rows)])):
+                for names in dict.fromkeys((rows, rows[::-1])):
+                    tile = {n: s for n, s in zip(names, sizes, strict=True) if s > 1}
+                    if any(s > extents[n] for n, s in tile.items()):
+                        continue
+                    whole = {**tile, lane: v} if lane is not None else tile
+                    allowed = math.prod(sizes) * v + v + 1 <= registers
+                    if allowed and self._live(whole) <= registers:
+                        yield whole
+
+    def _live(self, sizes: Mapping[str, int]) -> int:
+        """Registers in use: accumulators, and what the outermost unrolled loop uses again."""
+        outermost = next((d.name for d in self.nest.dims if sizes.get(d.name, 1) > 1), "")
+        used = math.prod(sizes.values())
+        for access in self.reads:
+            used += 1 if outermost in access.strides else access.count(sizes)
+        return used
+
+    def cycles(self, lane: str | None, sizes: Mapping[str, int]) -> float:
+        """What the nest takes, register tiles that are cut short included."""
+        total = 0.0
+        dims = {d.name: d for d in self.nest.dims}
+        outer = math.prod(d.extent for d in dims.values() if d.name not in sizes and d.name != lane)
+        if lane is not None and lane not in sizes:
+            outer *= -(-dims[lane].extent // self.lanes)
+        kinds = []
+        for name, size in sizes.items():
+            units = dims[name].extent
+            if name == lane:
+                units = -(-units // self.lanes)
+            full, rest = divmod(units, size)
+            kinds.append([(size, full), (rest, 1)] if rest else [(size, full)])
+        steps = math.prod(d.extent for d in dims.values() if d.reduction)
+        if lane is not None and dims[lane].reduction:
+            steps = -(-steps // self.lanes)
+        for combination in itertools.product(*kinds):
+            cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
+            times = math.prod(count for _, count in combination) * outer
+            total += times * self._step(lane, cut, sizes, steps)
+        waits = steps < _AHEAD and steps * math.prod(sizes.values()) > _WINDOW
+        for access in self.reads:
+            total += self._memory(access) if waits else 0.0
+            if self.staged(access, lane, sizes):
+                each = _TRANSPOSE if access.itemsize in access.strides.values() else _COPY
+                total += math.prod(dims[name].extent for name in access.strides) * each
+        return total
+
+    def _memory(self, access: Access) -> float:
+        """Cycles in which an operand comes from memory, if nothing reads it twice."""
+        points = math.prod(self.nest.dim(name).extent for name in access.strides)
+        size = access.elements * access.itemsize
+        return size / _MEMORY if points <= access.elements and size > self.device.l2_bytes else 0.0
+
+    def _step(
+        self, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int], steps: int
+    ) -> float:
+        """One step of a register tile, and its share of what comes before and after."""
+        points = math.prod(sizes.values())
+        lanes = self.lanes if lane is not None else 1
+        loads = sum(self._loads(a, lane, sizes, whole) for a in self.reads)
+        work = sum(
+            cycles * math.prod(size for dim, size in sizes.items() if dim in dims)
+            for dims, cycles in self.arithmetic.items()
+        )
+        busy = max(work, loads) + _OVERLAP * min(work, loads)
+        stored = self.target.count(sizes) * 2 * self.target.cycles(lane, lanes)
+        if not any(d.reduction for d in self.nest.dims):
+            return busy + stored
+        if lane is not None and self.nest.dim(lane).reduction:
+            stored += points * 2.0 * lanes.bit_length()
+            steps = max(1, steps // sizes.get(lane, 1))
+        steps = min(steps, _DEPTH)
+        return max(busy, _LATENCY) + stored / max(1, steps)
+
+    def _loads(
+        self, access: Access, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int]
+    ) -> float:
+        """Cycles to read an operand for one step of a register tile."""
+        each = access.cycles(lane, self.lanes if lane is not None else 1)
+        if self.staged(access, lane, whole):
+            return access.count(sizes) * _PANEL_LOAD
+        near = {n: s for n, s in sizes.items() if access.near(n)}
+        found = access.count(sizes) * each + _FAR * (access.count(sizes) - access.count(near))
+        if lane is not None and lane in access.strides:
+            # Vectors side by side share cache lines, those of different rows do not.
+            found += _FAR * (access.count(sizes) - access.count({lane: sizes.get(lane, 1)}))
+        return found
+
+
+def _access(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
+    layout = program.tensor(load.ref.tensor).layout
+    total = ir.Affine()
+    affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
+    for axis, subscript in enumerate(load.ref.subscripts):
+        if isinstance(subscript, ir.Affine):
+            total = total + layout.offset(axis, subscript)
+    scattered = len(affine) < len(load.ref.subscripts)
+    # Where two dimensions move along one axis, a panel would hold elements more than once.
+    stageable = all(len(s.terms) < 2 for s in affine) and why_not_staged(nest, load) is None
+    elements = math.prod(layout.extents)
+    return Access(dict(total.terms), layout.itemsize, scattered, elements, stageable)
+
+
+def _arithmetic(nest: ir.Nest) -> dict[frozenset[str], float]:
+    """Cycles per point, by the dimensions that the operations depend on."""
+    found: dict[frozenset[str], float] = {}
+    variables: dict[str, frozenset[str]] = {}
+    for let in nest.point.lets:
+        variables[let.name] = _operations(let.value, variables, found)
+    value = nest.point.value
+    if nest.point.op != "=":
+        # The accumulation is one instruction, with a product and a guard in it.
+        if isinstance(value, ir.Select):
+            _operations(value.condition, variables, found)
+            value = value.then
+        every = frozenset(d.name for d in nest.dims)
+        found[every] = 0.5
+        if nest.point.op == "+" and isinstance(value, ir.Binary) and value.op == "*":
+            _operations(value.left, variables, found)
+            _operations(value.right, variables, found)
+            return found
+    _operations(value, variables, found)
+    return found
+
+
+def _operations(
+    value: ir.Value, variables: Mapping[str, frozenset[str]], into: dict[frozenset[str], float]
+) -> frozenset[str]:
+    """Adds the cycles of a value; the dimensions that it depends on."""
+    dims: dict[int, frozenset[str]] = {}
+    for v in reversed(list(walk(value))):  # what is inside comes first
+        own = frozenset[str]()
+        match v:
+            case ir.Variable(name=name):
+                own = variables.get(name, own)
+            case ir.Position(index=index):
+                own = frozenset(name for name, _ in index.terms)
+            case ir.Load(ref=ref):
+                affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
+                own = frozenset(name for s in affine for name, _ in s.terms)
+        dims[id(v)] = own.union(*(dims[id(c)] for c in children(v)))
+        cycles = _cycles(v)
+        if cycles:
+            into[dims[id(v)]] = into.get(dims[id(v)], 0.0) + cycles
+    return dims[id(value)]
+
+
+def _cycles(value: ir.Value) -> float:
+    match value:
+        case ir.Call(name=name):
+            return 0.5 if name in _SHORT else _CALL
+        case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():
+            return 0.5
+    return 0.0
