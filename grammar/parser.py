@@ -11,7 +11,7 @@ from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken, v_args
 from lark.exceptions import VisitError
 from lark.visitors import Transformer_NonRecursive
 
-from tcl.grammar import ast
+from tcl.grammar import ast, tables
 from tcl.grammar.errors import Diagnostic, TclSyntaxError
 from tcl.grammar.hints import unexpected_character, unexpected_token
 from tcl.grammar.source import Source, Span
@@ -52,7 +52,7 @@ def parse(text: str, name: str = "<string>") -> ast.Module:
 @cache
 def _lark() -> Lark:
     grammar = resources.files("tcl.grammar").joinpath("tcl.lark").read_text("utf-8")
-    return Lark(
+    return tables.parser(
         grammar, parser="lalr", lexer="basic", propagate_positions=True, maybe_placeholders=True
     )
 

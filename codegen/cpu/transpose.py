@@ -18,8 +18,15 @@ def transposed(b: Builder, rows: Sequence[Val], itemsize: int) -> list[Val]:
     One step per bit of a row's number. A step mixes rows that differ in that bit: the low steps
     interleave the halves of each quarter of a register, the high ones take every other quarter,
     which are single instructions. Afterwards the columns lie in another order.
+
+    The places of an unrolled loop ask for the same squares, each for a column of its own: the
+    builder remembers them.
     """
     size, parts = len(rows), list(rows)
+    name = f"transposed {itemsize} {' '.join(row.text for row in rows)}"
+    columns = [f"{name} {column}" for column in range(size)]
+    if columns[0] in b.known:
+        return [b.known[column] for column in columns]
     within = min(size, max(1, _QUARTER // itemsize))
     for bit in range(size.bit_length() - 1):
         masks = _masks(1 << bit, size, within, parts[0].lanes)
@@ -29,7 +36,9 @@ def transposed(b: Builder, rows: Sequence[Val], itemsize: int) -> list[Val]:
             high = low | 1 << bit
             pair = parts[low], parts[high]
             parts[low], parts[high] = (mixed(b, *pair, mask) for mask in masks)
-    return [parts[_place(column, within)] for column in range(size)]
+    found = [parts[_place(column, within)] for column in range(size)]
+    b.known.update(zip(columns, found, strict=True))
+    return found
 
 
 def joined(b: Builder, parts: Sequence[Val]) -> Val:

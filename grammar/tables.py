@@ -1,0 +1,93 @@
+"""The parser's tables, kept between processes: making them takes longer than all else in a def.
+
+They are kept as JSON in the user's cache folder, under a name that says what they were made from.
+A file that is missing, damaged, or not this user's own is made anew; one that cannot be written
+is done without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import Any
+
+import lark
+import platformdirs
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
+
+_LARGEST = 1 << 24
+_FORMAT = "1"
+"""Changes when files are to be written in another way."""
+
+
+def parser(grammar: str, **options: Any) -> lark.Lark:
+    """``lark.Lark(grammar, **options)``, from kept tables if there are any."""
+    path = _folder() / f"grammar-{_digest(grammar, options)}.json"
+    # Whatever may be wrong with a file, or with how this version of Lark reads it: no call fails.
+    with contextlib.suppress(Exception):
+        return _read(path)
+    made = lark.Lark(grammar, **options)
+    with contextlib.suppress(Exception):
+        _write(path, made)
+    return made
+
+
+def _folder() -> Path:
+    """``TCL_CACHE_DIR``, or the user's cache folder."""
+    folder = os.environ.get("TCL_CACHE_DIR")
+    return Path(folder or platformdirs.user_cache_dir("tcl", appauthor=False))
+
+
+def _digest(grammar: str, options: dict[str, Any]) -> str:
+    parts = (_FORMAT, lark.__version__, grammar, sorted(options.items()))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def _read(path: Path) -> lark.Lark:
+    """The parser of a file. Raises whatever is wrong with it."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with open(os.open(path, flags), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST or not _own(status):
+            raise PermissionError(path)
+        checksum, _, content = file.read().partition(b"\n")
+    if hashlib.sha256(content).hexdigest().encode() != checksum:
+        raise ValueError("the file is damaged")
+    data, memo = json.loads(content, object_pairs_hook=_with_numbers)
+    kept: lark.Lark = lark.Lark._load_from_dict(data, memo)  # type: ignore[no-untyped-call]
+    return kept
+
+
+def _own(status: os.stat_result) -> bool:
+    """Whether nobody else could have written it."""
+    if os.name != "posix":
+        return True
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+def _with_numbers(pairs: list[tuple[str, Any]]) -> dict[str | int, Any]:
+    """A dict whose keys were numbers before JSON made them strings."""
+    return {int(key) if key.isdigit() else key: value for key, value in pairs}
+
+
+def _write(path: Path, made: lark.Lark) -> None:
+    """Put a parser's tables into a file, in one step."""
+    content = json.dumps(made.memo_serialize([TerminalDef, Rule])).encode()
+    checksum = hashlib.sha256(content).hexdigest().encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(checksum + b"\n" + content)
+        os.replace(partial, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise
