@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tcl.codegen import ir
@@ -20,20 +20,25 @@ from tcl.codegen.passes.stage import why_not_staged
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 _SECOND_ROWS = (1, 2, 3, 4)
 _VECTORS = (1, 2, 3, 4, 6)
+_LANES = 2
+"""Dimensions with lanes for which rows of two dimensions are tried."""
 _LATENCY = 4.0
 """Cycles from one step of an accumulator to the next."""
+_SCALAR_LOAD = 0.5
 _VECTOR_LOAD = 0.75
 """Cycles to load a vector: some of them cross cache lines."""
 _PANEL_LOAD = 1.25
-"""Likewise from a panel, which lies in the second cache."""
+"""Likewise from a panel in the second cache."""
 _FAR = 0.25
 """Cycles more to load from a page of its own, or a vector from cache lines of its own."""
+_CONFLICT = 0.5
+"""Cycles more for each page that may push another one out of the first cache."""
 _PAGE = 4096
 _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""
 _CALL = 16.0
 """Cycles of a built-in function."""
-_SHORT = frozenset("fmin fmax fabs floor ceil trunc copysign fma".split())
+_SHORT = frozenset("fmin fmax fabs floor ceil trunc round copysign fma".split())
 """Built-in functions of one instruction."""
 _COPY = 1.0
 """Cycles to copy an element whose neighbours in the panel are not its neighbours in memory."""
@@ -46,6 +51,12 @@ _WINDOW = 256
 works on the one before."""
 _AHEAD = 128
 """Steps of a register tile from which on memory is read ahead along its rows."""
+_FEW = 8
+"""Iterations of a loop whose end the core does not foresee."""
+_TURN = 9.0
+"""Cycles that this costs each time."""
+_WRITTEN_OUT = 48
+"""Steps up to which LLVM writes out all iterations of such a loop."""
 _OVERLAP = 0.15
 """The part of loads and arithmetic that does not run beside the other."""
 _REUSE = 4
@@ -71,7 +82,15 @@ class Access:
         stride = self.strides.get(lane or "", 0)
         if self.scattered or (stride and stride != self.itemsize):
             return float(lanes)
-        return _VECTOR_LOAD if stride else 0.5
+        return _VECTOR_LOAD if stride else _SCALAR_LOAD
+
+    def written(self, lane: str | None, lanes: int, sizes: Mapping[str, int]) -> float:
+        """As ``cycles``, as part of a register tile: neighbours in memory are transposed."""
+        cycles = self.cycles(lane, lanes)
+        row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)
+        if cycles < lanes or row == 1:
+            return cycles
+        return min(cycles, row.bit_length() + lanes / row)
 
     def near(self, dim: str) -> bool:
         """Whether points next to each other lie in one page."""
@@ -117,17 +136,23 @@ class Core:
         if not any(d.reduction for d in self.nest.dims):
             plain: list[tuple[str | None, dict[str, int]]] = [(x, {}) for x in (None, *lanes)]
             return min(plain, key=lambda c: self.cycles(*c))
-        # Lanes first, with rows of one dimension; then rows of two, for these lanes.
-        single = (
-            (lane, tile)
-            for lane in (None, *lanes)
-            for row in ([d for d in results if d != lane] or [""])
-            for tile in self._tiles(lane, (row,) if row else ())
-        )
-        first = min(single, key=lambda c: self.cycles(*c))
-        pairs = itertools.combinations([d for d in results if d != first[0]], 2)
-        double = ((first[0], tile) for pair in pairs for tile in self._tiles(first[0], pair))
-        return min((first, *double), key=lambda c: self.cycles(*c))
+        # Rows of one dimension first; then rows of two, for the most promising lanes.
+        singles = []
+        for lane in (None, *lanes):
+            rows: list[tuple[str, ...]] = [(d,) for d in results if d != lane] or [()]
+            singles.append(
+                self._cheapest((lane, t) for row in rows for t in self._tiles(lane, row))
+            )
+        found = sorted(singles, key=lambda c: self.cycles(*c))[:_LANES]
+        for lane, _ in tuple(found):
+            pairs = itertools.combinations([d for d in results if d != lane], 2)
+            found += ((lane, t) for pair in pairs for t in self._tiles(lane, pair))
+        return self._cheapest(found)
+
+    def _cheapest(
+        self, choices: Iterable[tuple[str | None, dict[str, int]]]
+    ) -> tuple[str | None, dict[str, int]]:
+        return min(choices, key=lambda c: self.cycles(*c))
 
     def _may_have_lanes(self, dim: ir.Dim) -> bool:
         """Whether some access goes through memory from front to back along the dimension, or
@@ -223,18 +248,24 @@ class Core:
         lanes = self.lanes if lane is not None else 1
         loads = sum(self._loads(a, lane, sizes, whole) for a in self.reads)
         work = sum(
-            cycles * math.prod(size for dim, size in sizes.items() if dim in dims)
+            cycles
+            * (1 if lane is None or lane in dims else 2)  # to be brought into all lanes
+            * math.prod(size for dim, size in sizes.items() if dim in dims)
             for dims, cycles in self.arithmetic.items()
         )
-        busy = max(work, loads) + _OVERLAP * min(work, loads)
-        stored = self.target.count(sizes) * 2 * self.target.cycles(lane, lanes)
+        # What is brought into all lanes is part of the arithmetic, where memory is near.
+        spread = sum(a.count(sizes) for a in self.reads if lane not in a.strides)
+        busy = max(work, loads) + _OVERLAP * min(work, loads - spread * _SCALAR_LOAD)
+        stored = self.target.count(sizes) * 2 * self.target.written(lane, lanes, sizes)
         if not any(d.reduction for d in self.nest.dims):
             return busy + stored
         if lane is not None and self.nest.dim(lane).reduction:
             stored += points * 2.0 * lanes.bit_length()
             steps = max(1, steps // sizes.get(lane, 1))
+        innermost = [d.extent for d in self.nest.dims if d.reduction and d.extent > 1][-1:]
+        around = sum(_TURN / n for n in innermost if n < _FEW and n * points > _WRITTEN_OUT)
         steps = min(steps, _DEPTH)
-        return max(busy, _LATENCY) + stored / max(1, steps)
+        return max(busy, _LATENCY) + around + stored / max(1, steps)
 
     def _loads(
         self, access: Access, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int]
@@ -242,9 +273,15 @@ class Core:
         """Cycles to read an operand for one step of a register tile."""
         each = access.cycles(lane, self.lanes if lane is not None else 1)
         if self.staged(access, lane, whole):
-            return access.count(sizes) * _PANEL_LOAD
+            steps = math.prod(d.extent for d in self.nest.dims if d.reduction)
+            column = whole.get(lane or "", 1) * self.device.vector_bits // 8 * steps
+            first = column <= self.device.l1_bytes // 2
+            return access.count(sizes) * (0.5 if first else _PANEL_LOAD)
         near = {n: s for n, s in sizes.items() if access.near(n)}
         found = access.count(sizes) * each + _FAR * (access.count(sizes) - access.count(near))
+        # Lines of as many pages may lie in the same place of the first cache.
+        ways = self.device.l1_bytes // _PAGE - 2
+        found += _CONFLICT * max(0, access.count(sizes) // access.count(near) - ways)
         if lane is not None and lane in access.strides:
             # Vectors side by side share cache lines, those of different rows do not.
             found += _FAR * (access.count(sizes) - access.count({lane: sizes.get(lane, 1)}))

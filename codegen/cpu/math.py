@@ -27,6 +27,8 @@ _INTRINSICS = {
     "fmin": "minnum",
     "fmax": "maxnum",
 }
+SHORT = frozenset(_INTRINSICS) - {"sqrt"}
+"""Functions that may as well be computed in vain."""
 _LIBM = frozenset(
     """acos acosh asin asinh atan atan2 atanh erfc j0 j1 lgamma logb nextafter remainder tan tgamma
     y0 y1""".split()

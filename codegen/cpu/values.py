@@ -181,7 +181,9 @@ class Values:
     def free(self, value: ir.Value) -> bool:
         """Whether it may and should be computed even where it is not needed."""
         for count, v in enumerate(walk(value)):
-            if count > _CHEAP or isinstance(v, ir.Call) or (isinstance(v, ir.Load) and not v.total):
+            if count > _CHEAP or (isinstance(v, ir.Load) and not v.total):
+                return False
+            if isinstance(v, ir.Call) and v.name not in math.SHORT:
                 return False
         return True
 
