@@ -7,56 +7,25 @@ whole-array NumPy formulation share no code with it, and have to agree with it.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import pytest
+from comparing import check_equal, outputs_of, sized_of
 from hypothesis import HealthCheck, given, settings
 from program_builder import Program
 from strategies import programs, random_program
 
 from tcl.codegen.cpu.kernel import compile_cpu
 from tcl.codegen.device import host_cpu
-from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.whole_array import NoFormulationError, whole_array
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
 from tcl.tuner.mapping import MappingSpace
-from tcl.tuner.verify import accumulation_depths, mismatch
 
 Array = npt.NDArray[Any]
-
-
-def sized_of(program: Program) -> SizedDef:
-    return infer(check(program.source)[program.entry], program.shapes)
-
-
-def outputs_of(sized: SizedDef) -> list[Array]:
-    """Poisoned outputs; those that the def adds to hold ones."""
-    arrays = []
-    for tensor in sized.checked.outputs:
-        array = np.empty(sized.shapes[tensor.name], numpy_dtype(tensor.type))
-        array.reshape(-1).view(np.uint8)[...] = 0xAB
-        if tensor.name in sized.checked.uninitialised:
-            array[...] = 1
-        arrays.append(array)
-    return arrays
-
-
-def check_equal(
-    sized: SizedDef, actual: Sequence[Array], expected: Sequence[Array], what: str
-) -> None:
-    depths = accumulation_depths(sized)
-    for tensor, a, e in zip(sized.checked.outputs, actual, expected, strict=True):
-        wrong = mismatch(tensor.name, a, e, depths[tensor.name])
-        assert wrong is None, f"{what}: {wrong}\n{sized.checked.source.text}"
 
 
 def compare(program: Program, seed: int, options: int = 3) -> None:

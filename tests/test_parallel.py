@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from comparing import check_equal, outputs_of, sized_of
 from strategies import random_program
 from team_kernels import keep_together
-from test_backends import check_equal, outputs_of, sized_of
 
 import tcl
 from tcl.codegen.cpu.kernel import compile_cpu

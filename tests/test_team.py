@@ -276,6 +276,7 @@ print(out.tolist())
 def test_ctrl_c_is_delivered_after_the_call_to_the_caller() -> None:
     text = script("""
 import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in background
 sleep, out = kernel(bodies.SLEEP, 2, threads=3), np.zeros(3, np.int64)
 sleep([np.array([0]), out]); out[:] = 0
 threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
