@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tcl.codegen import ir
+from tcl.codegen.core_point import PAGE, SCALAR_LOAD, Access, access_of, arithmetic
 from tcl.codegen.device import CpuProfile
-from tcl.codegen.ir_walk import children, operands, walk
+from tcl.codegen.ir_walk import operands
 from tcl.codegen.passes.register import vector_registers
-from tcl.codegen.passes.stage import why_not_staged
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 _SECOND_ROWS = (1, 2, 3, 4)
@@ -24,22 +24,14 @@ _LANES = 2
 """Dimensions with lanes for which rows of two dimensions are tried."""
 _LATENCY = 4.0
 """Cycles from one step of an accumulator to the next."""
-_SCALAR_LOAD = 0.5
-_VECTOR_LOAD = 0.75
-"""Cycles to load a vector: some of them cross cache lines."""
 _PANEL_LOAD = 1.25
-"""Likewise from a panel in the second cache."""
+"""Cycles to load a vector from a panel in the second cache."""
 _FAR = 0.25
 """Cycles more to load from a page of its own, or a vector from cache lines of its own."""
 _CONFLICT = 0.5
 """Cycles more for each page that may push another one out of the first cache."""
-_PAGE = 4096
 _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""
-_CALL = 16.0
-"""Cycles of a built-in function."""
-_SHORT = frozenset("fmin fmax fabs floor ceil trunc round copysign fma".split())
-"""Built-in functions of one instruction."""
 _COPY = 1.0
 """Cycles to copy an element whose neighbours in the panel are not its neighbours in memory."""
 _TRANSPOSE = 0.4
@@ -64,46 +56,6 @@ _REUSE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """An operand or the target, by what moving along each dimension does to its address."""
-
-    strides: Mapping[str, int]
-    """Bytes per point, of the dimensions that move it."""
-    itemsize: int
-    scattered: bool
-    """Its place depends on data."""
-    elements: int
-    """Of the whole tensor."""
-    stageable: bool
-    """It can be copied to a panel without becoming larger."""
-
-    def cycles(self, lane: str | None, lanes: int) -> float:
-        """To read it once, in all lanes."""
-        stride = self.strides.get(lane or "", 0)
-        if self.scattered or (stride and stride != self.itemsize):
-            return float(lanes)
-        return _VECTOR_LOAD if stride else _SCALAR_LOAD
-
-    def written(self, lane: str | None, lanes: int, sizes: Mapping[str, int]) -> float:
-        """As ``cycles``, as part of a register tile: neighbours in memory are transposed."""
-        cycles = self.cycles(lane, lanes)
-        row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)
-        if cycles < lanes or row == 1:
-            return cycles
-        return min(cycles, row.bit_length() + lanes / row)
-
-    def near(self, dim: str) -> bool:
-        """Whether points next to each other lie in one page."""
-        return abs(self.strides.get(dim, 0)) < _PAGE
-
-    def count(self, sizes: Mapping[str, int]) -> int:
-        """Different elements, or vectors of them, in a register tile."""
-        return math.prod(
-            size for dim, size in sizes.items() if self.scattered or dim in self.strides
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Core:
     """A nest on one core."""
 
@@ -122,9 +74,9 @@ class Core:
             nest,
             device,
             device.lanes(nest.point.type),
-            tuple(_access(program, nest, load) for load in operands(nest.point)),
-            _access(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
-            _arithmetic(nest),
+            tuple(access_of(program, nest, load) for load in operands(nest.point)),
+            access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
+            arithmetic(nest),
         )
 
     def best(self) -> tuple[str | None, dict[str, int]]:
@@ -255,7 +207,7 @@ class Core:
         )
         # What is brought into all lanes is part of the arithmetic, where memory is near.
         spread = sum(a.count(sizes) for a in self.reads if lane not in a.strides)
-        busy = max(work, loads) + _OVERLAP * min(work, loads - spread * _SCALAR_LOAD)
+        busy = max(work, loads) + _OVERLAP * min(work, loads - spread * SCALAR_LOAD)
         stored = self.target.count(sizes) * 2 * self.target.written(lane, lanes, sizes)
         if not any(d.reduction for d in self.nest.dims):
             return busy + stored
@@ -280,76 +232,9 @@ class Core:
         near = {n: s for n, s in sizes.items() if access.near(n)}
         found = access.count(sizes) * each + _FAR * (access.count(sizes) - access.count(near))
         # Lines of as many pages may lie in the same place of the first cache.
-        ways = self.device.l1_bytes // _PAGE - 2
+        ways = self.device.l1_bytes // PAGE - 2
         found += _CONFLICT * max(0, access.count(sizes) // access.count(near) - ways)
         if lane is not None and lane in access.strides:
             # Vectors side by side share cache lines, those of different rows do not.
             found += _FAR * (access.count(sizes) - access.count({lane: sizes.get(lane, 1)}))
         return found
-
-
-def _access(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
-    layout = program.tensor(load.ref.tensor).layout
-    total = ir.Affine()
-    affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
-    for axis, subscript in enumerate(load.ref.subscripts):
-        if isinstance(subscript, ir.Affine):
-            total = total + layout.offset(axis, subscript)
-    scattered = len(affine) < len(load.ref.subscripts)
-    # Where two dimensions move along one axis, a panel would hold elements more than once.
-    stageable = all(len(s.terms) < 2 for s in affine) and why_not_staged(nest, load) is None
-    elements = math.prod(layout.extents)
-    return Access(dict(total.terms), layout.itemsize, scattered, elements, stageable)
-
-
-def _arithmetic(nest: ir.Nest) -> dict[frozenset[str], float]:
-    """Cycles per point, by the dimensions that the operations depend on."""
-    found: dict[frozenset[str], float] = {}
-    variables: dict[str, frozenset[str]] = {}
-    for let in nest.point.lets:
-        variables[let.name] = _operations(let.value, variables, found)
-    value = nest.point.value
-    if nest.point.op != "=":
-        # The accumulation is one instruction, with a product and a guard in it.
-        if isinstance(value, ir.Select):
-            _operations(value.condition, variables, found)
-            value = value.then
-        every = frozenset(d.name for d in nest.dims)
-        found[every] = 0.5
-        if nest.point.op == "+" and isinstance(value, ir.Binary) and value.op == "*":
-            _operations(value.left, variables, found)
-            _operations(value.right, variables, found)
-            return found
-    _operations(value, variables, found)
-    return found
-
-
-def _operations(
-    value: ir.Value, variables: Mapping[str, frozenset[str]], into: dict[frozenset[str], float]
-) -> frozenset[str]:
-    """Adds the cycles of a value; the dimensions that it depends on."""
-    dims: dict[int, frozenset[str]] = {}
-    for v in reversed(list(walk(value))):  # what is inside comes first
-        own = frozenset[str]()
-        match v:
-            case ir.Variable(name=name):
-                own = variables.get(name, own)
-            case ir.Position(index=index):
-                own = frozenset(name for name, _ in index.terms)
-            case ir.Load(ref=ref):
-                affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
-                own = frozenset(name for s in affine for name, _ in s.terms)
-        dims[id(v)] = own.union(*(dims[id(c)] for c in children(v)))
-        cycles = _cycles(v)
-        if cycles:
-            into[dims[id(v)]] = into.get(dims[id(v)], 0.0) + cycles
-    return dims[id(value)]
-
-
-def _cycles(value: ir.Value) -> float:
-    match value:
-        case ir.Call(name=name):
-            return 0.5 if name in _SHORT else _CALL
-        case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():
-            return 0.5
-    return 0.0

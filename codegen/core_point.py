@@ -1,0 +1,127 @@
+"""What a nest does at one point, for the model of a core: its accesses and its operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tcl.codegen import ir
+from tcl.codegen.ir_walk import children, walk
+from tcl.codegen.passes.stage import why_not_staged
+
+SCALAR_LOAD = 0.5
+_VECTOR_LOAD = 0.75
+"""Cycles to load a vector: some of them cross cache lines."""
+PAGE = 4096
+_CALL = 16.0
+"""Cycles of a built-in function."""
+_SHORT = frozenset("fmin fmax fabs floor ceil trunc round copysign fma".split())
+"""Built-in functions of one instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An operand or the target, by what moving along each dimension does to its address."""
+
+    strides: Mapping[str, int]
+    """Bytes per point, of the dimensions that move it."""
+    itemsize: int
+    scattered: bool
+    """Its place depends on data."""
+    elements: int
+    """Of the whole tensor."""
+    stageable: bool
+    """It can be copied to a panel without becoming larger."""
+
+    def cycles(self, lane: str | None, lanes: int) -> float:
+        """To read it once, in all lanes."""
+        stride = self.strides.get(lane or "", 0)
+        if self.scattered or (stride and stride != self.itemsize):
+            return float(lanes)
+        return _VECTOR_LOAD if stride else SCALAR_LOAD
+
+    def written(self, lane: str | None, lanes: int, sizes: Mapping[str, int]) -> float:
+        """As ``cycles``, as part of a register tile: neighbours in memory are transposed."""
+        cycles = self.cycles(lane, lanes)
+        row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)
+        if cycles < lanes or row == 1:
+            return cycles
+        return min(cycles, row.bit_length() + lanes / row)
+
+    def near(self, dim: str) -> bool:
+        """Whether points next to each other lie in one page."""
+        return abs(self.strides.get(dim, 0)) < PAGE
+
+    def count(self, sizes: Mapping[str, int]) -> int:
+        """Different elements, or vectors of them, in a register tile."""
+        return math.prod(
+            size for dim, size in sizes.items() if self.scattered or dim in self.strides
+        )
+
+
+def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
+    layout = program.tensor(load.ref.tensor).layout
+    total = ir.Affine()
+    affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
+    for axis, subscript in enumerate(load.ref.subscripts):
+        if isinstance(subscript, ir.Affine):
+            total = total + layout.offset(axis, subscript)
+    scattered = len(affine) < len(load.ref.subscripts)
+    # Where two dimensions move along one axis, a panel would hold elements more than once.
+    stageable = all(len(s.terms) < 2 for s in affine) and why_not_staged(nest, load) is None
+    elements = math.prod(layout.extents)
+    return Access(dict(total.terms), layout.itemsize, scattered, elements, stageable)
+
+
+def arithmetic(nest: ir.Nest) -> dict[frozenset[str], float]:
+    """Cycles per point, by the dimensions that the operations depend on."""
+    found: dict[frozenset[str], float] = {}
+    variables: dict[str, frozenset[str]] = {}
+    for let in nest.point.lets:
+        variables[let.name] = _operations(let.value, variables, found)
+    value = nest.point.value
+    if nest.point.op != "=":
+        # The accumulation is one instruction, with a product and a guard in it.
+        if isinstance(value, ir.Select):
+            _operations(value.condition, variables, found)
+            value = value.then
+        every = frozenset(d.name for d in nest.dims)
+        found[every] = 0.5
+        if nest.point.op == "+" and isinstance(value, ir.Binary) and value.op == "*":
+            _operations(value.left, variables, found)
+            _operations(value.right, variables, found)
+            return found
+    _operations(value, variables, found)
+    return found
+
+
+def _operations(
+    value: ir.Value, variables: Mapping[str, frozenset[str]], into: dict[frozenset[str], float]
+) -> frozenset[str]:
+    """Adds the cycles of a value; the dimensions that it depends on."""
+    dims: dict[int, frozenset[str]] = {}
+    for v in reversed(list(walk(value))):  # what is inside comes first
+        own = frozenset[str]()
+        match v:
+            case ir.Variable(name=name):
+                own = variables.get(name, own)
+            case ir.Position(index=index):
+                own = frozenset(name for name, _ in index.terms)
+            case ir.Load(ref=ref):
+                affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
+                own = frozenset(name for s in affine for name, _ in s.terms)
+        dims[id(v)] = own.union(*(dims[id(c)] for c in children(v)))
+        cycles = _cycles(v)
+        if cycles:
+            into[dims[id(v)]] = into.get(dims[id(v)], 0.0) + cycles
+    return dims[id(value)]
+
+
+def _cycles(value: ir.Value) -> float:
+    match value:
+        case ir.Call(name=name):
+            return 0.5 if name in _SHORT else _CALL
+        case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():
+            return 0.5
+    return 0.0
