@@ -189,8 +189,9 @@ class Core:
     def _memory(self, access: Access) -> float:
         """Cycles in which an operand comes from memory, if nothing reads it twice."""
         points = math.prod(self.nest.dim(name).extent for name in access.strides)
-        size = access.elements * access.itemsize
-        return size / _MEMORY if points <= access.elements and size > self.device.l2_bytes else 0.0
+        once = points <= access.elements
+        far = access.whole > self.device.l2_bytes
+        return access.elements * access.itemsize / _MEMORY if once and far else 0.0
 
     def _step(
         self, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int], steps: int

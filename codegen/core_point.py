@@ -30,7 +30,9 @@ class Access:
     scattered: bool
     """Its place depends on data."""
     elements: int
-    """Of the whole tensor."""
+    """Those that the nest touches."""
+    whole: int
+    """Bytes of the tensor."""
     stageable: bool
     """It can be copied to a panel without becoming larger."""
 
@@ -70,8 +72,17 @@ def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
     scattered = len(affine) < len(load.ref.subscripts)
     # Where two dimensions move along one axis, a panel would hold elements more than once.
     stageable = all(len(s.terms) < 2 for s in affine) and why_not_staged(nest, load) is None
-    elements = math.prod(layout.extents)
-    return Access(dict(total.terms), layout.itemsize, scattered, elements, stageable)
+    axes = zip(load.ref.subscripts, layout.extents, strict=True)
+    elements = math.prod(_reach(nest, subscript, extent) for subscript, extent in axes)
+    whole = math.prod(layout.extents) * layout.itemsize
+    return Access(dict(total.terms), layout.itemsize, scattered, elements, whole, stageable)
+
+
+def _reach(nest: ir.Nest, subscript: ir.Subscript, extent: int) -> int:
+    """How many indices of an axis the nest touches."""
+    if not isinstance(subscript, ir.Affine):
+        return extent
+    return min(extent, 1 + sum(abs(c) * (nest.dim(name).extent - 1) for name, c in subscript.terms))
 
 
 def arithmetic(nest: ir.Nest) -> dict[frozenset[str], float]:
