@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tcl.codegen.errors import OptionsError
 from tcl.tuner.backend import Backend, Kernel, Problem
+from tcl.tuner.finals import race
 from tcl.tuner.measure import MeasureSettings, measure
 from tcl.tuner.verdict import Outcome, Verdict
 from tcl.tuner.verify import Array, Guarded, mismatch
@@ -106,6 +108,13 @@ class Evaluator:
         message = "dropped early: far slower than the best" if measured.dropped else ""
         return Outcome(Verdict.CORRECT, measured.times, message)
 
+    def race(self, codes: Sequence[bytes]) -> list[tuple[float, ...]]:
+        """Times of kernels that have been verified, taken in turns."""
+        inputs, outputs = [g.array for g in self._inputs], [g.array for g in self._outputs]
+        kernels = [self._backend.load(code) for code in codes]
+        runs = [partial(kernel, inputs, outputs) for kernel in kernels]
+        return race(runs, self._reset if any(self._problem.initialised) else None)
+
     def _reset(self) -> None:
         """Give outputs that the kernel starts from their first contents."""
         problem = self._problem
@@ -135,6 +144,13 @@ def evaluate_candidate(code: bytes, best: float | None) -> Outcome:
     if _evaluator is None:
         raise RuntimeError("this worker was not set up to evaluate")
     return _evaluator.evaluate(code, best)
+
+
+def race_candidates(codes: Sequence[bytes]) -> list[tuple[float, ...]]:
+    """Times of compiled code, taken in turns, in a worker that was set up."""
+    if _evaluator is None:
+        raise RuntimeError("this worker was not set up to evaluate")
+    return _evaluator.race(codes)
 
 
 def _sentence(error: BaseException) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from tcl.tuner.backend import Backend, OptionsT
-from tcl.tuner.evaluate import compile_candidate, evaluate_candidate
+from tcl.tuner.evaluate import compile_candidate, evaluate_candidate, race_candidates
 from tcl.tuner.interrupt import FINISH, KILL
 from tcl.tuner.pool import WorkerDiedError, WorkerTimeoutError
 from tcl.tuner.space import Config
@@ -83,6 +83,25 @@ class Pipeline(Generic[OptionsT]):
                 return
             finished, _ = wait(futures, timeout=_POLL, return_when=FIRST_COMPLETED)
             self._collect(finished, done)
+
+    def race(self, options: Sequence[OptionsT]) -> list[tuple[float, ...]] | None:
+        """Times of candidates that are known to be correct, taken in turns; None if one of them
+        failed after all, or nothing is waited for any more."""
+        compiling = [
+            self._compiler.submit(compile_candidate, self._backend, each) for each in options
+        ]
+        found = [self._awaited(task) for task in compiling]
+        codes = [code for code in found if isinstance(code, bytes)]
+        if len(codes) < len(options):
+            return None
+        return self._awaited(self._evaluator.submit(race_candidates, codes))
+
+    def _awaited(self, future: Future[_T]) -> _T | None:
+        while self._level() < KILL:
+            if wait([future], timeout=_POLL).done:
+                found = _result(future, Verdict.RUNTIME)
+                return None if isinstance(found, Outcome) else found
+        return None
 
     def _start(self, done: Done[OptionsT]) -> None:
         """Submit what there is room for."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic
 
 from tcl.codegen.errors import CompileError
@@ -28,6 +29,7 @@ from tcl.tuner.events import (
     NewBest,
     Note,
 )
+from tcl.tuner.finals import FINALISTS, HEATS, Entrant, winner
 from tcl.tuner.interrupt import FINISH, KILL, Interrupts
 from tcl.tuner.measure import MeasureSettings
 from tcl.tuner.pipeline import Job, Pipeline
@@ -38,6 +40,7 @@ from tcl.tuner.strategies.base import Result
 from tcl.tuner.strategies.genetic import ENOUGH_TO_BREED
 from tcl.tuner.verdict import Outcome
 
+TIME_LIMIT = "time limit"
 _PATIENCE = 4.0
 """A cache that failed is left alone for so many times as long as it took to fail."""
 
@@ -155,7 +158,7 @@ class Tuner(Generic[OptionsT]):
         """The level of interruption; reports it when it rises."""
         limit = self._settings.time_limit
         if limit is not None and time.monotonic() - run.started >= limit:
-            self._interrupts.request(FINISH, "time limit")
+            self._interrupts.request(FINISH, TIME_LIMIT)
         level = self._interrupts.level
         if level > run.noticed:
             run.noticed = level
@@ -227,6 +230,28 @@ class Tuner(Generic[OptionsT]):
             jobs = [Job(self._options.to_options(c), c, i) for i, c in enumerate(configs)]
             strategy.tell(self._generation(run, generation, jobs, pipeline))
             self._advise(run, generation)
+        if self._level(run) < FINISH or self._interrupts.reason == TIME_LIMIT:
+            self._finals(run, pipeline)
+
+    def _finals(self, run: _Run[OptionsT], pipeline: Pipeline[OptionsT]) -> None:
+        """Time the fastest candidates and the incumbent in turns; the winner is the best."""
+        known = {self._options.to_json(c.options): c for c in run.history if c.time is not None}
+        incumbent = next((name for name, c in known.items() if c.generation == 0), None)
+        raced: dict[str, Candidate[OptionsT]] = {}
+        for _ in range(HEATS):
+            ranked = sorted(known, key=lambda name: known[name].time or math.inf)
+            names = dict.fromkeys([*([incumbent] if incumbent else []), *ranked[:FINALISTS]])
+            if len(names) < 2 or raced.keys() >= names.keys():
+                return
+            times = pipeline.race([known[name].options for name in names])
+            if times is None:
+                return
+            for name, taken in zip(names, times, strict=True):
+                outcome = replace(known[name].outcome, times=taken, message="in the finals")
+                known[name] = raced[name] = replace(known[name], outcome=outcome)
+                self._store(run, raced[name])
+            entrants = [Entrant(n, t) for n, t in zip(names, times, strict=True)]
+            run.best = raced[winner(entrants, incumbent).name]
 
     def _generation(
         self,
