@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from tcl.codegen import ir
+from tcl.codegen.balance import balanced, in_lanes, names_in
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.options import NestOptions
 from tcl.codegen.passes.fuse import crossing, refs
@@ -25,11 +25,6 @@ _WORTH = 0.03
 _FROM_MEMORY = 8.0
 _FROM_CACHE = 24.0
 """Bytes per cycle."""
-_SHARES = (4, 8, 2, 1)
-"""Chunks per thread, in the order in which they are tried. Of dimensions along which memory lies in
-order, long pieces are better."""
-_NEARLY = 0.04
-"""How much longer a thread may take than it would if all ended together."""
 _LINES = 4
 """Vectors that a chunk has at least of a dimension along which memory lies in order."""
 
@@ -131,7 +126,7 @@ class Group:
         """
         extents = self.extents
         if len(self.nests) == 1:
-            return self._for_threads(program, device)
+            return balanced(program, self.nests[0], [d[0] for d in self.shared], device)
         sizes = [
             min(extent, self._least(program, dims, device))
             for dims, extent in zip(self.shared, extents, strict=True)
@@ -153,38 +148,13 @@ class Group:
             sizes = [*sizes[:k], -(-sizes[k] // 2), *sizes[k + 1 :]]
         return tuple(sizes)
 
-    def _for_threads(self, program: ir.Program, device: CpuProfile) -> tuple[int, ...]:
-        """Chunks of the outermost dimension, or pair of them, that keeps all threads busy to the
-        end."""
-        extents = self.extents
-        if device.threads == 1:
-            return extents
-        in_order = _in_lanes(program, self.nests[0])
-        best, least = extents, math.inf
-        rank = range(len(extents))
-        for outer, k in [*((None, k) for k in rank), *pairwise(rank)]:
-            before = extents[outer] if outer is not None else 1
-            shares = _SHARES[2:] if self.shared[k][0] in in_order else _SHARES
-            for share in shares:
-                size = max(1, min(extents[k], -(-extents[k] * before // (device.threads * share))))
-                count = before * -(-extents[k] // size)
-                rounds = -(-count // device.threads)
-                busy = rounds * device.threads * size / (extents[k] * before)
-                if busy < least - _NEARLY:
-                    sizes = list(extents)
-                    sizes[k] = size
-                    if outer is not None:
-                        sizes[outer] = 1
-                    best, least = tuple(sizes), busy
-        return best
-
     def _least(self, program: ir.Program, dims: Sequence[str], device: CpuProfile) -> int:
         """Points that the nests with the most work need to be done in lanes."""
         most = max(map(_points, self.nests))
         for nest, dim in zip(self.nests, dims, strict=True):
             if _points(nest) * _HEAVY < most:
                 continue
-            in_order = _in_lanes(program, nest)
+            in_order = in_lanes(program, nest)
             if in_order and in_order <= set(self._shared_of(nest)) and dim in in_order:
                 return _LINES * device.lanes(nest.point.type)
         return 1
@@ -197,7 +167,7 @@ class Group:
         """Whether a chunk reads much that stays the same along the dimension."""
         for nest, dim in zip(self.nests, dims, strict=True):
             sizes = {r: _bytes(program, nest, r, spans) for r in refs(nest)}
-            same = [b for r, b in sizes.items() if dim not in _names(r)]
+            same = [b for r, b in sizes.items() if dim not in names_in(r)]
             if sum(same) * _HEAVY > sum(sizes.values()) and _points(nest) > max(same, default=0):
                 return True
         return False
@@ -208,7 +178,7 @@ class Group:
         for nest, dim in zip(self.nests, self.shared[k], strict=True):
             if _points(nest) * _HEAVY < most:
                 continue
-            lanes = _in_lanes(program, nest)
+            lanes = in_lanes(program, nest)
             if dim in lanes and lanes <= set(self._shared_of(nest)):
                 return True
             subscripts = (s for r in refs(nest) for s in r.subscripts if isinstance(s, ir.Affine))
@@ -262,25 +232,8 @@ def _touching(one: ir.Nest, other: ir.Nest) -> bool:
     return bool({r.tensor for r in refs(one)} & {r.tensor for r in refs(other)})
 
 
-def _names(ref: ir.TensorRef) -> set[str]:
-    return {n for s in ref.subscripts if isinstance(s, ir.Affine) for n, _ in s.terms}
-
-
 def _points(nest: ir.Nest) -> int:
     return math.prod(d.extent for d in nest.dims)
-
-
-def _in_lanes(program: ir.Program, nest: ir.Nest) -> set[str]:
-    """The dimensions along which some access goes through memory in order."""
-    found: set[str] = set()
-    for ref in refs(nest):
-        layout = program.tensor(ref.tensor).layout
-        offset = ir.Affine()
-        for axis, subscript in enumerate(ref.subscripts):
-            if isinstance(subscript, ir.Affine):
-                offset = offset + layout.offset(axis, subscript)
-        found |= {name for name, stride in offset.terms if stride == layout.itemsize}
-    return found
 
 
 def _bytes(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, spans: Mapping[str, int]) -> int:

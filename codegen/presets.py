@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tcl.codegen import ir
+from tcl.codegen.balance import LARGEST
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.grouping import grouping
 from tcl.codegen.heuristics import heuristic
@@ -19,8 +20,6 @@ NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False)
 _HIDING = 4
 _OFTEN = 4
 """Chunks that have to use a copy for it to be made before them."""
-_LARGEST = 1 << 24
-"""Elements of a panel that may be kept for the whole call."""
 _KEPT = 8
 """Times the second cache: results from which on writing them past the caches was measured to pay
 even if they are read next."""
@@ -55,7 +54,7 @@ def _levels(program: ir.Program, nest: ir.Nest, inside: tuple[int, ...]) -> tupl
         if level < 0:
             found.append(-1)
         else:
-            found.append(0 if once and size <= _LARGEST else level + 1)
+            found.append(0 if once and size <= LARGEST else level + 1)
     return tuple(found)
 
 

@@ -1,0 +1,327 @@
+"""All knobs of one nest: tiles, orders, lanes, register tile, operands that are copied, stores."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tcl.codegen import ir
+from tcl.codegen.device import CpuProfile
+from tcl.codegen.options import WIDTHS, NestOptions
+from tcl.codegen.passes.vectorize import outputs, why_not
+from tcl.tuner.chunk_knobs import ChunkKnobs
+from tcl.tuner.knobs import Knob, Value
+from tcl.tuner.register_knobs import RegisterKnobs
+from tcl.tuner.space import Constraint
+from tcl.tuner.stage_knobs import StageKnobs
+from tcl.tuner.stream_knobs import StreamKnobs
+
+_ALL_ORDERS = 4
+"""Up to this many dimensions every loop order is tried; above, those that move one dimension."""
+
+
+@dataclass(frozen=True, slots=True)
+class NestKnobs:
+    """The knobs of one nest."""
+
+    nest: ir.Nest
+    movable: tuple[int, ...]
+    """Positions of the dimensions with more than one point: only their order matters."""
+    tiles: tuple[Knob, ...]
+    """One per movable dimension."""
+    orders: tuple[Knob, ...]
+    """Over tiles and inside; empty when there is only one dimension to order."""
+    vector: tuple[Knob, ...]
+    """Dimension and lanes; empty when no dimension can be vectorised."""
+    register: RegisterKnobs
+    """The register tile."""
+    stage: StageKnobs
+    """The operands that are copied."""
+    stream: StreamKnobs
+    """Whether results go past the caches."""
+    chunks: tuple[ChunkKnobs, int] | None
+    """The group that its chunks belong to, and its place in it."""
+    default_lanes: tuple[int, int]
+    """Dimension and lanes that are allowed even if a chunk has fewer points."""
+
+    @staticmethod
+    def of(
+        program: ir.Program,
+        nest: ir.Nest,
+        device: CpuProfile,
+        default: NestOptions,
+        chunks: tuple[ChunkKnobs, int] | None,
+    ) -> NestKnobs:
+        """The knobs of an untiled nest, which can say what ``default`` says."""
+        movable = tuple(i for i, d in enumerate(nest.dims) if d.extent > 1)
+        dims = [nest.dims[i] for i in movable]
+        own = (default.tile or ()) + (0,) * len(nest.dims)
+        tiles = tuple(
+            Knob(f"{d.name}.tile", _and(tile_sizes(d.extent), own[i]), d.extent, ordered=True)
+            for i, d in zip(movable, dims, strict=True)
+        )
+        reductions = [nest.dims[i].reduction for i in movable]
+        named = tuple(_text(order) for order in loop_orders(reductions))
+        orders = tuple(
+            Knob(
+                f"{nest.name}.{name}", _and(named, _moves(order, movable)), named[0], ordered=False
+            )
+            for name, order in (("order", default.order), ("inner_order", default.inner_order))
+            if len(named) > 1
+        )
+        lanes = _lanes(nest, device)
+        targets = tuple(i for i in movable if why_not(nest, i) is None)
+        vector: tuple[Knob, ...] = ()
+        if targets and len(lanes) > 1:
+            vector = (
+                Knob(f"{nest.name}.vector", targets, _last_output(nest, targets), ordered=False),
+                Knob(f"{nest.name}.lanes", lanes, 1, ordered=True),
+            )
+        results = tuple(i for i in movable if i < len(outputs(nest)))
+        target, width = default.vectorize or (-1, 1)
+        also = default.register or ()
+        register = RegisterKnobs.of(nest, results, device, also, target if width > 1 else -1)
+        made = chunks[0].made_before(nest) if chunks else set()
+        stage = StageKnobs.of(nest, made)
+        stream = StreamKnobs.of(program, nest, device, bool(vector))
+        lanes_of = target if target >= 0 else len(outputs(nest)) - 1
+        return NestKnobs(
+            *(nest, movable, tiles, orders, vector, register, stage, stream, chunks),
+            (lanes_of, width),
+        )
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        own = self.tiles + self.orders + self.vector
+        return own + self.register.knobs + self.stage.knobs + self.stream.knobs
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        found: list[Constraint] = []
+        if self.chunks:
+            found.append(self._tiles_fit)
+        if self.orders:
+            found.append(self._order_matters)
+        if self.vector:
+            found.append(self._lanes_fit)
+        if self.register.knobs:
+            found.append(self._register_is_said_once)
+        if self.stage.knobs:
+            found.append(self._panels_fit)
+        if self.stream.knobs:
+            found.append(self._can_stream)
+        return tuple(found)
+
+    def to_options(self, values: Mapping[str, Value]) -> NestOptions:
+        sizes = [0] * len(self.nest.dims)
+        for position, knob in zip(self.movable, self.tiles, strict=True):
+            size = _int(values[knob.name])
+            sizes[position] = 0 if size >= self.nest.dims[position].extent else size
+        orders = [self._order(str(values[k.name])) for k in self.orders] or [(), ()]
+        vectorize = (-1, 1)
+        if self.vector:
+            target, lanes = (_int(values[k.name]) for k in self.vector)
+            vectorize = (target, lanes) if lanes > 1 else (-1, 1)
+        register = self.register.sizes(values, self._lane_position(vectorize))
+        tile = tuple(sizes) if any(sizes) else ()
+        chunked = bool(self._spans(values))
+        stage = self.stage.levels(values, self._tiled(tile, orders[0]), chunked)
+        stream = self.stream.chosen(values)
+        return NestOptions(
+            tile, orders[0], orders[1], vectorize, register, stage, (), False, stream
+        )
+
+    def _spans(self, values: Mapping[str, Value]) -> dict[str, int]:
+        """Points per chunk, of the dimensions that are divided."""
+        if self.chunks is None:
+            return {}
+        group, position = self.chunks
+        return group.spans(values, position)
+
+    def from_options(
+        self, options: NestOptions, chunks: Mapping[str, Value]
+    ) -> dict[str, Value] | None:
+        """Knob values, where those of chunks are known; None if the options say something that
+        the knobs cannot."""
+        values: dict[str, Value] = {}
+        spans = self._spans(chunks)
+        sizes = (options.tile or ()) + (0,) * len(self.nest.dims)
+        tiled = 0
+        for position, knob in zip(self.movable, self.tiles, strict=True):
+            dim = self.nest.dims[position]
+            size, extent = sizes[position], dim.extent
+            covers = size == 0 or size >= spans.get(dim.name, extent)
+            values[knob.name] = extent if covers else size
+            tiled += values[knob.name] != extent
+        for knob, order in zip(self.orders, (options.order, options.inner_order), strict=False):
+            kept = [p for p in order or () if p in self.movable]
+            text = _text(tuple(self.movable.index(p) for p in kept)) if kept else knob.default
+            outer = knob is self.orders[0]
+            values[knob.name] = knob.default if outer and tiled < 2 else text
+        target, lanes = options.vectorize or (-1, 1)
+        if self.vector:
+            last = len(outputs(self.nest)) - 1
+            chosen = last if target == -1 else target
+            values[self.vector[0].name] = chosen if lanes > 1 else self.vector[0].default
+            values[self.vector[1].name] = lanes
+        elif lanes > 1:
+            return None
+        register = self.register.values(
+            options.register or (), self._lane_position((target, lanes))
+        )
+        tiles = self._tiled(options.tile or (), options.order or ())
+        stage = self.stage.values(options.stage or (), tiles, bool(spans))
+        stream = self.stream.values(bool(options.stream))
+        if register is None or stage is None or stream is None:
+            return None
+        values.update(register | stage | stream)
+        return values if all(values[k.name] in k.choices for k in self.knobs) else None
+
+    def _tiles_fit(self, values: Mapping[str, Value]) -> str | None:
+        spans = self._spans(values)
+        for position, knob in zip(self.movable, self.tiles, strict=True):
+            name, size = self.nest.dims[position].name, _int(values[knob.name])
+            if size != knob.choices[-1] and size >= spans.get(name, size + 1):
+                return f"nest {self.nest.name}: a tile of {size} points is a whole chunk of {name}"
+        copied_before = self.stage.before_chunks(values)
+        if copied_before and not spans:
+            return f"nest {self.nest.name}: there are no chunks before which operands are copied"
+        return None
+
+    def _register_is_said_once(self, values: Mapping[str, Value]) -> str | None:
+        lanes = self._lanes_of(values)
+        reason = self.register.redundant(values, lanes)
+        return f"nest {self.nest.name}: {reason}" if reason else None
+
+    def _lanes_of(self, values: Mapping[str, Value]) -> int:
+        target, lanes = (_int(values[k.name]) for k in self.vector) if self.vector else (-1, 1)
+        return self._lane_position((target, lanes))
+
+    def _tiled(self, tile: tuple[int, ...], order: tuple[int, ...]) -> tuple[str, ...]:
+        """The tiled dimensions, in the order of the loops over their tiles."""
+        dims = self.nest.dims
+        sizes = tile + (0,) * (len(dims) - len(tile))
+        chosen = order or range(len(dims))
+        return tuple(dims[i].name for i in chosen if 0 < sizes[i] < dims[i].extent)
+
+    def _panels_fit(self, values: Mapping[str, Value]) -> str | None:
+        tiles = zip(self.movable, self.tiles, strict=True)
+        sizes = {d.name: d.extent for d in self.nest.dims}
+        sizes.update({self.nest.dims[i].name: _int(values[k.name]) for i, k in tiles})
+        return self.stage.too_large(values, sizes)
+
+    def _can_stream(self, values: Mapping[str, Value]) -> str | None:
+        target, lanes = (_int(values[k.name]) for k in self.vector)
+        along = self.stream.along
+        tile = self.tiles[self.movable.index(along)]
+        size = 0 if values[tile.name] == tile.choices[-1] else _int(values[tile.name])
+        chunk = self._spans(values).get(self.nest.dims[along].name, 0)
+        reason = self.stream.why_not(values, target, lanes, (size, chunk))
+        return f"nest {self.nest.name}: {reason}" if reason else None
+
+    def _lane_position(self, vectorize: tuple[int, int]) -> int:
+        """The dimension that register tiles count in vectors, or points where there are none."""
+        target, lanes = vectorize
+        if lanes > 1 and target >= 0:
+            return target
+        results = len(outputs(self.nest))
+        if lanes > 1 or not self.vector:
+            return max((i for i in self.movable if i < results), default=-1)
+        return _int(self.vector[0].default)
+
+    def _order(self, text: str) -> tuple[int, ...]:
+        """A permutation of all dimensions: the movable ones trade places among themselves."""
+        order = [int(part) for part in text.split()]
+        if order == sorted(order):
+            return ()
+        permutation = list(range(len(self.nest.dims)))
+        for slot, which in zip(self.movable, order, strict=True):
+            permutation[slot] = self.movable[which]
+        return tuple(permutation)
+
+    def _order_matters(self, values: Mapping[str, Value]) -> str | None:
+        tiled = sum(values[k.name] != k.choices[-1] for k in self.tiles)
+        if tiled < 2 and values[self.orders[0].name] != self.orders[0].choices[0]:
+            return (
+                f"nest {self.nest.name}: with {tiled} tiled dimensions there is no order of tiles"
+            )
+        return None
+
+    def _lanes_fit(self, values: Mapping[str, Value]) -> str | None:
+        target, lanes = (_int(values[k.name]) for k in self.vector)
+        if lanes == 1:
+            if len(self.vector[0].choices) > 1 and target != _last_output(self.nest, self._targets):
+                return f"nest {self.nest.name}: without lanes the vectorised dimension is no choice"
+            return None
+        extent = self.nest.dims[target].extent
+        own = _int(values[self.tiles[self.movable.index(target)].name])
+        tile = min(own, self._spans(values).get(self.nest.dims[target].name, own))
+        as_default = own == extent and (target, lanes) == self.default_lanes
+        if lanes > tile and not as_default:
+            return f"nest {self.nest.name}: {lanes} lanes are more than the {tile} points of a tile"
+        return None
+
+    @property
+    def _targets(self) -> tuple[int, ...]:
+        return tuple(_int(v) for v in self.vector[0].choices)
+
+
+def _and(choices: tuple[Value, ...], one: Value) -> tuple[Value, ...]:
+    """The choices with one more, numbers in order; 0 and no text stand for none."""
+    if not one or one in choices:
+        return choices
+    more = (*choices, one)
+    return tuple(sorted(more, key=_int)) if isinstance(one, int) else more
+
+
+def _moves(order: tuple[int, ...] | None, movable: tuple[int, ...]) -> str:
+    """An order of all dimensions as one of the movable ones."""
+    return _text(tuple(movable.index(p) for p in order or () if p in movable))
+
+
+def tile_sizes(extent: int) -> tuple[int, ...]:
+    """Sizes worth trying for a dimension, in ascending order; the last is the extent: untiled."""
+    powers = (1 << p for p in range(1, max(1, extent).bit_length()))
+    parts = (-(-extent // k) for k in range(2, 9))
+    return (*sorted({s for s in (*powers, *parts) if 1 < s < extent}), extent)
+
+
+def loop_orders(reduction: list[bool]) -> Iterator[tuple[int, ...]]:
+    """Orders worth trying, as permutations of ``range(len(reduction))``, the natural one first.
+
+    ``reduction``: whether each dimension is reduced; where not all orders are tried, the one
+    with all reductions outermost is, too.
+    """
+    rank = len(reduction)
+    natural = tuple(range(rank))
+    if rank <= _ALL_ORDERS:
+        yield from itertools.permutations(natural)
+        return
+    moved = [natural, tuple(sorted(natural, key=lambda i: not reduction[i]))]
+    for i in natural:
+        others = natural[:i] + natural[i + 1 :]
+        moved += [(i, *others), (*others, i)]
+        moved += [(*natural[:i], i + 1, i, *natural[i + 2 :])] if i + 1 < rank else []
+    yield from dict.fromkeys(moved)
+
+
+def _lanes(nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
+    """Up to one register, and not more lanes than the longest dimension has points."""
+    longest = max((d.extent for d in nest.dims), default=0)
+    most = min(device.lanes(nest.point.type), longest)
+    return tuple(w for w in WIDTHS if w == 1 or w <= most)
+
+
+def _last_output(nest: ir.Nest, positions: tuple[int, ...]) -> int:
+    """The last of these positions that is an output dimension, else the last one."""
+    results = len(outputs(nest))
+    return max((i for i in positions if i < results), default=positions[-1])
+
+
+def _text(order: tuple[int, ...]) -> str:
+    return " ".join(map(str, order))
+
+
+def _int(value: Value) -> int:
+    return int(value)
