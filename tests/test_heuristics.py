@@ -115,9 +115,7 @@ def test_odd_nests(device: CpuProfile, text: str, shapes: list[tuple[int, ...]])
 
 @pytest.mark.parametrize("shapes", [[(64, 0), (64, 0)], [(64, 0), (0, 64)], [(0, 9), (9, 8)]])
 @DEVICES
-def test_threads_that_have_nothing_to_do(
-    device: CpuProfile, shapes: list[tuple[int, ...]]
-) -> None:
+def test_threads_that_have_nothing_to_do(device: CpuProfile, shapes: list[tuple[int, ...]]) -> None:
     text = MATMUL if shapes[0] != shapes[1] else TRANSPOSED
     chosen(replace(device, threads=2), text, *shapes)
 
