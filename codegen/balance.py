@@ -92,6 +92,8 @@ class _Work:
 
 def _reuses(nest: ir.Nest) -> bool:
     """Whether an operand stays the same along a dimension of the results."""
+    if any(d.extent == 0 for d in nest.dims):
+        return False  # nor anything else
     results = {d.name for d in nest.dims if not d.reduction and d.extent > 1}
     return any(d.reduction for d in nest.dims) and any(
         results - names_in(r) and results & names_in(r) for r in refs(nest)[1:]

@@ -181,6 +181,16 @@ TWICE = "def f(float(M, N) A) -> (%s) { %s }"
         ("E, S", "E(m) = exp(A(m, 0))\n E(m) = E(m) + 1\n S(m) +=! exp(A(m, 0)) * n", 1, 1),
         # Stored anyway.
         ("E, S", "E(m, n) = exp(A(m, n))\n S(m) +=! exp(A(m, n))", 1, 0),
+        # Stored, and overwritten elsewhere while it is still wanted.
+        (
+            "E",
+            "E(m, n, k) = exp(A(m, n) * k) where k in 0:5\n"
+            "E(m, k, n) = exp(A(m, n) * k) + 1 where k in 0:5",
+            1,
+            1,
+        ),
+        # Stored along a dimension that the other nest lacks.
+        ("E, S", "E(m, n) = exp(A(m, 0)) where n in 0:4\n S(m) = exp(A(m, 0))", 2, 0),
         # Not at every point, not the same, or no longer the same.
         ("S, O", "S(m) +=! n > 2 ? exp(A(m, n)) : 0\n O(m, n) = exp(A(m, n)) / S(m)", 2, 0),
         ("S, O", "S(m) +=! exp(A(m, n))\n O(m, n) = exp(A(m, 4 - n)) / S(m)", 2, 0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -110,6 +111,13 @@ def test_a_group_with_few_channels() -> None:
 @DEVICES
 def test_odd_nests(device: CpuProfile, text: str, shapes: list[tuple[int, ...]]) -> None:
     chosen(device, text, *shapes)
+
+
+@pytest.mark.parametrize("shapes", [[(64, 0), (64, 0)], [(64, 0), (0, 64)], [(0, 9), (9, 8)]])
+@DEVICES
+def test_threads_that_have_nothing_to_do(device: CpuProfile, shapes: list[tuple[int, ...]]) -> None:
+    text = MATMUL if shapes[0] != shapes[1] else TRANSPOSED
+    chosen(replace(device, threads=2), text, *shapes)
 
 
 def test_choosing_takes_little_time() -> None:

@@ -5,8 +5,8 @@ rounded reciprocal of ``s``, ``q = x * r`` is off by a unit or two in the last p
 ``q + (x - q * s) * r``, with fused operations, is the rounded quotient (P. Markstein, Computation
 of elementary functions on the IBM RISC System/6000 processor, 1990), but for subnormal and
 overflowing intermediate results. So quotients outside of a middle range stay ``q``, which is within
-two units, and is right for zeros, infinities and NaN; and divisors so small that their reciprocal
-may overflow go to the divider.
+two units, and is right for zeros, infinities and NaN; and divisors so small or large that their
+reciprocal may overflow or be subnormal, and has fewer digits then, go to the divider.
 """
 
 from __future__ import annotations
@@ -34,15 +34,14 @@ def quotient(b: Builder, left: Val, right: Val) -> Val:
     """``left / right`` for lanes on the left and one number on the right."""
     form = _FORMATS[right.type]
     one = b.constant(1.0, right.type)
-    small = b.compare("fcmp olt", b.intrinsic("fabs", right), b.constant(2.0**-100, right.type))
-    labels = b.new_label("divide"), b.new_label("multiply")
+    labels = b.new_label("multiply"), b.new_label("divide")
     after = b.new_label("divided")
-    b.branch_if(small, *labels)
-    b.start(labels[0])
+    b.branch_if(_within(b, right, form, 100), *labels)
+    b.start(labels[1])
     slow = b.binary("fdiv", left, right)
     slow_end = b.block
     b.branch(after)
-    b.start(labels[1])
+    b.start(labels[0])
     fast = _by_reciprocal(b, left, right, b.binary("fdiv", one, right), form)
     fast_end = b.block
     b.branch(after)
@@ -54,11 +53,15 @@ def _by_reciprocal(b: Builder, x: Val, s: Val, r: Val, form: _Format) -> Val:
     q = b.binary("fmul", x, r)
     rest = b.intrinsic("fma", b.op(f"fneg {q}", q.type, q.lanes), s, x)
     corrected = b.intrinsic("fma", rest, r, q)
-    # 2**-60 <= |q| < 2**60: neither the rest nor the product of anything is out of range.
+    # Neither the rest nor the product of anything is out of range.
+    return b.select(_within(b, q, form, 60), corrected, q)
+
+
+def _within(b: Builder, x: Val, form: _Format, exponent: int) -> Val:
+    """Whether ``2**-exponent <= |x| < 2**exponent``."""
     integer = f"i{form.bits}"
-    bits = b.convert("bitcast", q, integer)
+    bits = b.convert("bitcast", x, integer)
     positive = b.binary("and", bits, Val(str((1 << form.bits - 1) - 1), integer))
-    low = form.power(-60)
+    low, high = form.power(-exponent), form.power(exponent)
     above = b.binary("sub", positive, Val(str(low), integer))
-    middle = b.compare("icmp ult", above, Val(str(form.power(60) - low), integer))
-    return b.select(middle, corrected, q)
+    return b.compare("icmp ult", above, Val(str(high - low), integer))

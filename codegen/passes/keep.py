@@ -59,7 +59,8 @@ def _share(
     if read & changed or wanted not in computed:
         return False
     back = {own: its for its, own in names.items()}
-    if _is_stored(maker, kept.nests[earlier + 1 : later + 1], wanted, program):
+    after = kept.nests[earlier + 1 : later + 1]
+    if _is_stored(maker, after, wanted, program) and _places(maker) <= back.keys():
         ref = maker.point.target
     else:
         place = _place(maker, wanted)
@@ -161,15 +162,20 @@ def _index(dim: str) -> str:
 
 
 def _is_stored(
-    maker: ir.Nest, between: Sequence[ir.Nest], value: ir.Value, program: ir.Program
+    maker: ir.Nest, after: Sequence[ir.Nest], value: ir.Value, program: ir.Program
 ) -> bool:
-    """Whether what the nest stores is the value, and still there when the last nest reads it."""
+    """Whether what the nest stores is the value, and stays there while the nests after it run."""
     point = maker.point
     exact = program.tensor(point.target.tensor).layout.type == value.type
-    written = (n.point.target.tensor for n in between[:-1])
-    summed = between[-1].point.op != "=" and between[-1].point.target.tensor == point.target.tensor
+    written = (n.point.target.tensor for n in after)
     same = point.op == "=" and point.value == value
-    return same and exact and not summed and point.target.tensor not in written
+    return same and exact and point.target.tensor not in written
+
+
+def _places(nest: ir.Nest) -> set[str]:
+    """The dimensions that say where the nest stores."""
+    subscripts = (s for s in nest.point.target.subscripts if isinstance(s, ir.Affine))
+    return {name for subscript in subscripts for name, _ in subscript.terms}
 
 
 def _place(nest: ir.Nest, value: ir.Value) -> tuple[tuple[ir.Affine, ...], tuple[int, ...]] | None:

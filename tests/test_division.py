@@ -1,0 +1,56 @@
+"""Lanes divided by one number: as good as the divider's quotients, and the same at the edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cpu_kernels import Array, sized_of
+
+from tcl.codegen.cpu.kernel import compile_cpu
+from tcl.codegen.options import MappingOptions
+
+DIVIDE = "def f({0}(M, N) A, {0}(M) S) -> (O) {{ O(m, n) = A(m, n) / S(m) }}"
+TYPES: dict[str, tuple[Any, Any]] = {
+    "float": (np.float32, np.int32),
+    "double": (np.float64, np.int64),
+}
+
+
+def edges(dtype: Any) -> Array:
+    form = np.finfo(dtype)
+    found = [0, 1, 3, np.inf, np.nan, form.tiny, form.smallest_subnormal, form.max, form.max / 4]
+    for exponent in (-101, -100, -60, 60, 100, 101):
+        power = dtype(2.0**exponent)
+        found += [np.nextafter(power, dtype(0)), power, np.nextafter(power, dtype(np.inf))]
+    return np.concatenate([np.array(found, dtype), -np.array(found, dtype)])
+
+
+@pytest.mark.parametrize("divisors", ["edges", "all", "largest"])
+@pytest.mark.parametrize("type_", TYPES)
+def test_quotients(type_: str, divisors: str) -> None:
+    dtype, integer = TYPES[type_]
+    rng = np.random.default_rng(2)
+
+    def anything(*shape: int) -> Array:
+        low, high = np.iinfo(integer).min, np.iinfo(integer).max
+        return rng.integers(low, high, shape, integer).view(dtype)
+
+    special = edges(dtype)
+    s = special if divisors == "edges" else anything(len(special))
+    if divisors == "largest":
+        s = (rng.uniform(0.25, 1, len(special)) * np.finfo(dtype).max).astype(dtype)
+    a = anything(len(s), 2048)
+    a[:, : len(special)] = special
+    actual = np.empty_like(a)
+    sized = sized_of(DIVIDE.format(type_), a, s)
+    compile_cpu(sized, MappingOptions().vectorize(8))([a, s], [actual])
+    with np.errstate(all="ignore"):
+        expected = a / s[:, None]
+    normal = np.isfinite(expected) & (expected != 0)
+    np.testing.assert_array_equal(actual[~normal], expected[~normal])
+    assert np.array_equal(np.signbit(actual[normal]), np.signbit(expected[normal]))
+    # Numbers of one sign are in order as integers.
+    apart = actual[normal].view(integer) - expected[normal].view(integer)
+    assert np.abs(apart).max() <= 2
