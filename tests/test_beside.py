@@ -224,3 +224,41 @@ def test_nothing_to_reduce() -> None:
         compile_reference(sized)([array], expected)
         compile_cpu(sized, MappingOptions("mlp"))([array], actual)
         assert all(map(same, actual, expected))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("lines", "passes"),
+    [
+        ("S(m) +=! A(m, n)\n Q(m) +=! A(m, n) * A(m, n)", 1),
+        ("S(m) max=! A(m, n)\n Q(m) min=! A(m, n)", 1),
+        ("S(m) +=! A(m, n)\n Q(m) += A(m, n) * 2", 1),
+        ("S(n) +=! A(m, n)\n Q(n) +=! A(m, n) * A(m, n)", 1),
+        # It needs the other's result, or reads something else, or in another order.
+        ("S(m) max=! A(m, n)\n Q(m) +=! exp(A(m, n) - S(m))", 2),
+        ("S(m) +=! A(m, n)\n Q(m) +=! B(m, n)", 2),
+        ("S(m) +=! A(m, n)\n Q(n) +=! A(m, n)", 2),
+    ],
+)
+def test_reductions_that_read_the_same_go_together(lines: str, passes: int, threads: int) -> None:
+    text = f"def f(float(M, N) A, float(M, N) B) -> (S, Q) {{ {lines} }}"
+    rng = np.random.default_rng(0)
+    for rows, columns in ((1, 1), (7, 7), (37, 100), (37, 37)):
+        if "Q(n)" in lines and "S(m)" in lines and rows != columns:
+            continue
+        a, b = (rng.random((rows, columns)).astype(np.float32) for _ in "AB")
+        definition = check(text)["f"]
+        sized = infer(definition, {"A": a.shape, "B": b.shape})
+        shape = (columns,) if "S(n)" in lines else (rows,)
+        for options in (MappingOptions("naive"), MappingOptions("mlp")):
+            device = replace(host_cpu(), threads=threads)
+            program = schedule(sized, options, device)
+            if rows == 37 and options.preset == "naive":
+                accumulates = show(program).split("body")[1].count("accumulator")
+                assert ("accumulator.s1" in show(program)) == (passes == 1), accumulates
+            expected = [np.ones(s, np.float32) for s in (shape, shape if passes == 1 or "Q(m)" in lines else (columns,))]
+            actual = [e.copy() for e in expected]
+            compile_reference(sized)((a, b), expected)
+            compile_cpu(sized, options, device=device)((a, b), actual)
+            for e, found in zip(expected, actual, strict=True):
+                np.testing.assert_allclose(found, e, rtol=1e-5)

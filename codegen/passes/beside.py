@@ -1,16 +1,18 @@
-"""Reductions that go along with the one before them: over the points that have its extreme value.
+"""Reductions that go along with the one before them, in the same loops.
 
-The second statement of ``L min=! A(n); B min=! A(n) == L ? n : N`` needs no pass of its own over
-``A``. Wherever the first one keeps an extreme value, the second keeps what it has of the points
-that have this value. Two such pairs, of lanes or of a lane and a point, are combined so: the better
-value, and of the sides that have it what they had. A NaN is better than all values and equal to
-none, so that nothing is left of either side, as a second pass would find nothing.
+Either over the same points, where both read the same memory: ``S +=! A(n); Q +=! A(n) * A(n)``.
+Or over those points that have the extreme value of the first one. The second statement of
+``L min=! A(n); B min=! A(n) == L ? n : N`` needs no pass of its own over ``A``: wherever the first
+one keeps an extreme value, the second keeps what it has of the points that have this value. Two
+such pairs, of lanes or of a lane and a point, are combined so: the better value, and of the sides
+that have it what they had. A NaN is better than all values and equal to none, so that nothing is
+left of either side, as a second pass would find nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcl.codegen import ir
 from tcl.codegen.identity import identity
@@ -25,12 +27,13 @@ _NO_WORSE = {"min": "<=", "max": ">="}
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A reduction over those points that have the extreme value of another one, in the dimensions
-    of that one."""
+    """A reduction in the dimensions of another one."""
 
     nest: str
     point: ir.Point
     """Its value is that of the points that count."""
+    always: bool
+    """All points count; else those that have the extreme value of the other one."""
     otherwise: ir.Const | None
     """What the points that do not count have. None where that changes nothing."""
 
@@ -50,6 +53,8 @@ class Beside:
 
     def update(self, best: ir.Variable, new: ir.Variable, op: str) -> ir.Accumulate:
         """One more point; ``best`` is the extreme value without it."""
+        if self.always:
+            return ir.Accumulate(self.accumulator, self.point.op, self.point.value)
         type_ = self.point.type
         stays = ir.Binary(_NO_WORSE[op], best, new, BOOL)
         comes = ir.Binary(_NO_WORSE[op], new, best, BOOL)
@@ -63,7 +68,9 @@ class Beside:
         of these folds, which are to be combined."""
         point, type_ = self.point, self.point.type
         value: ir.Value = self.held()
-        if folds:
+        if folds and self.always:
+            value = ir.Combined(value, point.op, folds, type_)
+        elif folds:
             has = ir.Binary("==", held, best, BOOL)
             own = ir.Select(has, value, self.start, type_)
             value = ir.Combined(own, point.op, folds, type_)
@@ -76,8 +83,12 @@ class Beside:
 
 def updates(point: ir.Point, besides: Sequence[Beside]) -> tuple[ir.Statement, ...]:
     """What one point of a reduction does to its accumulator and to those that go along."""
-    if not besides:
-        return (ir.Accumulate(ACCUMULATOR, point.op, point.value),)
+    if all(b.always for b in besides):
+        own = ir.Accumulate(ACCUMULATOR, point.op, point.value)
+        return (
+            own,
+            *(b.update(ir.Variable(ACCUMULATOR, point.type), b.held(), "") for b in besides),
+        )
     best, new = ir.Variable(ACCUMULATOR, point.type), ir.Variable(_VALUE, point.type)
     own = ir.Accumulate(ACCUMULATOR, point.op, new)
     return (
@@ -104,7 +115,7 @@ def beside(first: ir.Nest, second: ir.Nest) -> Beside | None:
     a, b = first.point, second.point
     names = _same_dims(first, second)
     value = b.value
-    if names is None or a.op not in _NO_WORSE or b.op == "=" or not isinstance(value, ir.Select):
+    if names is None or "=" in (a.op, b.op):
         return None
     if any(p.type.compute != p.type or p.value.type != p.type for p in (a, b)):
         return None
@@ -114,6 +125,14 @@ def beside(first: ir.Nest, second: ir.Nest) -> Beside | None:
     if b.target.tensor in read or a.target.tensor == b.target.tensor:
         return None
     changed = {a.target.tensor, b.target.tensor}
+    its = {load.ref.tensor for load in loads(value)}
+    if not its & changed:
+        # Worth it where both read the same.
+        plain = all(map(_known_everywhere, walk(value)))
+        point = replace(b, target=_target(b, names), value=renamed(value, names)) if plain else b
+        return Beside(second.name, point, True, None) if plain and its & read else None
+    if a.op not in _NO_WORSE or not isinstance(value, ir.Select):
+        return None
     then = renamed(value.then, names)
     if not _equal(renamed(value.condition, names), a) or not _anywhere(then, changed):
         return None
@@ -123,10 +142,17 @@ def beside(first: ir.Nest, second: ir.Nest) -> Beside | None:
     if not isinstance(otherwise, ir.Const):
         return None
     if otherwise.value == start.value:
-        return Beside(second.name, point, None)
+        return Beside(second.name, point, False, None)
     if not _never_better(otherwise, then, b.op, first):
         return None
-    return Beside(second.name, point, otherwise)
+    return Beside(second.name, point, False, otherwise)
+
+
+def _known_everywhere(value: ir.Value) -> bool:
+    """Whether it is the same value in other loops over the same points."""
+    if isinstance(value, ir.Load):
+        return all(isinstance(s, ir.Affine) for s in value.ref.subscripts)
+    return not isinstance(value, ir.Variable | ir.Combined)
 
 
 def same_loops(first: ir.Nest, second: ir.Nest) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,10 @@ from tcl.codegen.passes.beside import (
 )
 from tcl.codegen.passes.copies import copy, fixed, reading_panels, shared, wrap
 from tcl.codegen.passes.keep import keep
+from tcl.codegen.passes.register import vector_registers
+
+_OPERANDS = 4
+"""Registers for what is not accumulated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class Build:
         scratch: list[ir.Tensor] = []
         body: list[ir.Statement] = []
         nests: list[ir.Nest] = []
-        along = _along(program.nests)
+        along = _along(program.nests, self.device)
         gone = {b.nest for besides in along.values() for b in besides}
         for group in groups(program.nests):
             kept = keep(program, [n for n in group if n.name not in gone], self.device)
@@ -65,7 +70,15 @@ def groups(nests: Iterable[ir.Nest]) -> list[list[ir.Nest]]:
     return found
 
 
-def _along(nests: Sequence[ir.Nest]) -> dict[str, list[Beside]]:
+def _vectors(nest: ir.Nest, device: CpuProfile) -> int:
+    """The registers of a nest's accumulators."""
+    over = _Loops.of(nest).registers
+    lanes = math.prod(x.fold.count for x in over if x.kind is ir.Kind.VECTOR)
+    points = math.prod(x.fold.count for x in over if x.kind is ir.Kind.UNROLL)
+    return points * -(-lanes // device.lanes(nest.point.type))
+
+
+def _along(nests: Sequence[ir.Nest], device: CpuProfile) -> dict[str, list[Beside]]:
     """Reductions that go along with others, by the nest of these."""
     found: dict[str, list[Beside]] = {}
     leader: ir.Nest | None = None
@@ -73,6 +86,9 @@ def _along(nests: Sequence[ir.Nest]) -> dict[str, list[Beside]]:
         other = None
         if leader and (nest.joined or not nest.chunks) and same_loops(leader, nest):
             other = None if _Loops.of(leader).before else beside(leader, nest)
+        if leader and other and other.always:
+            held = (len(found.get(leader.name, ())) + 2) * _vectors(leader, device)
+            other = other if held + _OPERANDS <= vector_registers(device) else None
         if leader and other and _apart(other, found.get(leader.name, ())):
             found.setdefault(leader.name, []).append(other)
         else:

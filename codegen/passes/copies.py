@@ -47,20 +47,20 @@ def _several_at_once(
     written out in part: as many points as fit into a cache line are read for all lanes and then
     transposed."""
     serial = [x for x in loops if x.kind is ir.Kind.SERIAL]
-    fixed = [x for x in loops if fixed(x)]
+    held = [x for x in loops if fixed(x)]
     chunks = [x for x in loops if x.kind is ir.Kind.PARALLEL]
     fold = [x.fold for x in serial if x.fold.dim == staged.across][-1]
     line = max(1, ALIGNMENT * 8 // max(8, staged.source.type.bits))
-    room = MAX_POINTS // math.prod(x.fold.count for x in fixed if x.kind is ir.Kind.UNROLL)
+    room = MAX_POINTS // math.prod(x.fold.count for x in held if x.kind is ir.Kind.UNROLL)
     count = min(line // fold.step, room, fold.count)
     if count > 1:
         longer = replace(fold, step=fold.step * count, count=-(-fold.count // count))
         serial = [ir.Loop(longer) if x.fold == fold else x for x in serial]
         part = ir.Fold(fold.dim, "across", fold.step, count)
-        fixed.insert(0, ir.Loop(part, ir.Kind.UNROLL))
+        held.insert(0, ir.Loop(part, ir.Kind.UNROLL))
         place = place + ir.Affine.of(part.name).scaled(place.coefficient(fold.name))
-    own = [x for x in fixed if x.fold.dim == staged.across and x.kind is ir.Kind.UNROLL]
-    rest = [x for x in fixed if x not in own]
+    own = [x for x in held if x.fold.dim == staged.across and x.kind is ir.Kind.UNROLL]
+    rest = [x for x in held if x not in own]
     lanes = [x for x in rest if x.kind is ir.Kind.VECTOR]
     return [*chunks, *serial, *(x for x in rest if x not in lanes), *own, *lanes], place
 
