@@ -16,7 +16,7 @@ import numpy as np
 
 from tcl.codegen import ir
 from tcl.codegen.dtypes import storage_dtype
-from tcl.codegen.passes.build import identity
+from tcl.codegen.identity import identity
 from tcl.grammar.types import BFLOAT16, FLOAT16, Kind, ScalarType
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -164,9 +164,7 @@ class _Run:
         total = identity(value.op, value.type).value
         for each in product(*(range(0, f.step * f.count, f.step) for f in value.folds)):
             self.at.update(zip((f.name for f in value.folds), each, strict=True))
-            total = _arithmetic(
-                value.op, total, self.accumulators[self.own(value.name)], value.type
-            )
+            total = _arithmetic(value.op, total, self.value(value.value), value.type)
         return self.typed(total, value.type)
 
     # Memory.

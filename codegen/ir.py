@@ -214,9 +214,11 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """The accumulators of all iterations of these folds, reduced to one value, in any order."""
+    """What accumulators give in all iterations of these folds, reduced to one value, in any
+    order."""
 
-    name: str
+    value: Value
+    """Of accumulators that have one each, and of variables."""
     op: str
     folds: tuple[Fold, ...]
     type: ScalarType

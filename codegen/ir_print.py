@@ -120,8 +120,8 @@ def show_value(value: ir.Value) -> str:
             return show_affine(index)
         case ir.Variable(name=name):
             return name
-        case ir.Combined(name=name, op=op, folds=folds):
-            return f"{op} of {name} over {', '.join(f.name for f in folds)}"
+        case ir.Combined(value=each, op=op, folds=folds):
+            return f"{op} of {show_value(each)} over {', '.join(f.name for f in folds)}"
         case ir.Load(ref=ref):
             return show_ref(ref)
         case ir.Unary(op=op, operand=operand):

@@ -199,10 +199,10 @@ class _Checks:
                         raise self.fail(f"{name} is used before it has a value")
                     if inside is not None and known[name]:
                         self.own(name, known, inside)
-                case ir.Combined(name=name, folds=folds):
-                    if name not in known or inside is None:
-                        raise self.fail(f"{name} is used before it has a value")
-                    self.own(name, known, [*inside, *folds])
+                case ir.Combined(value=each, folds=folds):
+                    if inside is None:
+                        raise self.fail("accumulators are combined before there are any")
+                    self.value(each, known, [*inside, *folds])
                 case ir.Position(index=index):
                     self.affine(index, inside)
                 case ir.Load(ref=ref):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -10,7 +10,8 @@ from tcl.codegen import ir
 
 
 def children(value: ir.Value) -> tuple[ir.Value, ...]:
-    """The values directly inside a value, those of computed subscripts included."""
+    """The values directly inside a value, those of computed subscripts included; what is combined
+    is at another place, and not."""
     match value:
         case ir.Const() | ir.Position() | ir.Variable() | ir.Combined():
             return ()
@@ -84,6 +85,47 @@ def replaced(value: ir.Value, part: ir.Value, by: ir.Value) -> ir.Value:
         case ir.Call(arguments=arguments):
             return replace(value, arguments=tuple(map(again, arguments)))
     return value
+
+
+def renamed(value: ir.Value, names: Mapping[str, str]) -> ir.Value:
+    """``value`` with the names of dimensions replaced."""
+
+    def again(inner: ir.Value) -> ir.Value:
+        return renamed(inner, names)
+
+    def subscript(s: ir.Subscript) -> ir.Subscript:
+        return moved(s, names) if isinstance(s, ir.Affine) else replace(s, value=again(s.value))
+
+    match value:
+        case ir.Position(index=index):
+            return replace(value, index=moved(index, names))
+        case ir.Load(ref=ref):
+            return replace(
+                value, ref=replace(ref, subscripts=tuple(map(subscript, ref.subscripts)))
+            )
+        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
+            return replace(value, operand=again(operand))
+        case ir.Binary(left=left, right=right):
+            return replace(value, left=again(left), right=again(right))
+        case ir.Select(condition=condition, then=then, otherwise=otherwise):
+            return ir.Select(again(condition), again(then), again(otherwise), value.type)
+        case ir.Call(arguments=arguments):
+            return replace(value, arguments=tuple(again(a) for a in arguments))
+    return value
+
+
+def moved(index: ir.Affine, names: Mapping[str, str]) -> ir.Affine:
+    """An index expression with the names of dimensions replaced."""
+    terms = ((_fold_of(name, names), c) for name, c in index.terms)
+    return ir.Affine(tuple(sorted(terms)), index.constant)
+
+
+def _fold_of(name: str, names: Mapping[str, str]) -> str:
+    """The other nest's dimension, or its fold of the same level."""
+    if name in names:
+        return names[name]
+    dim, _, level = name.rpartition(".")
+    return f"{names[dim]}.{level}" if dim in names else name
 
 
 def operands(point: ir.Point) -> tuple[ir.Load, ...]:

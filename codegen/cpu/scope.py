@@ -152,5 +152,8 @@ def lane_values(b: Builder, value: Val, step: int, lanes: int) -> Val:
     """An index value in every lane."""
     if step == 0:
         return value
-    ladder = ", ".join(f"i64 {step * k}" for k in range(lanes))
-    return b.binary("add nsw", value, Val(f"<{ladder}>", "i64", lanes))
+    low, high = -(1 << (int(value.type[1:]) - 1)), 1 << int(value.type[1:])
+    ladder = ", ".join(f"{value.type} {(step * k - low) % high + low}" for k in range(lanes))
+    # Index values are exact in 64 bits; in fewer, they wrap.
+    add_ = "add nsw" if value.type == "i64" else "add"
+    return b.binary(add_, value, Val(f"<{ladder}>", value.type, lanes))

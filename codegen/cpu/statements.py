@@ -16,8 +16,8 @@ from tcl.codegen.cpu.scope import Accumulators, At, Range, Scope, leading
 from tcl.codegen.cpu.sharing import Sharing
 from tcl.codegen.cpu.values import Values
 from tcl.codegen.device import CpuProfile
+from tcl.codegen.identity import identity
 from tcl.codegen.ir_walk import statements
-from tcl.codegen.passes.build import identity
 
 
 class Statements:

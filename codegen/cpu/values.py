@@ -15,7 +15,7 @@ from tcl.codegen.cpu.arith import COMPARISONS, arithmetic, compare, unary
 from tcl.codegen.cpu.builder import Builder, Val, register_type, vector
 from tcl.codegen.cpu.convert import cast
 from tcl.codegen.cpu.memory import Memory
-from tcl.codegen.cpu.scope import Accumulators, Scope, affine, i64, lane_values
+from tcl.codegen.cpu.scope import Accumulators, At, Scope, affine, i64, lane_values
 from tcl.codegen.ir_walk import walk
 from tcl.grammar.types import BOOL
 
@@ -40,8 +40,8 @@ class Values:
                 return b.constant(constant, register_type(type_))
             case ir.Position(index=index, type=type_):
                 first, step = affine(b, index, self.dims, scope)
-                wide = lane_values(b, i64(b, first), step, scope.lanes)
-                return b.convert("trunc", wide, register_type(type_))
+                own = b.convert("trunc", i64(b, first), register_type(type_))
+                return lane_values(b, own, step, scope.lanes)
             case ir.Variable(name=name):
                 if name in scope.accumulators:
                     return self.accumulated(scope.accumulators[name], scope)
@@ -84,17 +84,14 @@ class Values:
         return self.b.op(text, type_, lanes)
 
     def _combined(self, value: ir.Combined, scope: Scope) -> Val:
-        b, own = self.b, scope.accumulators[value.name]
-        offsets = (
-            range(0, f.step * f.count, f.step)
-            if f in value.folds
-            else (scope.folds[f.name].constant,)
-            for f in own.over
-        )
+        b = self.b
+        names = (v.name for v in walk(value.value) if isinstance(v, ir.Variable))
+        own = next(scope.accumulators[name] for name in names if name in scope.accumulators)
+        written_out = [f for f in value.folds if f in own.over]
         parts = []
-        for key in product(*offsets):
-            text = f"load {vector(own.type, own.lanes)}, ptr {self.slot_at(own, key)}"
-            parts.append(b.op(text, own.type, own.lanes))
+        for each in product(*(range(0, f.step * f.count, f.step) for f in written_out)):
+            at = {f.name: At(None, k) for f, k in zip(written_out, each, strict=True)}
+            parts.append(b.spread(self.value(value.value, scope.moved({}, at)), own.lanes))
         while len(parts) > 1:  # in pairs, so that no sum waits for all others
             pairs = list(zip(parts[::2], parts[1::2], strict=False))
             sums = [arithmetic(b, value.op, x, y, value.type) for x, y in pairs]

@@ -7,12 +7,12 @@ room for one chunk, which is still in its cache when the next nest comes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
-from tcl.codegen.ir_walk import indices, replaced, walk
+from tcl.codegen.ir_walk import indices, moved, renamed, replaced, walk
 
 _PART = 4
 """The part of the second cache that may be filled."""
@@ -52,7 +52,7 @@ def _share(
     names = _same_dims(maker, user)
     if not {n for index in indices(value) for n, _ in index.terms} <= names.keys():
         return False
-    wanted = _renamed(value, names)
+    wanted = renamed(value, names)
     changed = {n.point.target.tensor for n in kept.nests[earlier:later]}
     read = {v.ref.tensor for v in walk(wanted) if isinstance(v, ir.Load)}
     computed = [*_always(maker.point.value), *(let.value for let in maker.point.lets)]
@@ -66,7 +66,7 @@ def _share(
         if place is None or math.prod(place[1]) * _bytes(value) > device.l2_bytes // _PART:
             return False
         ref = _memory(kept, earlier, wanted, *place)
-    subscripts = (_moved(s, back) for s in ref.subscripts if isinstance(s, ir.Affine))
+    subscripts = (moved(s, back) for s in ref.subscripts if isinstance(s, ir.Affine))
     found = ir.Load(ir.TensorRef(ref.tensor, tuple(subscripts)), value.type, total=True)
     point = replace(user.point, value=replaced(user.point.value, value, found))
     kept.nests[later] = replace(user, point=point)
@@ -158,38 +158,6 @@ def _same_dims(maker: ir.Nest, user: ir.Nest) -> dict[str, str]:
 
 def _index(dim: str) -> str:
     return dim.split(".", 1)[1]
-
-
-def _renamed(value: ir.Value, names: Mapping[str, str]) -> ir.Value:
-    match value:
-        case ir.Position(index=index):
-            return replace(value, index=_moved(index, names))
-        case ir.Load(ref=ref):
-            subscripts = (_moved(s, names) for s in ref.subscripts if isinstance(s, ir.Affine))
-            return replace(value, ref=replace(ref, subscripts=tuple(subscripts)))
-        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
-            return replace(value, operand=_renamed(operand, names))
-        case ir.Binary(left=left, right=right):
-            return replace(value, left=_renamed(left, names), right=_renamed(right, names))
-        case ir.Select():
-            condition, then, otherwise = (_renamed(v, names) for v in _children(value))
-            return ir.Select(condition, then, otherwise, value.type)
-        case ir.Call(arguments=arguments):
-            return replace(value, arguments=tuple(_renamed(a, names) for a in arguments))
-    return value
-
-
-def _moved(index: ir.Affine, names: Mapping[str, str]) -> ir.Affine:
-    terms = ((_fold_of(name, names), c) for name, c in index.terms)
-    return ir.Affine(tuple(sorted(terms)), index.constant)
-
-
-def _fold_of(name: str, names: Mapping[str, str]) -> str:
-    """The other nest's dimension, or its fold of the same level."""
-    if name in names:
-        return names[name]
-    dim, _, level = name.rpartition(".")
-    return f"{names[dim]}.{level}" if dim in names else name
 
 
 def _is_stored(

@@ -1,0 +1,226 @@
+"""Reductions that go along with the one before them: over the points that have its extreme value.
+
+What they find is compared with the reference bit by bit, except for the sign of an extreme 0.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tcl.codegen import ir
+from tcl.codegen.cpu.kernel import compile_cpu
+from tcl.codegen.device import host_cpu
+from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.interpret import interpret
+from tcl.codegen.ir_walk import statements
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.reference import compile_reference
+from tcl.codegen.schedule import schedule
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+
+Array = npt.NDArray[Any]
+
+ALONG = {
+    "argmin": "L min=! A(n); B min=! (A(n) == L) ? n : N",
+    "argmax": "L max=! A(n); B min=! (L == A(n)) ? n : N",
+    "last": "L min=! A(n); B max=! (A(n) == L) ? n : -1",
+    "both ends": "L min=! A(n); B min=! (A(n) == L) ? n : N; E max=! (A(n) == L) ? n : -1",
+    "ties": "L max=! A(n); B +=! (A(n) == L) ? 1 : 0",
+    "product": "L max=! A(n); B *=! (A(n) == L) ? 2 : 1",
+    "constant": "L min=! A(n); B min=! (A(n) == L) ? 3 : 3",
+    "resumed": "L min= A(n); B min= (A(n) == L) ? n : N",
+    "half resumed": "L min= A(n); B +=! (A(n) == L) ? n : 0",
+    "expression": "L max=! A(n) * A(n); B min=! (A(n) * A(n) == L) ? n : N",
+    "mapped": "L min=! A(n); B max=! (A(n) == L) ? V(n) : -2147483648",
+    "table": "L min=! A(I(n)); B min=! (A(I(n)) == L) ? n : N",
+}
+APART = {
+    "value may be worse than the constant": "L min=! A(n); B min=! (A(n) == L) ? n : 7",
+    "constant counts for each point": "L min=! A(n); B +=! (A(n) == L) ? n : 1",
+    "other comparison": "L min=! A(n); B min=! (A(n) <= L) ? n : N",
+    "other value": "L min=! A(n); B min=! (A(n) + 1 == L) ? n : N",
+    "sum": "L +=! A(n); B min=! (A(n) == L) ? n : N",
+    "value needs the extreme": "L min=! A(n); B +=! (A(n) == L) ? L : 0",
+    "zeros of other signs": "L min=! A(n) * 0.0; B min=! (A(n) * -0.0 == L) ? n : N",
+}
+
+
+def sized_of(body: str, type_: str, n: int, rows: int | None) -> SizedDef:
+    """The def, for one row or several."""
+    outs = ", ".join(dict.fromkeys(s.split()[0] for s in body.split("; ")))
+    row = "" if rows is None else "M, "
+    if rows is not None:
+        for name in outs.split(", "):
+            body = body.replace(f"{name} ", f"{name}(m) ").replace(f"== {name})", f"== {name}(m))")
+        body = body.replace("(L ==", "(L(m) ==").replace("A(", "A(m, ").replace("L(m) :", "L(m) :")
+        body = body.replace("? L :", "? L(m) :")
+    inputs = f"{type_}({row}N) A"
+    if "V(" in body:
+        inputs += ", int32(N) V"
+    if "I(" in body:
+        inputs += ", int32(N) I"
+    source = f"def f({inputs}) -> ({outs}) {{\n" + body.replace("; ", "\n") + "\n}"
+    shapes = {"A": (n,) if rows is None else (rows, n), "V": (n,), "I": (n,)}
+    checked = check(source)["f"]
+    return infer(checked, {t.name: shapes[t.name] for t in checked.inputs})
+
+
+def values(rng: random.Random, type_: str, shape: tuple[int, ...]) -> Array:
+    """Few different values, so that there are ties."""
+    choices: list[Any] = [0, 1, 2, 3, 100, 77]
+    if type_.startswith("float"):
+        choices = [0.0, -0.0, 1.5, -2.0, math.inf, -math.inf, *([math.nan] * rng.randint(0, 1))]
+    some = rng.sample(choices, rng.randint(1, len(choices)))
+    size = math.prod(shape)
+    array = np.array(rng.choices(some, k=size), numpy_dtype_of(type_)).reshape(shape)
+    if type_.startswith("float") and size and rng.random() < 0.4:
+        place = rng.choice([0, size // 2, size - 1])
+        array.reshape(-1)[place] = math.nan
+    return array
+
+
+def numpy_dtype_of(type_: str) -> Any:
+    return np.dtype({"float": "float32", "double": "float64"}.get(type_, type_))
+
+
+def inputs_of(sized: SizedDef, rng: random.Random) -> list[Array]:
+    arrays = []
+    for tensor in sized.checked.inputs:
+        shape = sized.shapes[tensor.name]
+        if tensor.name == "I":
+            arrays.append(np.array(rng.choices(range(max(1, *shape)), k=shape[0]), np.int32))
+        elif tensor.name == "V":
+            arrays.append(np.array(rng.choices(range(-9, 9), k=shape[0]), np.int32))
+        else:
+            arrays.append(values(rng, str(numpy_dtype(tensor.type)), shape))
+    return arrays
+
+
+def outputs_of(sized: SizedDef) -> list[Array]:
+    return [np.full(sized.shapes[t.name], 1, numpy_dtype(t.type)) for t in sized.checked.outputs]
+
+
+def same(actual: Array, expected: Array) -> bool:
+    """Equal, a NaN to a NaN and any 0 to another."""
+    return bool(np.array_equal(actual, expected, equal_nan=actual.dtype.kind == "f"))
+
+
+def joined(program: ir.Program) -> int:
+    """How many reductions go along with another one."""
+    assert program.body is not None
+    found = (s for s in statements(program.body) if isinstance(s, ir.Declare))
+    return len({s.name for s in found} - {"accumulator"})
+
+
+def some_options(rng: random.Random, rows: int | None) -> Iterator[MappingOptions]:
+    yield MappingOptions()
+    yield MappingOptions("mlp")
+    base = MappingOptions()
+    if rows is not None:
+        base = base.chunk(rng.choice([1, 2, rows])).fuse()
+    reduced = 0 if rows is None else 1
+    lanes = rng.choice([1, 2, 4, 16, 32])
+    sizes = [0] * reduced + [rng.choice([0, 2, 3, 5])]
+    yield base.vectorize(lanes, reduced).register(*sizes)
+    if rows is not None:
+        yield base.vectorize(rng.choice([2, 4, 8]), 0).register(rng.choice([0, 2]), 3)
+        yield base.vectorize(4, 1).register(2, 2)
+        yield base.tile(2, 8)
+
+
+@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("rows", [None, 1, 5])
+def test_results_are_those_of_two_passes(name: str, rows: int | None) -> None:
+    rng = random.Random(f"{name} {rows}")
+    for type_ in ("float", rng.choice(["double", "int32", "uint8"])):
+        n = rng.choice([1, 2, 15, 16, 17, 33, 64, 200])
+        sized = sized_of(ALONG[name], type_, n, rows)
+        reference = compile_reference(sized)
+        for options in some_options(rng, rows):
+            device = replace(host_cpu(), threads=rng.choice([1, 1, 2, 3]))
+            kernel = compile_cpu(sized, options, device=device)
+            for _ in range(12):
+                arrays = inputs_of(sized, rng)
+                expected, actual = outputs_of(sized), outputs_of(sized)
+                reference(arrays, expected)
+                kernel(arrays, actual)
+                for a, e in zip(actual, expected, strict=True):
+                    assert same(a, e), (options, type_, n, arrays, actual, expected)
+
+
+@pytest.mark.parametrize("place", [0, 1, 24, 48, None])
+@pytest.mark.parametrize("name", ["argmin", "argmax", "last", "ties", "both ends"])
+def test_a_nan_is_equal_to_nothing(name: str, place: int | None) -> None:
+    sized = sized_of(ALONG[name], "float", 49, None)
+    array = np.arange(49, dtype=np.float32) % 5
+    array[slice(None) if place is None else place] = np.nan
+    expected, actual = outputs_of(sized), outputs_of(sized)
+    compile_reference(sized)([array], expected)
+    kernel = compile_cpu(sized, MappingOptions("mlp").vectorize(8, 0).register(3))
+    assert joined(kernel.program) == len(actual) - 1
+    kernel([array], actual)
+    assert np.isnan(actual[0])
+    assert all(map(same, actual, expected))
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_the_interpreter_agrees(name: str) -> None:
+    rng = random.Random(name)
+    for rows in (None, 3):
+        sized = sized_of(ALONG[name], "float", 21, rows)
+        for options in some_options(rng, rows):
+            program = schedule(sized, options, host_cpu())
+            arrays = inputs_of(sized, rng)
+            expected, actual = outputs_of(sized), outputs_of(sized)
+            compile_reference(sized)(arrays, expected)
+            names = [t.name for t in (*sized.checked.inputs, *sized.checked.outputs)]
+            interpret(program, dict(zip(names, [*arrays, *actual], strict=True)))
+            assert all(map(same, actual, expected)), (options, arrays, actual, expected)
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_which_go_along(name: str) -> None:
+    others = len(ALONG[name].split("; ")) - 1
+    one = schedule(sized_of(ALONG[name], "float", 40, None), MappingOptions(), host_cpu())
+    assert joined(one) == others
+    several = sized_of(ALONG[name], "float", 40, 6)
+    assert joined(schedule(several, MappingOptions().chunk(2).fuse(), host_cpu())) == others
+    # Other chunks were asked for, or none to be shared, or other loops.
+    assert joined(schedule(several, MappingOptions().chunk(2).fuse(False), host_cpu())) == 0
+    apart = MappingOptions().nest(0).vectorize(8, 1)
+    assert joined(schedule(several, apart, host_cpu())) <= others - 1
+
+
+@pytest.mark.parametrize("reason", APART)
+def test_which_do_not(reason: str) -> None:
+    rng = random.Random(reason)
+    sized = sized_of(APART[reason], "float", 40, None)
+    for options in (MappingOptions(), MappingOptions("mlp")):
+        kernel = compile_cpu(sized, options)
+        assert joined(kernel.program) == 0
+        arrays = inputs_of(sized, rng)
+        if "sum" not in reason:
+            expected, actual = outputs_of(sized), outputs_of(sized)
+            compile_reference(sized)(arrays, expected)
+            kernel(arrays, actual)
+            assert all(map(same, actual, expected))
+
+
+def test_nothing_to_reduce() -> None:
+    for rows in (None, 4):
+        sized = sized_of(ALONG["argmin"], "float", 0, rows)
+        expected, actual = outputs_of(sized), outputs_of(sized)
+        array = np.zeros(sized.shapes["A"], np.float32)
+        compile_reference(sized)([array], expected)
+        compile_cpu(sized, MappingOptions("mlp"))([array], actual)
+        assert all(map(same, actual, expected))
