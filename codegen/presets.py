@@ -13,6 +13,7 @@ from tcl.codegen.grouping import grouping
 from tcl.codegen.heuristics import heuristic
 from tcl.codegen.ir_walk import loads, operands, values_of
 from tcl.codegen.options import NestOptions
+from tcl.codegen.passes.beside import beside
 from tcl.codegen.passes.stage import dims_of, made_with
 from tcl.codegen.passes.vectorize import outputs, why_not
 
@@ -35,10 +36,32 @@ def chunks(name: str, program: ir.Program, device: CpuProfile) -> dict[str, Nest
 def preset(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
     """The preset's choices for one untiled nest, which may have chunks."""
     stream = name in ("mlp", "conv") and _not_kept(program, nest, device)
+    leader = _leader(program, nest)
+    if leader is not None:
+        led = replace(preset(name, program, leader, device), stream=False, stage=())
+        # Without lanes, two values per point take longer than a second pass with them.
+        if led.vectorize != (-1, 1) or name == "naive":
+            return led
     if not nest.chunks:
         return replace(_whole(name, program, nest, device), stream=stream)
     chosen = _whole(name, program, _one_chunk(nest), device)
     return replace(chosen, stream=stream, stage=_levels(program, nest, chosen.stage or ()))
+
+
+def _leader(program: ir.Program, nest: ir.Nest) -> ir.Nest | None:
+    """The nest that this one can go along with, if it gets the same loops. Those in between go
+    along with it, too."""
+    if nest.chunks and not nest.joined:
+        return None
+    position = [n.name for n in program.nests].index(nest.name)
+    for other in reversed(program.nests[:position]):
+        if [f.step for f in other.chunks] != [f.step for f in nest.chunks]:
+            return None
+        if beside(other, nest) is not None:
+            return other
+        if _leader(program, other) is None:
+            return None
+    return None
 
 
 def _levels(program: ir.Program, nest: ir.Nest, inside: tuple[int, ...]) -> tuple[int, ...]:
