@@ -125,12 +125,14 @@ def beside(first: ir.Nest, second: ir.Nest) -> Beside | None:
     if b.target.tensor in read or a.target.tensor == b.target.tensor:
         return None
     changed = {a.target.tensor, b.target.tensor}
-    its = {load.ref.tensor for load in loads(value)}
-    if not its & changed:
-        # Worth it where both read the same.
-        plain = all(map(_known_everywhere, walk(value)))
-        point = replace(b, target=_target(b, names), value=renamed(value, names)) if plain else b
-        return Beside(second.name, point, True, None) if plain and its & read else None
+    if not {load.ref.tensor for load in loads(value)} & changed:
+        if not all(map(_known_everywhere, walk(value))):
+            return None
+        point = replace(b, target=_target(b, names), value=renamed(value, names))
+        # Worth it where both read the same elements.
+        own = {load.ref for v in values_of(a) for load in loads(v)}
+        same = any(load.ref in own for load in loads(point.value))
+        return Beside(second.name, point, True, None) if same else None
     if a.op not in _NO_WORSE or not isinstance(value, ir.Select):
         return None
     then = renamed(value.then, names)
