@@ -168,6 +168,18 @@ def test_sums_are_written_as_vectors() -> None:
         np.testing.assert_array_equal(got, a @ b)
 
 
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("rows", [2, 3, 8])
+def test_quotients_are_written_as_vectors(name: str, rows: int) -> None:
+    """A division by one number branches, and the rows of all lanes are written after it."""
+    text = f"def f({name}(M, N) A, {name}(M) S) -> (O) {{ O(n, m) = A(m, n) / S(m) }}"
+    a, s = numbers(name, 19, 33), numbers(name, 19) + np.ones((), numpy_type(name))
+    options = MappingOptions().vectorize(8, 0).register(0, rows)
+    (got,) = run(text, a, s, options=options)
+    (expected,) = run(text, a, s, options=MappingOptions())
+    np.testing.assert_allclose(plain(got), plain(expected), rtol=1e-6)
+
+
 def test_targets_are_read_as_they_are() -> None:
     """What is written in between is seen."""
     a = numbers("float32", 20, 33)

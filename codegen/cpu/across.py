@@ -65,8 +65,10 @@ class Across:
 
     b: Builder
     pointers: Pointers
-    waiting: dict[tuple[str, str, int], list[Val]] = field(default_factory=dict)
-    """Values to be written once the last of their neighbours is there, by where they go."""
+    waiting: dict[tuple[str, int], list[Val]] = field(default_factory=dict)
+    """Values to be written once the last of their neighbours is there, by where they go. Of their
+    offset only what is known now says so: the rest is the same for all that is written out at
+    once, but may be computed again after code that branches."""
 
     def load(self, block: Block, lanes: int) -> Val:
         """The elements at this place; what is read for it serves its neighbours, too. Lanes that
@@ -103,7 +105,7 @@ class Across:
         first = block.place // size * size
         there = min(size, block.span - first)
         start = block.start + first * itemsize
-        key = block.tensor, start.base.text if start.base else "", start.constant
+        key = block.tensor, start.constant
         values = self.waiting.setdefault(key, [])
         values.append(value)
         if len(values) < there:
@@ -119,6 +121,11 @@ class Across:
                 self.b, columns[lane - begin], columns[lane - begin], range(begin, begin + size)
             )
             self._write(block, at, row, there)
+
+    def settle(self) -> None:
+        """Makes sure that nothing is waiting any longer."""
+        for tensor, _ in self.waiting:
+            raise ir.IRError(f"not all of {tensor} has been written")
 
     def _write(self, block: Block, pointer: Val, row: Val, there: int) -> None:
         b, align = self.b, block.layout.alignment
