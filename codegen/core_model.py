@@ -51,6 +51,8 @@ _WRITTEN_OUT = 48
 """Steps up to which LLVM writes out all iterations of such a loop."""
 _OVERLAP = 0.15
 """The part of loads and arithmetic that does not run beside the other."""
+_ALONE = 0.5
+"""How much longer memory takes for a single row."""
 _REUSE = 4
 """Register tiles that have to read a panel for copying it to pay."""
 
@@ -181,6 +183,10 @@ class Core:
         waits = steps < _AHEAD and steps * math.prod(sizes.values()) > _WINDOW
         for access in self.reads:
             total += self._memory(access) if waits else 0.0
+            if lane is not None and dims[lane].reduction:
+                # Memory is faster if several rows are read side by side.
+                rows = access.count({n: s for n, s in sizes.items() if n != lane})
+                total += self._memory(access) * _ALONE / rows
             if self.staged(access, lane, sizes):
                 each = _TRANSPOSE if access.itemsize in access.strides.values() else _COPY
                 total += math.prod(dims[name].extent for name in access.strides) * each

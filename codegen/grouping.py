@@ -18,6 +18,8 @@ from tcl.codegen.passes.fuse import crossing, refs
 
 _POINTS = 4096
 """Points of a chunk below which loops would cost more than caches save."""
+_ROWS = 4
+"""Rows that are better read side by side, if there is room."""
 _HEAVY = 8
 """What is less than one part in so many counts for nothing."""
 _WORTH = 0.03
@@ -138,6 +140,7 @@ class Group:
                 spans = self._spans(sizes)
                 again = self._again(program, self.shared[k], spans)
                 wanted = again or self._along(program, k) or self._points(sizes) < _POINTS
+                wanted = wanted or sizes[k] < _ROWS
                 if not wanted or self.bytes(program, self._spans(more)) > room:
                     break
                 sizes = more
