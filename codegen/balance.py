@@ -11,6 +11,7 @@ from tcl.codegen import ir
 from tcl.codegen.core_model import Core
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.passes.fuse import refs
+from tcl.codegen.passes.stage import dims_of
 
 _SHARES = (4, 8, 2, 1)
 """Chunks per thread, in the order in which they are tried. Of dimensions along which memory lies in
@@ -96,13 +97,8 @@ def _reuses(nest: ir.Nest) -> bool:
         return False  # nor anything else
     results = {d.name for d in nest.dims if not d.reduction and d.extent > 1}
     return any(d.reduction for d in nest.dims) and any(
-        results - names_in(r) and results & names_in(r) for r in refs(nest)[1:]
+        results - dims_of(r) and results & dims_of(r) for r in refs(nest)[1:]
     )
-
-
-def names_in(ref: ir.TensorRef) -> set[str]:
-    """The dimensions that an element's place depends on."""
-    return {n for s in ref.subscripts if isinstance(s, ir.Affine) for n, _ in s.terms}
 
 
 def in_lanes(program: ir.Program, nest: ir.Nest) -> set[str]:
@@ -110,9 +106,6 @@ def in_lanes(program: ir.Program, nest: ir.Nest) -> set[str]:
     found: set[str] = set()
     for ref in refs(nest):
         layout = program.tensor(ref.tensor).layout
-        offset = ir.Affine()
-        for axis, subscript in enumerate(ref.subscripts):
-            if isinstance(subscript, ir.Affine):
-                offset = offset + layout.offset(axis, subscript)
-        found |= {name for name, stride in offset.terms if stride == layout.itemsize}
+        terms = layout.place(ref).terms
+        found |= {name for name, stride in terms if stride == layout.itemsize}
     return found

@@ -64,25 +64,25 @@ class Access:
 
 def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
     layout = program.tensor(load.ref.tensor).layout
-    total = ir.Affine()
+    total = layout.place(load.ref)
     affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
-    for axis, subscript in enumerate(load.ref.subscripts):
-        if isinstance(subscript, ir.Affine):
-            total = total + layout.offset(axis, subscript)
     scattered = len(affine) < len(load.ref.subscripts)
     # Where two dimensions move along one axis, a panel would hold elements more than once.
     stageable = all(len(s.terms) < 2 for s in affine) and why_not_staged(nest, load) is None
-    axes = zip(load.ref.subscripts, layout.extents, strict=True)
-    elements = math.prod(_reach(nest, subscript, extent) for subscript, extent in axes)
+    elements = reach(layout, load.ref, {d.name: d.extent for d in nest.dims})
     whole = math.prod(layout.extents) * layout.itemsize
     return Access(dict(total.terms), layout.itemsize, scattered, elements, whole, stageable)
 
 
-def _reach(nest: ir.Nest, subscript: ir.Subscript, extent: int) -> int:
-    """How many indices of an axis the nest touches."""
-    if not isinstance(subscript, ir.Affine):
-        return extent
-    return min(extent, 1 + sum(abs(c) * (nest.dim(name).extent - 1) for name, c in subscript.terms))
+def reach(layout: ir.Layout, ref: ir.TensorRef, points: Mapping[str, int]) -> int:
+    """How many elements are touched by dimensions with so many points."""
+    found = 1
+    for subscript, extent in zip(ref.subscripts, layout.extents, strict=True):
+        if isinstance(subscript, ir.Affine):
+            span = 1 + sum(abs(c) * (points[name] - 1) for name, c in subscript.terms)
+            extent = min(extent, span)
+        found *= extent
+    return found
 
 
 def arithmetic(nest: ir.Nest) -> dict[frozenset[str], float]:

@@ -11,13 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen import ir
-from tcl.codegen.balance import balanced, in_lanes, names_in
+from tcl.codegen.balance import balanced, in_lanes
+from tcl.codegen.core_point import reach
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.options import NestOptions
 from tcl.codegen.passes.fuse import crossing, refs
+from tcl.codegen.passes.stage import dims_of
 
 _POINTS = 4096
 """Points of a chunk below which loops would cost more than caches save."""
+_MOST = 16
+"""Nests of a group: with more, what the first made is no longer near, and there is no end of
+comparing."""
 _ROWS = 4
 """Rows that are better read side by side, if there is room."""
 _HEAVY = 8
@@ -68,7 +73,11 @@ class Group:
 
     def joined(self, nest: ir.Nest) -> Group | None:
         """The group with one more nest; None if they have no chunks in common."""
-        if nest.sequential or not any(_touching(n, nest) for n in self.nests):
+        if (
+            len(self.nests) >= _MOST
+            or nest.sequential
+            or not any(_touching(n, nest) for n in self.nests)
+        ):
             return None
         shared = []
         taken: set[str] = set()
@@ -170,7 +179,7 @@ class Group:
         """Whether a chunk reads much that stays the same along the dimension."""
         for nest, dim in zip(self.nests, dims, strict=True):
             sizes = {r: _bytes(program, nest, r, spans) for r in refs(nest)}
-            same = [b for r, b in sizes.items() if dim not in names_in(r)]
+            same = [b for r, b in sizes.items() if dim not in dims_of(r)]
             if sum(same) * _HEAVY > sum(sizes.values()) and _points(nest) > max(same, default=0):
                 return True
         return False
@@ -193,7 +202,7 @@ class Group:
         return {d: s for dims, s in zip(self.shared, sizes, strict=True) for d in dims}
 
     def _points(self, sizes: Sequence[int]) -> int:
-        """Points of the smallest nest that has more than the shared dimensions."""
+        """Points of a chunk of the nest that has most."""
         spans = self._spans(sizes)
         counts = (math.prod(spans.get(d.name, d.extent) for d in n.dims) for n in self.nests)
         return max(counts)
@@ -243,12 +252,4 @@ def _bytes(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, spans: Mapping
     """What the nest touches by this access, where some dimensions have fewer points."""
     layout = program.tensor(ref.tensor).layout
     points = {d.name: spans.get(d.name, d.extent) for d in nest.dims}
-    reach = (_reach(s, points, e) for s, e in zip(ref.subscripts, layout.extents, strict=True))
-    return math.prod(reach) * layout.itemsize
-
-
-def _reach(subscript: ir.Subscript, points: Mapping[str, int], extent: int) -> int:
-    """How many indices a subscript has over these points."""
-    if not isinstance(subscript, ir.Affine):
-        return extent
-    return min(extent, 1 + sum(abs(c) * (points[name] - 1) for name, c in subscript.terms))
+    return reach(layout, ref, points) * layout.itemsize

@@ -143,6 +143,14 @@ class Layout:
         """Bytes that this subscript adds to the address."""
         return (subscript + Affine((), -self.origin[axis])).scaled(self.strides[axis])
 
+    def place(self, ref: TensorRef) -> Affine:
+        """Bytes from the first element to this one; those that depend on data are left out."""
+        total = Affine()
+        for axis, subscript in enumerate(ref.subscripts):
+            if isinstance(subscript, Affine):
+                total = total + self.offset(axis, subscript)
+        return total
+
 
 def contiguous(type_: ScalarType, extents: Iterable[int], origin: Iterable[int]) -> Layout:
     """The row-major layout."""

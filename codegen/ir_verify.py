@@ -37,6 +37,9 @@ class _Checks:
         self.program, self.where = program, where
         self.dims = {d.name: d for n in nests for d in n.dims}
         self.loops = [x for n in nests for x in n.loops]
+        self.names = {x.fold.name for x in self.loops}
+        self.lanes = {x.fold for x in self.loops if x.kind is ir.Kind.VECTOR}
+        self.fixed = self.lanes | {x.fold for x in self.loops if x.kind is ir.Kind.UNROLL}
         self.folds_of = {d.name: n.folds(d.name) for n in nests for d in n.dims}
         self.panels = {c.panel.tensor for n in nests for c in n.staged}
         self.panels |= {s.ref.tensor for n in nests for s in n.point.kept}
@@ -156,8 +159,7 @@ class _Checks:
                 self.value(value, known, inside)
                 known[name] = ()
             case ir.Declare(name=name, over=over):
-                fixed = [x.fold for x in self.loops if x.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR)]
-                if any(f not in fixed or f in inside for f in over):
+                if any(f not in self.fixed or f in inside for f in over):
                     raise self.fail(f"{name} is declared over a loop that has no registers")
                 known[name] = over
             case ir.Accumulate(name=name, value=value):
@@ -186,8 +188,7 @@ class _Checks:
 
     def reduced_lanes(self, inside: Sequence[ir.Fold]) -> list[ir.Fold]:
         """The loops around this place whose iterations run at once and are combined."""
-        lanes = [x.fold for x in self.loops if x.kind is ir.Kind.VECTOR]
-        return [f for f in inside if f in lanes and self.dims[f.dim].reduction]
+        return [f for f in inside if f in self.lanes and self.dims[f.dim].reduction]
 
     def value(
         self, value: ir.Value, known: _Known, inside: Sequence[ir.Fold] | None = None
@@ -220,10 +221,9 @@ class _Checks:
 
     def affine(self, index: ir.Affine, inside: Sequence[ir.Fold] | None) -> None:
         """Every name is a fold, or a dim with all of its folds, of the loops around this place."""
-        folds = {x.fold.name for x in self.loops}
         for name, _ in index.terms:
             around = {f.name for f in inside or ()}
-            if name in folds | around:
+            if name in self.names or name in around:
                 if inside is not None and name not in around:
                     raise self.fail(f"{name} is used outside of its loop")
                 continue

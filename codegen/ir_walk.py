@@ -43,48 +43,33 @@ def loads(value: ir.Value) -> Iterator[ir.Load]:
     return (v for v in walk(value) if isinstance(v, ir.Load))
 
 
-def rewritten(value: ir.Value, change: Callable[[ir.Load], ir.Value]) -> ir.Value:
-    """``value`` with its reads changed, those in computed subscripts left as they are."""
-
-    def again(inner: ir.Value) -> ir.Value:
-        return rewritten(inner, change)
-
+def rebuilt(value: ir.Value, change: Callable[[ir.Value], ir.Value]) -> ir.Value:
+    """``value`` with the values directly inside it changed, subscripts left as they are."""
     match value:
-        case ir.Const() | ir.Position() | ir.Variable() | ir.Combined():
+        case ir.Const() | ir.Position() | ir.Variable() | ir.Combined() | ir.Load():
             return value
-        case ir.Load():
-            return change(value)
         case ir.Unary(operand=operand) | ir.Cast(operand=operand):
-            return replace(value, operand=again(operand))
+            return replace(value, operand=change(operand))
         case ir.Binary(left=left, right=right):
-            return replace(value, left=again(left), right=again(right))
+            return replace(value, left=change(left), right=change(right))
         case ir.Select(condition=condition, then=then, otherwise=otherwise):
-            sides = again(then), again(otherwise)
-            return replace(value, condition=again(condition), then=sides[0], otherwise=sides[1])
+            return ir.Select(change(condition), change(then), change(otherwise), value.type)
         case ir.Call(arguments=arguments):
-            return replace(value, arguments=tuple(map(again, arguments)))
+            return replace(value, arguments=tuple(map(change, arguments)))
         case _:
             assert_never(value)
 
 
+def rewritten(value: ir.Value, change: Callable[[ir.Load], ir.Value]) -> ir.Value:
+    """``value`` with its reads changed, those in computed subscripts left as they are."""
+    if isinstance(value, ir.Load):
+        return change(value)
+    return rebuilt(value, lambda inner: rewritten(inner, change))
+
+
 def replaced(value: ir.Value, part: ir.Value, by: ir.Value) -> ir.Value:
     """``value`` with every occurrence of a part replaced, those in subscripts left as they are."""
-    if value == part:
-        return by
-
-    def again(inner: ir.Value) -> ir.Value:
-        return replaced(inner, part, by)
-
-    match value:
-        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
-            return replace(value, operand=again(operand))
-        case ir.Binary(left=left, right=right):
-            return replace(value, left=again(left), right=again(right))
-        case ir.Select(condition=condition, then=then, otherwise=otherwise):
-            return ir.Select(again(condition), again(then), again(otherwise), value.type)
-        case ir.Call(arguments=arguments):
-            return replace(value, arguments=tuple(map(again, arguments)))
-    return value
+    return by if value == part else rebuilt(value, lambda inner: replaced(inner, part, by))
 
 
 def renamed(value: ir.Value, names: Mapping[str, str]) -> ir.Value:
@@ -100,18 +85,9 @@ def renamed(value: ir.Value, names: Mapping[str, str]) -> ir.Value:
         case ir.Position(index=index):
             return replace(value, index=moved(index, names))
         case ir.Load(ref=ref):
-            return replace(
-                value, ref=replace(ref, subscripts=tuple(map(subscript, ref.subscripts)))
-            )
-        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
-            return replace(value, operand=again(operand))
-        case ir.Binary(left=left, right=right):
-            return replace(value, left=again(left), right=again(right))
-        case ir.Select(condition=condition, then=then, otherwise=otherwise):
-            return ir.Select(again(condition), again(then), again(otherwise), value.type)
-        case ir.Call(arguments=arguments):
-            return replace(value, arguments=tuple(again(a) for a in arguments))
-    return value
+            subscripts = tuple(map(subscript, ref.subscripts))
+            return replace(value, ref=replace(ref, subscripts=subscripts))
+    return rebuilt(value, again)
 
 
 def moved(index: ir.Affine, names: Mapping[str, str]) -> ir.Affine:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 from tcl.codegen import ir
@@ -11,9 +10,9 @@ from tcl.codegen.balance import LARGEST
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.grouping import grouping
 from tcl.codegen.heuristics import heuristic
-from tcl.codegen.ir_walk import loads, operands, values_of
+from tcl.codegen.ir_walk import operands
 from tcl.codegen.options import NestOptions
-from tcl.codegen.passes.beside import beside
+from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.stage import dims_of, made_with
 from tcl.codegen.passes.vectorize import outputs, why_not
 
@@ -33,35 +32,23 @@ def chunks(name: str, program: ir.Program, device: CpuProfile) -> dict[str, Nest
     return grouping(program, device) if name in ("mlp", "conv") else {}
 
 
-def preset(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
-    """The preset's choices for one untiled nest, which may have chunks."""
+def preset(
+    name: str,
+    program: ir.Program,
+    nest: ir.Nest,
+    device: CpuProfile,
+    leader: NestOptions | None = None,
+) -> NestOptions:
+    """The preset's choices for one untiled nest, which may have chunks. ``leader`` are those of a
+    nest that it can go along with, if it gets the same loops."""
     stream = name in ("mlp", "conv") and _not_kept(program, nest, device)
-    leader = _leader(program, nest)
-    if leader is not None:
-        led = replace(preset(name, program, leader, device), stream=False, stage=())
-        # Without lanes, two values per point take longer than a second pass with them.
-        if led.vectorize != (-1, 1) or name == "naive":
-            return led
+    # Without lanes, two values per point take longer than a second pass with them.
+    if leader is not None and (leader.vectorize != (-1, 1) or name == "naive"):
+        return replace(leader, stream=False, stage=())
     if not nest.chunks:
         return replace(_whole(name, program, nest, device), stream=stream)
     chosen = _whole(name, program, _one_chunk(nest), device)
     return replace(chosen, stream=stream, stage=_levels(program, nest, chosen.stage or ()))
-
-
-def _leader(program: ir.Program, nest: ir.Nest) -> ir.Nest | None:
-    """The nest that this one can go along with, if it gets the same loops. Those in between go
-    along with it, too."""
-    if nest.chunks and not nest.joined:
-        return None
-    position = [n.name for n in program.nests].index(nest.name)
-    for other in reversed(program.nests[:position]):
-        if [f.step for f in other.chunks] != [f.step for f in nest.chunks]:
-            return None
-        if beside(other, nest) is not None:
-            return other
-        if _leader(program, other) is None:
-            return None
-    return None
 
 
 def _levels(program: ir.Program, nest: ir.Nest, inside: tuple[int, ...]) -> tuple[int, ...]:
@@ -89,9 +76,10 @@ def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
     target = program.tensor(nest.point.target.tensor)
     written = math.prod(target.layout.extents) * target.layout.itemsize
     kept = max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
+    if written < kept:
+        return False
     readers = (n for n in program.nests if n.name != nest.name)
-    read = any(load.ref.tensor == target.name for n in readers for load in operands(n.point))
-    return written >= kept and not read
+    return all(load.ref.tensor != target.name for n in readers for load in operands(n.point))
 
 
 def _one_chunk(nest: ir.Nest) -> ir.Nest:
@@ -121,7 +109,7 @@ def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[
     for position, dim in enumerate(outputs(nest)):
         if dim.extent < 2 or why_not(nest, position):
             continue
-        score = sum(_score(program, ref, dim) for ref in _accesses(nest))
+        score = sum(_score(program, ref, dim) for ref in refs(nest))
         if score >= best_score:
             best, best_score = position, score
     if best < 0:
@@ -132,18 +120,8 @@ def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[
     return best, max(1, lanes)
 
 
-def _accesses(nest: ir.Nest) -> Iterator[ir.TensorRef]:
-    yield nest.point.target
-    for value in values_of(nest.point):
-        yield from (load.ref for load in loads(value))
-
-
 def _score(program: ir.Program, ref: ir.TensorRef, dim: ir.Dim) -> int:
     """1 for a contiguous access, 0 for one that stays put, less for one that has to gather."""
     layout = program.tensor(ref.tensor).layout
-    stride = 0
-    for axis, subscript in enumerate(ref.subscripts):
-        if isinstance(subscript, ir.Computed):
-            continue
-        stride += layout.offset(axis, subscript).coefficient(dim.name)
+    stride = layout.place(ref).coefficient(dim.name)
     return 0 if stride == 0 else 1 if stride == layout.itemsize else -2

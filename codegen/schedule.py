@@ -17,6 +17,7 @@ from tcl.codegen.ir_walk import operands
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.codegen.passes.base import Pass
+from tcl.codegen.passes.beside import may_go_along
 from tcl.codegen.passes.build import Build
 from tcl.codegen.passes.chunk import Chunk, why_no_chunks
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
@@ -109,11 +110,19 @@ def resolve(
         )
     plan = chunks(options.preset, program, device)
     chosen: dict[str, NestOptions] = {}
+    leader: tuple[ir.Nest, NestOptions] | None = None
     for position, nest in enumerate(program.nests):
         own = options.own(position)
         wide = fitting(nest, options.default).over(plan.get(nest.name, NestOptions()))
         divided, program = _divided(program, nest.name, own, wide)
-        chosen[nest.name] = _resolved(nest.name, program, own, divided, options, device)
+        nest = program.nest(nest.name)
+        led = leader is not None and may_go_along(leader[0], nest)
+        loops = leader[1] if leader is not None and led else None
+        base = preset(options.preset, program, nest, device, loops)
+        if leader is None or not led:
+            leader = nest, base
+        base = fitting(nest, options.default).over(base)
+        chosen[nest.name] = _resolved(nest.name, program, own, divided.over(own.over(base)), device)
     return chosen
 
 
@@ -126,25 +135,18 @@ def _divided(
     chunk, fuse = asked.chunk or (), bool(asked.fuse)
     if not why_no_chunks(program.nest(name), chunk):
         program = Chunk(name, chunk)(program)
-    if fuse and own.fuse is None:
-        fuse = why_not_fused(program, name) is None
     if fuse and why_not_fused(program, name) is None:
         program = Fuse(name)(program)
+    elif own.fuse is None:
+        fuse = False
     return NestOptions(chunk=chunk, fuse=fuse), program
 
 
 def _resolved(
-    name: str,
-    program: ir.Program,
-    own: NestOptions,
-    divided: NestOptions,
-    options: MappingOptions,
-    device: CpuProfile,
+    name: str, program: ir.Program, own: NestOptions, chosen: NestOptions, device: CpuProfile
 ) -> NestOptions:
-    """All choices for a nest that has its chunks."""
-    nest = program.nest(name)
-    base = fitting(nest, options.default).over(preset(options.preset, program, nest, device))
-    chosen = divided.over(own.over(base))
+    """The choices for a nest that has its chunks, without those that were not its ``own`` and
+    cannot be."""
     # Asked for in all nests, or made for other lanes and tiles than this nest now has.
     try:
         program = Tile(name, chosen.tile or ())(program)

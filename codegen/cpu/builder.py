@@ -75,6 +75,10 @@ _PURE = frozenset(
 )
 
 
+_APART = 64
+"""Tensors that are set apart from each other at most."""
+
+
 @dataclass(slots=True)
 class Builder:
     """Appends instructions to one function and collects what the module needs around it."""
@@ -126,8 +130,9 @@ class Builder:
         self.loaded.pop(tensor, None)
 
     def set_apart(self, tensors: Sequence[str]) -> None:
-        """Tells LLVM that tensors do not overlap, which it cannot see."""
-        if len(tensors) < 2:
+        """Tells LLVM that tensors do not overlap, which it cannot see. Not of very many: each is
+        set apart from each."""
+        if not 2 <= len(tensors) <= _APART:
             return
         domain = self._node("distinct !{{{me}}}", "domain")
         scopes = [self._node(f"distinct !{{{{{{me}}, {domain}}}}}", t) for t in tensors]

@@ -1,7 +1,7 @@
 """Division of all lanes by the same number, by way of its reciprocal.
 
-A vector of quotients keeps the divider busy for sixteen cycles; this takes three. With ``r`` the
-rounded reciprocal of ``s``, ``q = x * r`` is off by a unit or two in the last place, and
+A vector of quotients keeps the divider busy for long; this takes a few ordinary instructions. With
+``r`` the rounded reciprocal of ``s``, ``q = x * r`` is off by a unit or two in the last place, and
 ``q + (x - q * s) * r``, with fused operations, is the rounded quotient (P. Markstein, Computation
 of elementary functions on the IBM RISC System/6000 processor, 1990), but for subnormal and
 overflowing intermediate results. So quotients outside of a middle range stay ``q``, which is within

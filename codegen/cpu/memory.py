@@ -194,10 +194,7 @@ class Memory:
         layout = self.program.tensor(ref.tensor).layout
         if at.spread or at.step in (0, layout.itemsize, -layout.itemsize):
             return None
-        index = ir.Affine()
-        for axis, subscript in enumerate(ref.subscripts):
-            if isinstance(subscript, ir.Affine):
-                index = index + layout.offset(axis, subscript)
+        index = layout.place(ref)
         for dim, whole in scope.written_out.items():
             in_order = dim != scope.lane_dim and index.coefficient(dim) == layout.itemsize
             if in_order and isinstance(whole.span, int) and whole.span > 1:
@@ -211,16 +208,11 @@ class Memory:
     def _address(self, ref: ir.TensorRef, scope: Scope, mask: Val | None) -> Address:
         b = self.b
         layout = self.program.tensor(ref.tensor).layout
-        index = ir.Affine()
-        computed: list[tuple[int, ir.Computed]] = []
+        first, step = affine(b, layout.place(ref), self.dims, scope)
+        own: Val | None = None
         for axis, subscript in enumerate(ref.subscripts):
             if isinstance(subscript, ir.Affine):
-                index = index + layout.offset(axis, subscript)
-            else:
-                computed.append((axis, subscript))
-        first, step = affine(b, index, self.dims, scope)
-        own: Val | None = None
-        for axis, subscript in computed:
+                continue
             value = self.evaluate(subscript.value, scope)
             if mask is not None:
                 value = b.spread(value, scope.lanes)

@@ -157,6 +157,14 @@ def _known_everywhere(value: ir.Value) -> bool:
     return not isinstance(value, ir.Variable | ir.Combined)
 
 
+def may_go_along(first: ir.Nest, second: ir.Nest) -> bool:
+    """Whether the second of two untiled nests can go along with the first, if it gets the same
+    loops."""
+    together = second.joined or not second.chunks
+    chunks = [[f.step for f in nest.chunks] for nest in (first, second)]
+    return together and chunks[0] == chunks[1] and beside(first, second) is not None
+
+
 def same_loops(first: ir.Nest, second: ir.Nest) -> bool:
     """Whether both nests have the same loops, dimension for dimension."""
 

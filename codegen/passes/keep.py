@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
-from tcl.codegen.ir_walk import indices, moved, renamed, replaced, walk
+from tcl.codegen.ir_walk import children, indices, moved, renamed, replaced, walk
+from tcl.codegen.passes.stage import dims_of
 
 _PART = 4
 """The part of the second cache that may be filled."""
@@ -29,7 +30,7 @@ def keep(program: ir.Program, nests: Sequence[ir.Nest], device: CpuProfile) -> _
                 continue
             makers = range(later) if _plain(value) else ()
             if not any(_share(program, kept, k, later, value, device) for k in makers):
-                pending += _children(value)
+                pending += _parts(value)
     return kept
 
 
@@ -60,7 +61,7 @@ def _share(
         return False
     back = {own: its for its, own in names.items()}
     after = kept.nests[earlier + 1 : later + 1]
-    if _is_stored(maker, after, wanted, program) and _places(maker) <= back.keys():
+    if _is_stored(maker, after, wanted, program) and dims_of(maker.point.target) <= back.keys():
         ref = maker.point.target
     else:
         place = _place(maker, wanted)
@@ -103,17 +104,9 @@ def _memory(
     return ref
 
 
-def _children(value: ir.Value) -> tuple[ir.Value, ...]:
-    match value:
-        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
-            return (operand,)
-        case ir.Binary(left=left, right=right):
-            return left, right
-        case ir.Select(condition=condition, then=then, otherwise=otherwise):
-            return condition, then, otherwise
-        case ir.Call(arguments=arguments):
-            return arguments
-    return ()
+def _parts(value: ir.Value) -> tuple[ir.Value, ...]:
+    """The values directly inside a value, but for subscripts."""
+    return () if isinstance(value, ir.Load) else children(value)
 
 
 def _plain(value: ir.Value) -> bool:
@@ -140,7 +133,7 @@ def _always(value: ir.Value) -> list[ir.Value]:
             case ir.Binary(op="&&" | "||", left=left):
                 pending.append(left)
             case _:
-                pending += _children(current)
+                pending += _parts(current)
     return found
 
 
@@ -170,12 +163,6 @@ def _is_stored(
     written = (n.point.target.tensor for n in after)
     same = point.op == "=" and point.value == value
     return same and exact and point.target.tensor not in written
-
-
-def _places(nest: ir.Nest) -> set[str]:
-    """The dimensions that say where the nest stores."""
-    subscripts = (s for s in nest.point.target.subscripts if isinstance(s, ir.Affine))
-    return {name for subscript in subscripts for name, _ in subscript.terms}
 
 
 def _place(nest: ir.Nest, value: ir.Value) -> tuple[tuple[ir.Affine, ...], tuple[int, ...]] | None:

@@ -124,10 +124,7 @@ def natural_level(tiles: Iterable[str], ref: ir.TensorRef) -> int:
 def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     """The dim along which an operand lies in memory in order, if the lanes lie apart."""
     layout = program.tensor(load.ref.tensor).layout
-    place = ir.Affine()
-    for axis, subscript in enumerate(load.ref.subscripts):
-        if isinstance(subscript, ir.Affine):
-            place = place + layout.offset(axis, subscript)
+    place = layout.place(load.ref)
     lanes = [x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR]
     if not lanes or abs(place.coefficient(lanes[0])) in (0, layout.itemsize):
         return ""

@@ -43,7 +43,7 @@ def why_not_streamed(program: ir.Program, name: str) -> str | None:
         return f"it is a reduction, which reads what it has written to {target.tensor}"
     if lane is None:
         return f"it writes the elements of {target.tensor} one at a time, without lanes"
-    if _place(program, nest).coefficient(lane.dim) != layout.itemsize:
+    if layout.place(target).coefficient(lane.dim) != layout.itemsize:
         return f"lanes along {lane.dim} are apart from each other in {target.tensor}"
     if lane.count * layout.itemsize < LEAST:
         return f"vectors of {lane.count * layout.itemsize} bytes are too short, {LEAST} is least"
@@ -52,22 +52,13 @@ def why_not_streamed(program: ir.Program, name: str) -> str | None:
     return None
 
 
-def _place(program: ir.Program, nest: ir.Nest) -> ir.Affine:
-    """Where an element of the target lies, in bytes from the first one."""
-    layout = program.tensor(nest.point.target.tensor).layout
-    at = ir.Affine()
-    for axis, subscript in enumerate(nest.point.target.subscripts):
-        if isinstance(subscript, ir.Affine):  # targets are not indexed by data
-            at = at + layout.offset(axis, subscript)
-    return at
-
-
 def boundary(program: ir.Program, nest: ir.Nest) -> int:
     """Bytes of which all vectors that the nest writes begin at multiples, counted from the first
     element: as many as can be written at once, or 0."""
-    at = _place(program, nest)
+    layout = program.tensor(nest.point.target.tensor).layout
+    at = layout.place(nest.point.target)
     lanes = max(x.fold.count for x in nest.loops if x.kind is ir.Kind.VECTOR)
-    length = lanes * program.tensor(nest.point.target.tensor).layout.itemsize
+    length = lanes * layout.itemsize
     steps = [
         at.coefficient(x.fold.dim) * x.fold.step
         for x in nest.loops
