@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 
+from tcl.codegen.cpu import sharing
 from tcl.codegen.cpu.compile import compile_object
 from tcl.codegen.cpu.entry import BARRIER_LINES, LINE, OPENING, alone
 from tcl.codegen.cpu.kept import KeptCode, KeptSite, Scratch
@@ -16,34 +17,7 @@ from tcl.codegen.device import host_cpu
 COUNTER = LINE * BARRIER_LINES
 """Where the counter of the first region lies."""
 
-BARRIER = """
-define internal void @barrier(ptr %team, i64 %threads) {
-entry:
-  %phase.at = getelementptr i8, ptr %team, i64 64
-  %before = load atomic i64, ptr %phase.at acquire, align 8
-  %came = atomicrmw add ptr %team, i64 1 acq_rel
-  %others = sub i64 %threads, 1
-  %last = icmp eq i64 %came, %others
-  br i1 %last, label %open, label %wait
-open:
-  store atomic i64 0, ptr %team monotonic, align 8
-  %next = add i64 %before, 1
-  store atomic i64 %next, ptr %phase.at release, align 8
-  ret void
-wait:
-  %now = load atomic i64, ptr %phase.at acquire, align 8
-  %passed = icmp ne i64 %now, %before
-  br i1 %passed, label %done, label %give
-give:
-  %ignored = call i32 @sched_yield()
-  br label %wait
-done:
-  ret void
-}
-declare i32 @sched_yield()
-"""
-
-DECLARED = "declare i32 @usleep(i32)\ndeclare i32 @sched_getcpu()\n"
+DECLARED = "declare i32 @sched_yield()\ndeclare i32 @usleep(i32)\ndeclare i32 @sched_getcpu()\n"
 
 WHO = """
   %out = load ptr, ptr %tensors, align 8
@@ -95,9 +69,9 @@ loop:
   br i1 %end, label %done, label %body
 body:
   store i64 %i, ptr %own, align 8
-  call void @barrier(ptr %team, i64 %threads)
+  call void @tcl_meet(ptr %team, i64 %threads)
   %seen = load i64, ptr %theirs, align 8
-  call void @barrier(ptr %team, i64 %threads)
+  call void @tcl_meet(ptr %team, i64 %threads)
   %more = add i64 %sum, %seen
   %j = add i64 %i, 1
   br label %loop
@@ -134,7 +108,7 @@ PRIVATE = """
   %up = add i64 %thread, 1
   %byte = trunc i64 %up to i8
   call void @llvm.memset.p0.i64(ptr %own, i8 %byte, i64 %size, i1 false)
-  call void @barrier(ptr %team, i64 %threads)
+  call void @tcl_meet(ptr %team, i64 %threads)
   %last.at = getelementptr i8, ptr %own, i64 8
   %found = load i8, ptr %last.at, align 1
   %wide = zext i8 %found to i64
@@ -204,5 +178,5 @@ def kernel(
 
 @functools.cache
 def _object(body: str) -> bytes:
-    text = "\n".join([*OPENING, body, "}", BARRIER, DECLARED, alone()])
+    text = "\n".join([*OPENING, body, "}", sharing.MEET, DECLARED, alone()])
     return compile_object(text, host_cpu())

@@ -135,7 +135,7 @@ def command(
 
 def _nothing(result: TuningResult[MappingOptions]) -> str:
     if result.interrupted:
-        return "interrupted before any candidate was measured; nothing was found"
+        return "the search ended before any candidate was measured; nothing was found"
     examples = dict.fromkeys(c.outcome.message for c in result.history)
     return f"no candidate worked ({len(result.history)} tried): {'; '.join(list(examples)[:3])}"
 
