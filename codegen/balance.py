@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from tcl.codegen import ir
 from tcl.codegen.core_model import Core
 from tcl.codegen.device import CpuProfile
+from tcl.codegen.panel_cost import PanelCost
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.stage import dims_of
 
 _SHARES = (4, 8, 2, 1)
-"""Chunks per thread, in the order in which they are tried. Of dimensions along which memory lies in
-order, long pieces are better."""
-_NEARLY = 0.04
-"""How much longer a thread may take than it would if all ended together."""
-_COPY = 0.25
-"""Cycles to copy an element."""
-_WAIT = 20_000.0
-"""Cycles in which threads wait for each other."""
-LARGEST = 1 << 24
-"""Elements of a panel that may be kept for the whole call."""
+"""Chunks per thread, the best ones first: with several, a thread that is held up has less to do. Of
+dimensions along which memory lies in order, long pieces are better."""
+_NEARLY = 0.02
+"""How much longer a thread may take than with the shortest of all."""
 
 
 def balanced(
@@ -34,27 +29,55 @@ def balanced(
     extents = tuple(nest.dim(name).extent for name in dims)
     if device.threads == 1 or not extents:
         return extents
-    in_order = in_lanes(program, nest)
     work = _Work.of(program, nest, device) if _reuses(nest) else None
-    best, least = extents, math.inf
-    rank = range(len(extents))
-    for outer, k in [*((None, k) for k in rank), *pairwise(rank)]:
-        before = extents[outer] if outer is not None else 1
-        dim = dims[k]
-        unit = work.unit(dim) if work is not None else 1
-        for share in _SHARES[2:] if dim in in_order else _SHARES:
-            size = -(-extents[k] * before // (device.threads * share))
-            size = min(extents[k], -(-size // unit) * unit)
-            count = before * -(-extents[k] // size)
-            busy = -(-count // device.threads) * device.threads * size / (extents[k] * before)
-            copied = work.copied(dim, count) if work is not None else 0.0
-            if busy + copied < least - _NEARLY:
-                sizes = list(extents)
-                sizes[k] = size
-                if outer is not None:
-                    sizes[outer] = 1
-                best, least = tuple(sizes), busy + copied
-    return best
+    found = list(_candidates(extents, dims, in_lanes(program, nest), work, device.threads))
+    least = min(takes for takes, _, _ in found)
+    good = (c for c in found if c[0] <= least + _NEARLY)
+    return min(good, key=lambda c: _SHARES.index(c[1]))[2]
+
+
+def _candidates(
+    extents: Sequence[int],
+    dims: Sequence[str],
+    in_order: Container[str],
+    work: _Work | None,
+    threads: int,
+) -> Iterator[tuple[float, int, tuple[int, ...]]]:
+    """What the thread with most work takes, chunks per thread that were asked for, and sizes."""
+    units = [work.unit(dim) if work is not None else 1 for dim in dims]
+
+    def whole(size: int, k: int) -> int:
+        return min(extents[k], -(-size // units[k]) * units[k])
+
+    for outer, parts, k in _divided(units, threads):
+        sizes = list(extents)
+        if outer is not None:
+            sizes[outer] = whole(-(-extents[outer] // parts), outer) if parts else 1
+        before = math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=True))
+        for share in _SHARES[2:] if dims[k] in in_order else _SHARES:
+            sizes[k] = whole(-(-extents[k] * before // (threads * share)), k)
+            takes = _longest(extents, sizes, threads)
+            if work is not None:
+                counts = {d: -(-e // s) for d, e, s in zip(dims, extents, sizes, strict=True)}
+                takes += work.copied(counts)
+            yield takes, share, tuple(sizes)
+
+
+def _divided(units: Sequence[int], threads: int) -> Iterator[tuple[int | None, int, int]]:
+    """Which dimensions are divided among threads: the last of each three. The first, if there is
+    one, is divided into so many parts, or where that is 0 into single points."""
+    yield from ((None, 0, k) for k in range(len(units)))
+    for outer, k in pairwise(range(len(units))):
+        if units[outer] == 1:
+            yield outer, 0, k
+        else:
+            yield from ((outer, 1 << p, k) for p in range(1, threads.bit_length()))
+
+
+def _longest(extents: Sequence[int], sizes: Sequence[int], threads: int) -> float:
+    """The part of all work that the thread with most of it has, times the number of threads."""
+    count = math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=True))
+    return -(-count // threads) * threads * math.prod(sizes) / math.prod(extents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +100,15 @@ class _Work:
         """Points of a dimension in a register tile."""
         return self.tile.get(dim, 1) * (self.core.lanes if dim == self.lane else 1)
 
-    def copied(self, dim: str, count: int) -> float:
-        """What is copied for this many chunks of a dimension, as a part of all work. Operands that
-        do not move along it are copied once, before all chunks, as long as they are not too large
-        for that; then threads have to wait for each other."""
+    def copied(self, counts: Mapping[str, int]) -> float:
+        """What is copied besides for so many chunks per dimension, as a part of all work."""
         total = 0.0
         for access in self.core.reads:
-            if self.lane not in access.strides or dim in access.strides:
+            if self.lane not in access.strides:
                 continue
-            if self.core.worth_staging(access, self.lane, self.tile):
-                again = count if access.elements > LARGEST else 1
-                total += (again - 1) * access.elements * _COPY + _WAIT
+            copies = math.prod(n for dim, n in counts.items() if dim not in access.strides)
+            if copies > 1 and self.core.worth_staging(access, self.lane, self.tile):
+                total += PanelCost(access, self.lane, self.core.device).more(copies)
         return total / self.cycles
 
 

@@ -15,7 +15,7 @@ from tcl.codegen import ir
 from tcl.codegen.core_point import PAGE, SCALAR_LOAD, Access, access_of, arithmetic
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_walk import operands
-from tcl.codegen.passes.register import vector_registers
+from tcl.codegen.passes.register import MAX_POINTS, vector_registers
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 _SECOND_ROWS = (1, 2, 3, 4)
@@ -32,10 +32,6 @@ _CONFLICT = 0.5
 """Cycles more for each page that may push another one out of the first cache."""
 _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""
-_COPY = 1.0
-"""Cycles to copy an element whose neighbours in the panel are not its neighbours in memory."""
-_TRANSPOSE = 0.4
-"""Likewise, where it has neighbours in memory along another dimension."""
 _MEMORY = 8.0
 """Bytes from memory per cycle."""
 _WINDOW = 256
@@ -51,10 +47,23 @@ _WRITTEN_OUT = 48
 """Steps up to which LLVM writes out all iterations of such a loop."""
 _OVERLAP = 0.15
 """The part of loads and arithmetic that does not run beside the other."""
+_SPREAD = 0.07
+"""Cycles by which a load that is brought into all lanes holds up the arithmetic."""
+_COUNTING = 0.4
+"""Cycles that counting and jumping back take from the arithmetic of an iteration."""
+_SIMPLE = 2.0
+"""Cycles of arithmetic per vector beside which that counts."""
+_UNROLL = (4, 2)
+_LONG = 64
+"""Steps of a reduction from which on a rest that is not written out counts for little."""
+_SPARE = 2
+"""Registers that LLVM needs besides, to read ahead in several steps at once."""
 _ALONE = 0.5
 """How much longer memory takes for a single row."""
 _REUSE = 4
 """Register tiles that have to read a panel for copying it to pay."""
+_REUSE_NEAR = 32
+"""Likewise, where it would come from the second cache without a copy, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +141,41 @@ class Core:
 
     def worth_staging(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether an operand is read often enough for a copy to pay."""
-        return access.stageable and self.again(access, lane, sizes) >= _REUSE
+        in_order = access.strides.get(lane or "") == access.itemsize
+        # Rows that are far apart push each other out of it even if there are few of them.
+        near = in_order and access.span <= self.device.l2_bytes // 2
+        least = _REUSE_NEAR if near else _REUSE
+        return access.stageable and self.again(access, lane, sizes) >= least
+
+    def unroll(self, lane: str | None, sizes: Mapping[str, int]) -> int:
+        """How many steps of the innermost reduction are best written out."""
+        inner = self.innermost
+        if inner is None or not self._keeps_busy(lane):
+            return 1
+        if self._live(sizes) + _SPARE > vector_registers(self.device):
+            return 1
+        points = math.prod(sizes.values())
+        for steps in _UNROLL:
+            whole = inner.extent % steps == 0 or inner.extent >= _LONG
+            if inner.extent >= _FEW * 2 and whole and points * steps <= MAX_POINTS:
+                return steps
+        return 1
+
+    def _keeps_busy(self, lane: str | None) -> bool:
+        """Whether a reduction waits for little but a few instructions of arithmetic: operands are
+        read again and again, in lanes or one for all of them."""
+        if lane is None or self.nest.dim(lane).reduction or any(a.scattered for a in self.reads):
+            return False
+        if sum(self.arithmetic.values()) > _SIMPLE:
+            return False
+        results = {d.name for d in self.nest.dims if not d.reduction and d.extent > 1}
+        return all(results - a.strides.keys() for a in self.reads)
+
+    @property
+    def innermost(self) -> ir.Dim | None:
+        """The last reduction that has more than one point."""
+        moving = [d for d in self.nest.dims if d.reduction and d.extent > 1]
+        return moving[-1] if moving else None
 
     def _tiles(self, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
         extents = {d.name: d.extent for d in self.nest.dims}
@@ -188,7 +231,7 @@ class Core:
                 rows = access.count({n: s for n, s in sizes.items() if n != lane})
                 total += self._memory(access) * _ALONE / rows
             if self.staged(access, lane, sizes):
-                each = _TRANSPOSE if access.itemsize in access.strides.values() else _COPY
+                each = access.copying(lane, self.device.l2_bytes)
                 total += math.prod(dims[name].extent for name in access.strides) * each
         return total
 
@@ -221,8 +264,12 @@ class Core:
         if lane is not None and self.nest.dim(lane).reduction:
             stored += points * 2.0 * lanes.bit_length()
             steps = max(1, steps // sizes.get(lane, 1))
-        innermost = [d.extent for d in self.nest.dims if d.reduction and d.extent > 1][-1:]
-        around = sum(_TURN / n for n in innermost if n < _FEW and n * points > _WRITTEN_OUT)
+        inner = self.innermost
+        around = 0.0
+        if inner is not None and inner.extent < _FEW and inner.extent * points > _WRITTEN_OUT:
+            around = _TURN / inner.extent
+        elif inner is not None and inner.extent >= _FEW and self._keeps_busy(lane):
+            busy += _COUNTING / self.unroll(lane, whole) + _SPREAD * spread
         steps = min(steps, _DEPTH)
         return max(busy, _LATENCY) + around + stored / max(1, steps)
 

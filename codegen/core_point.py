@@ -14,6 +14,14 @@ SCALAR_LOAD = 0.5
 _VECTOR_LOAD = 0.75
 """Cycles to load a vector: some of them cross cache lines."""
 PAGE = 4096
+_APART = 1.0
+"""Cycles to copy an element whose neighbours in the panel are not its neighbours in memory."""
+_TRANSPOSED = 0.5
+"""Likewise, where it has neighbours in memory along another dimension."""
+_IN_ORDER = 0.25
+"""Likewise, where the neighbours are the same."""
+_FAR = 4.0
+"""Times as long, where a few elements of each row at a time come from behind the second cache."""
 _CALL = 16.0
 """Cycles of a built-in function."""
 _SHORT = frozenset("fmin fmax fabs floor ceil trunc round copysign fma".split())
@@ -31,6 +39,8 @@ class Access:
     """Its place depends on data."""
     elements: int
     """Those that the nest touches."""
+    span: int
+    """Bytes from the first to the last one of them, where no data decides."""
     whole: int
     """Bytes of the tensor."""
     stageable: bool
@@ -43,6 +53,14 @@ class Access:
             return float(lanes)
         return _VECTOR_LOAD if stride else SCALAR_LOAD
 
+    def copying(self, lane: str | None, near: int) -> float:
+        """Cycles to copy an element to a panel; ``near`` are the bytes of the second cache."""
+        far = self.elements * self.itemsize > near
+        if self.strides.get(lane or "") == self.itemsize:
+            return _IN_ORDER * _FAR if far else _IN_ORDER
+        neighbours = self.itemsize in self.strides.values()
+        return _APART if far or not neighbours else _TRANSPOSED
+
     def written(self, lane: str | None, lanes: int, sizes: Mapping[str, int]) -> float:
         """As ``cycles``, as part of a register tile: neighbours in memory are transposed."""
         cycles = self.cycles(lane, lanes)
@@ -50,6 +68,11 @@ class Access:
         if cycles < lanes or row == 1:
             return cycles
         return min(cycles, row.bit_length() + lanes / row)
+
+    @property
+    def apart(self) -> bool:
+        """Whether there is memory between what the nest touches that it does not."""
+        return self.span > self.elements * self.itemsize
 
     def near(self, dim: str) -> bool:
         """Whether points next to each other lie in one page."""
@@ -71,7 +94,9 @@ def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
     stageable = all(len(s.terms) < 2 for s in affine) and why_not_staged(nest, load) is None
     elements = reach(layout, load.ref, {d.name: d.extent for d in nest.dims})
     whole = math.prod(layout.extents) * layout.itemsize
-    return Access(dict(total.terms), layout.itemsize, scattered, elements, whole, stageable)
+    span = layout.itemsize + sum(abs(c) * (nest.dim(d).extent - 1) for d, c in total.terms)
+    strides = dict(total.terms)
+    return Access(strides, layout.itemsize, scattered, elements, span, whole, stageable)
 
 
 def reach(layout: ir.Layout, ref: ir.TensorRef, points: Mapping[str, int]) -> int:

@@ -28,7 +28,10 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOpt
         return NestOptions((), (), (), (-1, 1), (), ())
     core = Core.of(program, nest, device)
     lane, sizes = core.best()
-    register = tuple(sizes.get(d.name, 0) for d in nest.dims)
+    written_out = dict(sizes)
+    if core.innermost is not None and (steps := core.unroll(lane, sizes)) > 1:
+        written_out[core.innermost.name] = steps
+    register = tuple(written_out.get(d.name, 0) for d in nest.dims)
     vectorize = (-1, 1)
     if lane is not None:
         vectorize = (_position(nest, lane), core.lanes)
@@ -72,7 +75,7 @@ def _blocking(
         width = sizes.get(lane or "", 1) * core.lanes * itemsize
         widest = max(reductions, key=lambda k: nest.dims[k].extent)
         rest = depth // nest.dims[widest].extent
-        room = max(16, device.l1_bytes * 3 // 2 // (rest * width))
+        room = max(16, device.l1_bytes * 4 // (rest * width))
         if nest.dims[widest].extent > room and nest.point.type.compute == nest.point.type:
             tile[widest] = 1 << (room.bit_length() - 1)
             depth = rest * tile[widest]
@@ -151,7 +154,7 @@ def _panels(
     for load, access in zip(operands(nest.point), core.reads, strict=True):
         far = core.staged(access, lane, sizes)
         worth = lane in access.strides and core.worth_staging(access, lane, sizes)
-        if far or (tile and worth):
+        if far or (worth and (tile or access.apart)):
             levels.append(natural_level(tiles, load.ref))
         else:
             levels.append(-1)

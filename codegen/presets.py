@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tcl.codegen import ir
-from tcl.codegen.balance import LARGEST
+from tcl.codegen.core_point import access_of
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.grouping import grouping
 from tcl.codegen.heuristics import heuristic
 from tcl.codegen.ir_walk import operands
 from tcl.codegen.options import NestOptions
+from tcl.codegen.panel_cost import PanelCost
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.stage import dims_of, made_with
 from tcl.codegen.passes.vectorize import outputs, why_not
@@ -20,8 +21,6 @@ from tcl.codegen.prefetching import prefetching
 
 NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, ())
 _HIDING = 4
-_OFTEN = 4
-"""Chunks that have to use a copy for it to be made before them."""
 _KEPT = 8
 """Times the second cache: results from which on writing them past the caches was measured to pay
 even if they are read next."""
@@ -57,23 +56,24 @@ def preset(
     if not nest.chunks:
         return replace(_whole(name, program, nest, device), stream=stream)
     chosen = _whole(name, program, _one_chunk(nest), device)
-    return replace(chosen, stream=stream, stage=_levels(program, nest, chosen.stage or ()))
+    return replace(chosen, stream=stream, stage=_levels(program, nest, chosen, device))
 
 
-def _levels(program: ir.Program, nest: ir.Nest, inside: tuple[int, ...]) -> tuple[int, ...]:
+def _levels(
+    program: ir.Program, nest: ir.Nest, inside: NestOptions, device: CpuProfile
+) -> tuple[int, ...]:
     """Levels of staging for one chunk as levels for all: an operand that many chunks would copy
-    is copied once, before them."""
+    is copied once, before them, if that takes less."""
     found = []
     made = made_with(program, nest)
-    for level, load in zip(inside, operands(nest.point), strict=False):
+    position, lanes = inside.vectorize or (-1, 1)
+    lane = nest.dims[position].name if lanes > 1 else None
+    for level, load in zip(inside.stage or (), operands(nest.point), strict=False):
         dims = dims_of(load.ref)
         copies = math.prod(f.count for f in nest.chunks if f.dim not in dims)
-        once = copies >= _OFTEN and load.ref.tensor not in made
-        size = math.prod(nest.dim(name).extent for name in dims)
-        if level < 0:
-            found.append(-1)
-        else:
-            found.append(0 if once and size <= LARGEST else level + 1)
+        cost = PanelCost(access_of(program, nest, load), lane, device)
+        once = cost.before(copies) < cost.inside(copies) and load.ref.tensor not in made
+        found.append(-1 if level < 0 else 0 if once else level + 1)
     return tuple(found)
 
 

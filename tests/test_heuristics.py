@@ -25,6 +25,8 @@ DEVICES = pytest.mark.parametrize("device", [WIDE, NARROW, ARM], ids=lambda d: d
 MATMUL = "float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 TRANSPOSED = "float(M, K) A, float(N, K) B) -> (C) { C(m, n) +=! A(m, k) * B(n, k) }"
 
+GATHERED = "float(N, D) A, int32(B, L) I) -> (S) { S(b, d) +=! A(I(b, l), d) }"
+
 
 def sized(text: str, *shapes: tuple[int, ...]) -> SizedDef:
     (checked,) = check(f"def f({text}").values()
@@ -48,8 +50,9 @@ def test_a_matrix_product(device: CpuProfile) -> None:
     assert found.vectorize == (1, lanes)
     rows, vectors, unrolled = found.register or ()
     registers = 16 if device is NARROW else 32
-    assert registers * 0.7 < rows * vectors + vectors + 1 <= registers
-    assert unrolled < 2
+    live = rows * vectors + vectors + 1
+    assert registers * 0.7 < live <= registers
+    assert (unrolled > 1) == (registers - live >= 2), "several steps at once need registers, too"
     tile = found.tile or ()
     assert tile[1] == vectors * lanes, "one column of register tiles at a time"
     assert (tile[2] or 1024) * tile[1] * 4 <= device.l2_bytes // 2
@@ -59,14 +62,47 @@ def test_a_matrix_product(device: CpuProfile) -> None:
 @DEVICES
 def test_an_operand_across_the_lanes_is_copied(device: CpuProfile) -> None:
     found = chosen(device, TRANSPOSED, (128, 512), (512, 512))
-    assert found.vectorize == (1, device.vector_bits // 32)
-    assert found.stage is not None and found.stage[1] >= 0
+    assert found.vectorize is not None and found.vectorize[1] == device.vector_bits // 32
+    assert found.stage is not None and found.stage[found.vectorize[0]] >= 0
 
 
 def test_but_not_if_it_is_read_once() -> None:
     found = chosen(WIDE, TRANSPOSED, (2, 512), (512, 512))
     assert found.vectorize == (2, 16), "dot products need no copy"
     assert not found.stage
+
+
+def test_nor_if_it_is_near_and_read_seldom() -> None:
+    near = chosen(WIDE, MATMUL, (128, 2000), (2000, 128))
+    assert not near.stage, "rows of memory that all fit into the second cache"
+    assert near.tile is not None and near.tile[2] > 0, "as deep as the first cache likes it"
+    far = chosen(WIDE, MATMUL, (128, 2000), (2000, 1024))
+    assert far.stage is not None and far.stage[1] >= 0
+    often = chosen(WIDE, MATMUL, (512, 512), (512, 512))
+    assert often.stage is not None and often.stage[1] >= 0
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "steps"),
+    [
+        (MATMUL, [(512, 512), (512, 512)], 4),
+        (MATMUL, [(512, 74), (74, 512)], 4),
+        (MATMUL, [(512, 26), (26, 512)], 2),
+        (MATMUL, [(512, 27), (27, 512)], 0),
+        (MATMUL, [(512, 6), (6, 512)], 0),
+        ("float(M, N) A) -> (S) { S(n) +=! A(m, n) }", [(300, 400)], 0),
+        (
+            "float(N, D) A, int32(B, L) I) -> (S) { S(b, d) +=! A(I(b, l), d) }",
+            [(99, 64), (64, 64)],
+            0,
+        ),
+    ],
+)
+def test_steps_of_a_reduction_that_are_written_out(
+    text: str, shapes: list[tuple[int, ...]], steps: int
+) -> None:
+    register = chosen(WIDE, text, *shapes).register or (0,)
+    assert (register[-1] if register[-1] > 1 else 0) == steps
 
 
 @DEVICES
