@@ -141,11 +141,14 @@ class Core:
 
     def worth_staging(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether an operand is read often enough for a copy to pay."""
-        in_order = access.strides.get(lane or "") == access.itemsize
-        # Rows that are far apart push each other out of it even if there are few of them.
-        near = in_order and access.span <= self.device.l2_bytes // 2
-        least = _REUSE_NEAR if near else _REUSE
+        least = _REUSE_NEAR if self.near(access, lane) else _REUSE
         return access.stageable and self.again(access, lane, sizes) >= least
+
+    def near(self, access: Access, lane: str | None) -> bool:
+        """Whether the second cache keeps an operand, which has the lanes in order, where it lies.
+        Rows that are far apart push each other out of it even if there are few of them."""
+        in_order = access.strides.get(lane or "") == access.itemsize
+        return in_order and access.span <= self.device.l2_bytes // 2
 
     def unroll(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How many steps of the innermost reduction are best written out."""

@@ -70,15 +70,9 @@ def _blocking(
     depth = math.prod(nest.dims[k].extent for k in reductions)
     itemsize = core.target.itemsize
     if lanes:
-        # What the register tiles of a column read again and again comes from the first cache, or
-        # just behind it: more depth means fewer passes over the results.
-        width = sizes.get(lane or "", 1) * core.lanes * itemsize
         widest = max(reductions, key=lambda k: nest.dims[k].extent)
-        rest = depth // nest.dims[widest].extent
-        room = max(16, device.l1_bytes * 4 // (rest * width))
-        if nest.dims[widest].extent > room and nest.point.type.compute == nest.point.type:
-            tile[widest] = 1 << (room.bit_length() - 1)
-            depth = rest * tile[widest]
+        tile[widest] = _depth(core, lane, sizes, nest.dims[widest].extent, depth)
+        depth = depth // nest.dims[widest].extent * (tile[widest] or nest.dims[widest].extent)
     # All columns of one such depth, and the rows that meet them, stay in the second.
     for k, share in zip((*lanes, *rows), (2, 16, 16), strict=False):
         most = max(64, device.l2_bytes // share // (depth * itemsize))
@@ -88,6 +82,23 @@ def _blocking(
         # Nothing stays in a cache for longer than a row: as memory lies.
         return (), (), ()
     return tuple(tile), _unless_natural(order), _unless_natural(inner)
+
+
+def _depth(core: Core, lane: str, sizes: Mapping[str, int], extent: int, depth: int) -> int:
+    """The points per tile of the longest reduction; ``depth`` are those of all of them.
+
+    What the register tiles of a column read again and again comes from the first cache, or just
+    behind it, if not all columns stay in the second: more depth means fewer passes over the
+    results.
+    """
+    nest, device = core.nest, core.device
+    if nest.point.type.compute != nest.point.type:
+        return 0
+    width = sizes.get(lane, 1) * core.lanes * core.target.itemsize
+    near = all(core.near(a, lane) for a in core.reads if lane in a.strides)
+    cache = device.l2_bytes // 2 if near else device.l1_bytes * 3 // 2
+    room = max(16, cache // (depth // extent * width))
+    return 1 << (room.bit_length() - 1) if extent > room else 0
 
 
 def _by_columns(
