@@ -169,8 +169,8 @@ class Core:
         read again and again, in lanes or one for all of them."""
         if lane is None or self.nest.dim(lane).reduction or any(a.scattered for a in self.reads):
             return False
-        if sum(self.arithmetic.values()) > _SIMPLE:
-            return False
+        if not self.nest.point.type.is_float or sum(self.arithmetic.values()) > _SIMPLE:
+            return False  # a product of integers takes several instructions
         results = {d.name for d in self.nest.dims if not d.reduction and d.extent > 1}
         return all(results - a.strides.keys() for a in self.reads)
 
