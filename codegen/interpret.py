@@ -153,6 +153,8 @@ class _Run:
                 self.accumulators[own] = new
             case ir.Store(ref=ref, value=value):
                 self.store(ref, self.value(value))
+            case ir.Prefetch():
+                pass
             case _:
                 assert_never(statement)
 

@@ -4,7 +4,7 @@
     nest      ::= dim* loop* point
     loop      ::= kind fold
     point     ::= let* target op value
-    statement ::= block | for | first | let | declare | accumulate | store
+    statement ::= block | for | first | let | declare | accumulate | store | prefetch
     value     ::= const | position | variable | combined | load
                 | unary | binary | select | call | cast
     subscript ::= affine | computed
@@ -354,6 +354,15 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Asks for what lies ``ahead`` bytes after an element, so that it is near when it is read.
+    Nothing is touched: it need not lie in the tensor."""
+
+    ref: TensorRef
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
 class For:
     loop: Loop
     body: Statement
@@ -375,7 +384,7 @@ class Block:
     body: tuple[Statement, ...]
 
 
-Statement: TypeAlias = Block | For | First | Let | Declare | Accumulate | Store
+Statement: TypeAlias = Block | For | First | Let | Declare | Accumulate | Store | Prefetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,6 +437,8 @@ class Nest:
     or None when any order will do."""
     staged: tuple[Staged, ...] = ()
     """Operands that are read from copies."""
+    prefetched: tuple[Prefetch, ...] = ()
+    """What each point asks for."""
     joined: bool = False
     """It shares the loops over chunks with the nest before it."""
     streamed: int = 0

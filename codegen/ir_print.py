@@ -83,6 +83,8 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
         case ir.Store(ref=ref, value=value):
             past = "  # past the caches" if statement.streamed else ""
             yield f"{depth}{show_ref(ref)} = {show_value(value)}{past}"
+        case ir.Prefetch(ref=ref, ahead=ahead):
+            yield f"{depth}prefetch {ahead} bytes after {show_ref(ref)}"
         case _:
             assert_never(statement)
 

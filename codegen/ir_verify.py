@@ -167,17 +167,21 @@ class _Checks:
                     raise self.fail(f"accumulator {name} is not declared here")
                 self.own(name, known, inside)
                 self.value(value, known, inside)
-            case ir.Store(ref=ref, value=value):
+            case ir.Store():
+                self.store(statement, inside, known)
+            case ir.Prefetch(ref=ref):
                 self.ref(ref, inside)
-                if ref.tensor not in self.panels and self.reduced_lanes(inside):
-                    raise self.fail(
-                        f"lanes that are reduced write the same element of {ref.tensor}"
-                    )
-                if self.program.tensor(ref.tensor).role is ir.Role.INPUT:
-                    raise self.fail(f"it writes the input {ref.tensor}")
-                self.value(value, known, inside)
             case _:
                 assert_never(statement)
+
+    def store(self, store: ir.Store, inside: list[ir.Fold], known: _Known) -> None:
+        tensor = store.ref.tensor
+        self.ref(store.ref, inside)
+        if tensor not in self.panels and self.reduced_lanes(inside):
+            raise self.fail(f"lanes that are reduced write the same element of {tensor}")
+        if self.program.tensor(tensor).role is ir.Role.INPUT:
+            raise self.fail(f"it writes the input {tensor}")
+        self.value(store.value, known, inside)
 
     def own(self, name: str, known: _Known, inside: Sequence[ir.Fold]) -> None:
         """Which accumulator the name means is decided here."""

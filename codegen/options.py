@@ -24,6 +24,7 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 """Lanes a loop may be vectorised to; 1 says not to."""
 MAX_NESTS = 10_000
 MAX_RANK = 64
+MAX_AHEAD = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,34 +60,22 @@ class NestOptions:
     stream: bool | None = None
     """Whether results are written past the caches, which pays where they do not fit there and are
     not read again soon."""
+    prefetch: tuple[int, ...] | None = None
+    """Per operand, in order of appearance: every vector that is read asks memory for what lies so
+    many bytes after it; 0 or a missing distance asks for nothing."""
 
     def __post_init__(self) -> None:
-        if self.tile is not None:
-            tile = _ints("tile", self.tile)
-            if any(not 0 <= size <= MAX_TILE for size in tile):
-                raise OptionsError(f"tile: sizes must be from 0 (untiled) to {MAX_TILE}: {tile}")
-            object.__setattr__(self, "tile", tile)
-        if self.chunk is not None:
-            chunk = _ints("chunk", self.chunk)
-            if any(not 0 <= size <= MAX_TILE for size in chunk):
-                raise OptionsError(f"chunk: sizes must be from 0 (whole) to {MAX_TILE}: {chunk}")
-            object.__setattr__(self, "chunk", chunk)
+        for key, (least, most, words) in _SIZES.items():
+            value = getattr(self, key)
+            if value is not None:
+                sizes = _ints(key, value)
+                if any(not least <= size <= most for size in sizes):
+                    raise OptionsError(f"{key}: {words.format(most)}: {sizes}")
+                object.__setattr__(self, key, sizes)
         for key in _FLAGS:
             flag = getattr(self, key)
             if flag is not None and not isinstance(flag, bool):
                 raise OptionsError(f"{key}: must be true or false: {flag!r}")
-        if self.register is not None:
-            register = _ints("register", self.register)
-            if any(not 0 <= size <= MAX_REGISTER for size in register):
-                raise OptionsError(
-                    f"register: sizes must be from 0 (a loop) to {MAX_REGISTER}: {register}"
-                )
-            object.__setattr__(self, "register", register)
-        if self.stage is not None:
-            stage = _ints("stage", self.stage)
-            if any(not -1 <= level <= MAX_RANK for level in stage):
-                raise OptionsError(f"stage: levels must be from -1 to {MAX_RANK}: {stage}")
-            object.__setattr__(self, "stage", stage)
         for key in ("order", "inner_order"):
             value = getattr(self, key)
             if value is not None:
@@ -123,9 +112,17 @@ class NestOptions:
         return NestOptions(**{key: _json(key, data[key], f"{where}.{key}") for key in data})
 
 
+_SIZES = {
+    "tile": (0, MAX_TILE, "sizes must be from 0 (untiled) to {}"),
+    "chunk": (0, MAX_TILE, "sizes must be from 0 (whole) to {}"),
+    "register": (0, MAX_REGISTER, "sizes must be from 0 (a loop) to {}"),
+    "stage": (-1, MAX_RANK, "levels must be from -1 to {}"),
+    "prefetch": (0, MAX_AHEAD, "distances must be from 0 (none) to {} bytes"),
+}
+"""The least and the most, and what is said of others, of what is a list of integers."""
 _FLAGS = ("fuse", "stream")
 _NEST_KEYS = (
-    *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk"),
+    *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk", "prefetch"),
     *_FLAGS,
 )
 
@@ -220,6 +217,10 @@ class MappingOptions:
         """Write results past the caches, in every nest that can."""
         return replace(self, default=replace(self.default, stream=stream))
 
+    def prefetch(self, *ahead: int) -> MappingOptions:
+        """Ask for operands this many bytes ahead, in every nest that allows it."""
+        return replace(self, default=replace(self.default, prefetch=ahead))
+
     def as_dict(self) -> dict[str, Any]:
         """The options as JSON data, without what was left open."""
         data: dict[str, Any] = {"preset": self.preset}
@@ -309,6 +310,10 @@ class NestSelection:
     def stream(self, stream: bool = True) -> MappingOptions:
         """As ``MappingOptions.stream``, for this nest."""
         return self._with(stream=stream)
+
+    def prefetch(self, *ahead: int) -> MappingOptions:
+        """As ``MappingOptions.prefetch``, for this nest."""
+        return self._with(prefetch=ahead)
 
     def _with(self, **choices: tuple[int, ...] | bool) -> MappingOptions:
         own = NestOptions(**choices).over(self.options.own(self.position))  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tcl.codegen import ir
@@ -15,8 +16,9 @@ from tcl.codegen.options import NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.stage import dims_of, made_with
 from tcl.codegen.passes.vectorize import outputs, why_not
+from tcl.codegen.prefetching import prefetching
 
-NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False)
+NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, ())
 _HIDING = 4
 _OFTEN = 4
 """Chunks that have to use a copy for it to be made before them."""
@@ -30,6 +32,13 @@ _KEPT_BY_L3 = 16 << 20
 def chunks(name: str, program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
     """The preset's choices of chunks, and of nests that share them, by nest."""
     return grouping(program, device) if name in ("mlp", "conv") else {}
+
+
+def distances(
+    name: str, program: ir.Program, plan: Mapping[str, NestOptions], device: CpuProfile
+) -> dict[str, tuple[int, ...]]:
+    """The preset's choices of what is prefetched how far ahead, by nest, for these chunks."""
+    return prefetching(program, plan, device) if name in ("mlp", "conv") else {}
 
 
 def preset(

@@ -22,12 +22,13 @@ from tcl.codegen.passes.build import Build
 from tcl.codegen.passes.chunk import Chunk, why_no_chunks
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.order import Order
+from tcl.codegen.passes.prefetch import Prefetch, why_not_prefetched
 from tcl.codegen.passes.register import Register, why_not_registers
 from tcl.codegen.passes.stage import Stage
 from tcl.codegen.passes.stream import Stream, why_not_streamed
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize, why_not
-from tcl.codegen.presets import chunks, preset
+from tcl.codegen.presets import chunks, distances, preset
 from tcl.codegen.recursion import with_room
 from tcl.grammar.sized import SizedDef
 
@@ -60,6 +61,7 @@ def passes_for(
     yield "register", tuple(Register(name, o.register or (), device) for name, o in nests)
     # After all passes that change loops: panels have an axis per loop.
     yield "stage", tuple(Stage(name, o.stage or ()) for name, o in nests)
+    yield "prefetch", tuple(Prefetch(name, o.prefetch or ()) for name, o in nests)
     yield "stream", tuple(Stream(name) for name, o in nests if o.stream)
     # Last: from here on the loops are a tree, and no pass looks for them in a list.
     yield "build", (Build(device),)
@@ -109,6 +111,7 @@ def resolve(
             f"{program.name} has {len(program.nests)}"
         )
     plan = chunks(options.preset, program, device)
+    ahead = distances(options.preset, program, plan, device)
     chosen: dict[str, NestOptions] = {}
     leader: tuple[ir.Nest, NestOptions] | None = None
     for position, nest in enumerate(program.nests):
@@ -119,6 +122,7 @@ def resolve(
         led = leader is not None and may_go_along(leader[0], nest)
         loops = leader[1] if leader is not None and led else None
         base = preset(options.preset, program, nest, device, loops)
+        base = replace(base, prefetch=() if led else ahead.get(nest.name, ()))
         if leader is None or not led:
             leader = nest, base
         base = fitting(nest, options.default).over(base)
@@ -157,14 +161,23 @@ def _resolved(
         program.nest(name), chosen.register or (), device
     ):
         chosen = replace(chosen, register=())
-    if own.stage is None and chosen.stage:
-        try:
-            Stage(name, chosen.stage)(program)
-        except OptionsError:
+    try:
+        program = Stage(name, chosen.stage or ())(program)
+    except OptionsError:
+        if own.stage is None:
             chosen = replace(chosen, stage=())
+    if own.prefetch is None and chosen.prefetch:
+        chosen = replace(chosen, prefetch=_able(program, program.nest(name), chosen.prefetch))
     if own.stream is None and chosen.stream and why_not_streamed(program, name):
         chosen = replace(chosen, stream=False)
     return chosen
+
+
+def _able(program: ir.Program, nest: ir.Nest, ahead: tuple[int, ...]) -> tuple[int, ...]:
+    """Distances at which to prefetch, without those of operands where that cannot be."""
+    pairs = zip(operands(nest.point), ahead, strict=False)
+    found = [0 if why_not_prefetched(program, nest, load) else n for load, n in pairs]
+    return tuple(found) if any(found) else ()
 
 
 def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
@@ -184,6 +197,9 @@ def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
     stage = choices.stage
     if stage is not None:
         stage = stage[: len(operands(nest.point))]
+    prefetch = choices.prefetch
+    if prefetch is not None:
+        prefetch = prefetch[: len(operands(nest.point))]
 
     def order(permutation: tuple[int, ...] | None) -> tuple[int, ...] | None:
         if permutation is None:
@@ -200,4 +216,5 @@ def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
         chunk,
         choices.fuse,
         choices.stream,
+        prefetch,
     )

@@ -107,6 +107,14 @@ def random_options(
         streamed = chosen.nest(position).stream()
         if rng.random() < 0.7 and accepted(sized, streamed, device or host_cpu()):
             chosen = streamed
+        reads = operands(nest.point)
+        ahead = tuple(rng.choice([0, 64, 1000, 1 << 30]) for _ in reads)
+        for k in range(len(reads)):  # each for itself: a nest may refuse some
+            own = chosen.own(position)
+            one = (*(own.prefetch or ())[:k], *[0] * (k - len(own.prefetch or ())), ahead[k])
+            fetched = chosen.with_nest(position, replace(own, prefetch=one))
+            if accepted(sized, fetched, device or host_cpu()):
+                chosen = fetched
     return chosen
 
 

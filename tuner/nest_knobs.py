@@ -12,6 +12,7 @@ from tcl.codegen.options import WIDTHS, NestOptions
 from tcl.codegen.passes.vectorize import outputs, why_not
 from tcl.tuner.chunk_knobs import ChunkKnobs
 from tcl.tuner.knobs import Knob, Value
+from tcl.tuner.prefetch_knobs import PrefetchKnobs
 from tcl.tuner.register_knobs import RegisterKnobs
 from tcl.tuner.space import Constraint
 from tcl.tuner.stage_knobs import StageKnobs
@@ -40,6 +41,8 @@ class NestKnobs:
     """The operands that are copied."""
     stream: StreamKnobs
     """Whether results go past the caches."""
+    prefetch: PrefetchKnobs
+    """How far ahead operands are asked for."""
     chunks: tuple[ChunkKnobs, int] | None
     """The group that its chunks belong to, and its place in it."""
     default_lanes: tuple[int, int]
@@ -85,16 +88,18 @@ class NestKnobs:
         made = chunks[0].made_before(nest) if chunks else set()
         stage = StageKnobs.of(nest, made)
         stream = StreamKnobs.of(program, nest, device, bool(vector))
+        prefetch = PrefetchKnobs.of(program, nest, device, default.prefetch or (), bool(vector))
         lanes_of = target if target >= 0 else len(outputs(nest)) - 1
         return NestKnobs(
-            *(nest, movable, tiles, orders, vector, register, stage, stream, chunks),
+            *(nest, movable, tiles, orders, vector, register, stage, stream, prefetch, chunks),
             (lanes_of, width),
         )
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
         own = self.tiles + self.orders + self.vector
-        return own + self.register.knobs + self.stage.knobs + self.stream.knobs
+        own += self.register.knobs + self.stage.knobs + self.stream.knobs
+        return own + self.prefetch.knobs
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -111,6 +116,8 @@ class NestKnobs:
             found.append(self._panels_fit)
         if self.stream.knobs:
             found.append(self._can_stream)
+        if self.prefetch.knobs:
+            found.append(self._can_prefetch)
         return tuple(found)
 
     def to_options(self, values: Mapping[str, Value]) -> NestOptions:
@@ -128,8 +135,9 @@ class NestKnobs:
         chunked = bool(self._spans(values))
         stage = self.stage.levels(values, self._tiled(tile, orders[0]), chunked)
         stream = self.stream.chosen(values)
+        ahead = self.prefetch.distances(values)
         return NestOptions(
-            tile, orders[0], orders[1], vectorize, register, stage, (), False, stream
+            tile, orders[0], orders[1], vectorize, register, stage, (), False, stream, ahead
         )
 
     def _spans(self, values: Mapping[str, Value]) -> dict[str, int]:
@@ -173,9 +181,10 @@ class NestKnobs:
         tiles = self._tiled(options.tile or (), options.order or ())
         stage = self.stage.values(options.stage or (), tiles, bool(spans))
         stream = self.stream.values(bool(options.stream))
-        if register is None or stage is None or stream is None:
+        prefetch = self.prefetch.values(options.prefetch or ())
+        if register is None or stage is None or stream is None or prefetch is None:
             return None
-        values.update(register | stage | stream)
+        values.update(register | stage | stream | prefetch)
         return values if all(values[k.name] in k.choices for k in self.knobs) else None
 
     def _tiles_fit(self, values: Mapping[str, Value]) -> str | None:
@@ -218,6 +227,13 @@ class NestKnobs:
         size = 0 if values[tile.name] == tile.choices[-1] else _int(values[tile.name])
         chunk = self._spans(values).get(self.nest.dims[along].name, 0)
         reason = self.stream.why_not(values, target, lanes, (size, chunk))
+        return f"nest {self.nest.name}: {reason}" if reason else None
+
+    def _can_prefetch(self, values: Mapping[str, Value]) -> str | None:
+        target, lanes = (_int(values[k.name]) for k in self.vector)
+        tiles = tuple(d.name for d in self.nest.dims)
+        staged = self.stage.levels(values, tiles, False)
+        reason = self.prefetch.why_not(values, target, lanes, staged)
         return f"nest {self.nest.name}: {reason}" if reason else None
 
     def _lane_position(self, vectorize: tuple[int, int]) -> int:

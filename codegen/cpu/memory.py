@@ -13,6 +13,9 @@ from tcl.codegen.cpu.scope import At, Scope, affine, i64, lane_values, leading, 
 from tcl.codegen.passes.stream import LEAST
 from tcl.grammar.types import UINT64
 
+LINE = 64
+"""Bytes that memory hands over at once."""
+
 Evaluate = Callable[[ir.Value, Scope], Val]
 
 
@@ -118,6 +121,15 @@ class Memory:
             for k in range(scope.active):
                 there = self.pointers.advance(base, k * at.step)
                 b.store(ref.tensor, f"store {b.lane(raw, k)}, {there}{note}")
+
+    def prefetch(self, ref: ir.TensorRef, ahead: int, scope: Scope) -> None:
+        """Asks for the lines of memory that begin ``ahead`` bytes after those of all lanes."""
+        layout = self.program.tensor(ref.tensor).layout
+        start = self.pointers.at(ref.tensor, self._address(ref, scope, None).offset)
+        for line in range(0, scope.lanes * layout.itemsize, LINE):
+            there = self.pointers.advance(start, ahead + line)
+            read, near, data = Val("0", "i32"), Val("3", "i32"), Val("1", "i32")
+            self.b.do(self.b.call_text("llvm.prefetch.p0", "void", there, read, near, data))
 
     def _stream(self, text: str, note: str, tensor: str, unit: int) -> None:
         """A store past the caches: whole where the tensor begins on a boundary, in the smallest

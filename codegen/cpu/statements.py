@@ -101,6 +101,8 @@ class Statements:
                 self._accumulate(statement, scope)
             case ir.Store(ref=ref, value=value, streamed=streamed):
                 self.memory.store(ref, self.values.value(value, scope), scope, streamed)
+            case ir.Prefetch(ref=ref, ahead=ahead):
+                self.memory.prefetch(ref, ahead, scope)
             case _:
                 assert_never(statement)
 

@@ -119,7 +119,9 @@ def beside(first: ir.Nest, second: ir.Nest) -> Beside | None:
         return None
     if any(p.type.compute != p.type or p.value.type != p.type for p in (a, b)):
         return None
-    if b.lets or b.kept or a.lets or second.staged or first.sequential or second.sequential:
+    if b.lets or b.kept or a.lets or first.sequential or second.sequential:
+        return None
+    if second.staged or second.prefetched:
         return None
     read = {load.ref.tensor for v in values_of(a) for load in loads(v)}
     if b.target.tensor in read or a.target.tensor == b.target.tensor:

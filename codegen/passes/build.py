@@ -133,7 +133,8 @@ def _body(nest: ir.Nest, besides: Sequence[Beside], scratch: list[ir.Tensor]) ->
     point = nest.point
     if point.op == "=":
         store = ir.Store(point.target, point.value, nest.streamed)
-        return wrap(nest.loops, ir.Block((*point.lets, *point.kept, store)), nest)
+        each = ir.Block((*nest.prefetched, *point.lets, *point.kept, store))
+        return wrap(nest.loops, each, nest)
     if any(d.reduction and d.extent == 0 for d in nest.dims):
         return _nothing_to_reduce(nest)
     loops = _Loops.of(nest)
@@ -194,7 +195,7 @@ def _reduce(
     type_ = point.type.compute if into != point.target else point.type
     stored = ir.Load(start, type_, total=True)
     over = tuple(x.fold for x in loops.registers)
-    update = ir.Block((*point.lets, *point.kept, *updates(point, besides)))
+    update = ir.Block((*nest.prefetched, *point.lets, *point.kept, *updates(point, besides)))
     total = wrap((*loops.inner, *loops.registers), update, nest)
     apart = tuple(x for x in loops.registers if x.fold not in loops.combined)
     declared = [ir.Declare(b.accumulator, b.point.type, over, b.start) for b in besides]

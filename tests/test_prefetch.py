@@ -1,0 +1,167 @@
+"""Operands that are asked for ahead of their use: where it is done, where refused, by default."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cpu_kernels import reference, run, sized_of
+
+from tcl.codegen.cpu.kernel import compile_cpu
+from tcl.codegen.device import host_cpu
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.ir_print import show
+from tcl.codegen.lower import lower
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.schedule import resolve, schedule
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+from tcl.tuner.mapping import MappingSpace
+
+DEVICE = replace(host_cpu(), l2_bytes=1 << 20, threads=1)
+MLP = MappingOptions("mlp")
+SOFTMAX = """
+def softmax(float(N, D) I) -> (O, highest, total) {
+    highest(n) max=! I(n, d)
+    total(n) +=! exp(I(n, d) - highest(n))
+    O(n, d) = exp(I(n, d) - highest(n)) / total(n)
+}
+"""
+
+
+def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
+    (checked,) = check(text).values()
+    return infer(checked, shapes)
+
+
+def distances(each: SizedDef) -> list[tuple[int, ...]]:
+    """What the default prefetches, nest by nest."""
+    return [o.prefetch or () for o in resolve(lower(each), MLP, DEVICE).values()]
+
+
+def test_the_kernel_asks_for_what_comes_next_and_gives_the_same() -> None:
+    text = "def f(float(M, N) A, float(N) B) -> (O) { O(m, n) = A(m, n) * B(n) }"
+    a, b = np.arange(7 * 37, dtype=np.float32).reshape(7, 37), np.arange(37, dtype=np.float32)
+    options = MappingOptions().vectorize(16).nest(0).prefetch(4096)
+    each = sized_of(text, a, b)
+    assert "prefetch 4096 bytes after A(s0.m, s0.n)" in show(schedule(each, options, DEVICE))
+    kernel = compile_cpu(each, options)
+    assert "llvm.prefetch" in kernel.llvm
+    assert "i64 4096" in kernel.llvm
+    np.testing.assert_array_equal(run(text, a, b, options=options)[0], reference(text, a, b)[0])
+
+
+@pytest.mark.skipif(not host_cpu().triple.startswith("x86_64"), reason="instructions of x86")
+@pytest.mark.parametrize(("type_", "lines"), [("float", 1), ("double", 2)])
+def test_each_line_of_a_vector_is_asked_for_once(type_: str, lines: int) -> None:
+    each = sized_of(
+        f"def f({type_}(M, N) A) -> (O) {{ O(m, n) = A(m, n) }}", np.zeros((1, 16), f"f{lines * 4}")
+    )
+    asm = compile_cpu(each, MappingOptions().vectorize(16).nest(0).prefetch(512)).asm
+    assert asm.count("prefetcht0") == lines
+
+
+@pytest.mark.parametrize(
+    ("body", "options", "words"),
+    [
+        ("O(m, n) = A(m, n)", MappingOptions(), "operand 0, A: .*without lanes"),
+        ("O(m, n) = A(m, n)", MappingOptions().vectorize(8, 0), "lanes along s0.m do not lie"),
+        ("O(m, n) = A(m, A(m, n))", MappingOptions().vectorize(8), "depends on data"),
+        (
+            *("O(m, n) +=! A(m, k) * A(k, n)", MappingOptions().vectorize(8).stage(-1, 0)),
+            "operand 1, A: it is read from a copy",
+        ),
+    ],
+)
+def test_what_cannot_be_prefetched_is_refused(
+    body: str, options: MappingOptions, words: str
+) -> None:
+    each = sized_of(f"def f(int32(M, M) A) -> (O) {{ {body} }}", np.zeros((16, 16)))
+    ahead = (0, 64) if "operand 1" in words else (64,)
+    with pytest.raises(OptionsError, match=f"prefetch: nest s0: .*{words}"):
+        schedule(each, options.nest(0).prefetch(*ahead), DEVICE)
+    # Asked for in all nests, it is left off where it cannot be.
+    assert f"bytes after {'A(s0.k' if ahead[0] == 0 else 'A(s0.m, s0.n'}" not in show(
+        schedule(each, options.prefetch(*ahead), DEVICE)
+    )
+
+
+def test_more_distances_than_operands_are_refused() -> None:
+    each = sized("def f(float(M) A) -> (O) { O(m) = A(m) }", A=(64,))
+    options = MappingOptions().vectorize(8).nest(0).prefetch(64, 64)
+    with pytest.raises(OptionsError, match="prefetch: nest s0: it has 1 operands, 2 were given"):
+        schedule(each, options, DEVICE)
+    with pytest.raises(OptionsError, match=r"prefetch: distances must be from 0 \(none\) to"):
+        MappingOptions().prefetch(-64)
+
+
+def test_a_reduction_that_prefetches_for_itself_goes_alone() -> None:
+    text = "def f(float(N) A) -> (S, Q) { S +=! A(n) Q +=! A(n) * A(n) }"
+    each = sized(text, A=(1000,))
+    together = MLP.nest(0).prefetch(64)
+    assert show(schedule(each, together, DEVICE)).count("for s1") == 0
+    alone = together.nest(1).prefetch(64)
+    assert show(schedule(each, alone, DEVICE)).count("prefetch 64 bytes after A(s1.n)") > 0
+    a = np.random.default_rng(1).random(1000).astype(np.float32)
+    for mine, right in zip(run(text, a, options=alone), reference(text, a), strict=True):
+        np.testing.assert_allclose(mine, right, rtol=1e-5)
+
+
+def test_the_default_reaches_into_the_next_chunk_in_the_pass_with_most_arithmetic() -> None:
+    text = show(schedule(sized(SOFTMAX, I=(4096, 1024)), MLP, DEVICE))
+    before, step = text.split("for s0.n.chunk x ")[1].split(" step ")[:2]
+    rows = int(step.split()[0])
+    assert int(before) * rows == 4096
+    assert text.count("prefetch") == 1
+    # Where the second nest computes its exponentials, which the third one reads.
+    assert f"prefetch {rows * 4096} bytes after I(s1.n, s1.d)" in text
+
+
+def test_the_default_reaches_over_the_page_where_there_is_one_pass() -> None:
+    add = """
+    def f(float(M, N) A, float(M, N) B, float(N) C) -> (O) {
+        O(m, n) = A(m, n) + B(m, n) + C(n)
+    }
+    """
+    assert distances(sized(add, A=(2048, 1024), B=(2048, 1024), C=(1024,))) == [(2048, 2048)]
+    # Both sums in one pass.
+    sums = "def f(float(N, K) I) -> (S, Q) { S(n) +=! I(n, k) Q(n) +=! I(n, k) * I(n, k) }"
+    assert distances(sized(sums, I=(512, 4096))) == [(2048,), ()]
+
+
+def test_the_default_prefetches_nothing_that_is_near_or_read_often() -> None:
+    assert distances(sized(SOFTMAX, I=(64, 1024))) == [(), (), ()]
+    product = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    assert distances(sized(product, A=(1024, 1024), B=(1024, 1024))) == [()]
+    # Its lanes are along m: the elements that they read lie apart.
+    turned = "def f(float(M, N) A) -> (O) { O(n, m) = A(m, n) }"
+    assert distances(sized(turned, A=(2048, 1024))) == [()]
+
+
+def test_the_tuner_can_say_the_default_and_more() -> None:
+    program = lower(sized(SOFTMAX, I=(4096, 1024)))
+    space = MappingSpace(program, DEVICE)
+    default = space.from_options(MLP)
+    assert default is not None
+    (knob,) = (k for k in space.space.knobs if k.name == "s1.prefetch0")
+    mine = space.space.values(default)[knob.name]
+    assert mine in knob.choices
+    assert int(mine) > 0
+    for choice in knob.choices:
+        config = space.space.config(space.space.values(default) | {knob.name: choice})
+        assert space.space.valid(config)
+        options = space.to_options(config)
+        assert (options.own(1).prefetch or (0,))[0] == choice
+        assert space.from_options(options) == config
+
+
+def test_the_tuner_asks_only_for_lanes_that_lie_next_to_each_other() -> None:
+    program = lower(sized("def f(float(M, N) A) -> (O) { O(m, n) = A(m, n) }", A=(1024, 1024)))
+    space = MappingSpace(program, DEVICE).space
+    values = space.values(space.default) | {"s0.prefetch0": 2048, "s0.lanes": 4}
+    assert space.reason(space.config(values)) is None
+    for other in ({"s0.vector": 0}, {"s0.lanes": 1}):
+        reason = space.reason(space.config(values | other))
+        assert reason == "nest s0: only lanes that lie next to each other are prefetched"
