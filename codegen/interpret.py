@@ -41,7 +41,7 @@ def interpret(
     looked at: element ``i`` is ``array[i - origin]``. Raises ``IndexError`` for a subscript
     outside of its tensor, checked or not.
     """
-    memory = {t.name: _view(arrays[t.name]) for t in program.tensors if t.name in arrays}
+    memory = {t.name: _view(arrays[t.name], t) for t in program.tensors if t.name in arrays}
     for tensor in program.tensors:
         if tensor.role is ir.Role.SCRATCH:
             layout = tensor.layout
@@ -55,8 +55,11 @@ def interpret(
                 run.nest(nest)
 
 
-def _view(array: Array) -> Array:
-    return array.view(np.uint16) if array.dtype.itemsize == 2 and _is_float16(array) else array
+def _view(array: Array, tensor: ir.Tensor) -> Array:
+    """The array with the axes that the program has made of its own."""
+    view = array.view()
+    view.shape = tensor.layout.extents  # refused where it would need a copy
+    return view.view(np.uint16) if view.dtype.itemsize == 2 and _is_float16(view) else view
 
 
 def _is_float16(array: Array) -> bool:

@@ -410,8 +410,10 @@ class Staged:
     """An operand that is copied, piece by piece, to where the inner loops read it in order."""
 
     source: Load
+    value: Value
+    """What is copied: the source, or what all that reads it makes of it alone."""
     panel: TensorRef
-    """The copy of ``source``; its subscript names only folds inside of ``inside``."""
+    """The copy of ``value``; its subscript names only folds inside of ``inside``."""
     inside: Fold | None
     """The loop in each iteration of which a piece is copied; None for all at once, before."""
     across: str = ""

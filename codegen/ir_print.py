@@ -30,7 +30,7 @@ def _program(program: ir.Program) -> Iterator[str]:
             yield f"  {kind} {dim.name} in {dim.first}:{dim.first + dim.extent}"
         for staged in nest.staged:
             place = f" inside {staged.inside.name}" if staged.inside else ""
-            yield f"  stage {show_ref(staged.source.ref)} as {show_ref(staged.panel)}{place}"
+            yield f"  stage {show_value(staged.value)} as {show_ref(staged.panel)}{place}"
         if nest.joined:
             yield "  shares the chunks of the nest before it"
         if nest.streamed:

@@ -121,10 +121,9 @@ _SIZES = {
 }
 """The least and the most, and what is said of others, of what is a list of integers."""
 _FLAGS = ("fuse", "stream")
-_NEST_KEYS = (
-    *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk", "prefetch"),
-    *_FLAGS,
-)
+_BY_DIMENSION = ("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk")
+"""Choices that mean other points where dimensions are merged."""
+_NEST_KEYS = (*_BY_DIMENSION, "prefetch", *_FLAGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +139,18 @@ class MappingOptions:
     and leaves off an order of another rank or a vectorisation that it cannot have."""
     nests: tuple[NestOptions, ...] = ()
     """Choices for single nests, by position. They have to fit the nest."""
+    merge: bool | None = None
+    """Whether dimensions that lie together in memory in all that a def does run as one: the last
+    of them has all points, those before it one. None: in ``mlp`` and ``conv``, where nothing is
+    said about a dimension by its position."""
 
     def __post_init__(self) -> None:
         if self.preset not in PRESETS:
             raise OptionsError(f"unknown preset {self.preset!r}: use one of {', '.join(PRESETS)}")
         if not isinstance(self.default, NestOptions):
             raise OptionsError("default: must be NestOptions")
+        if self.merge is not None and not isinstance(self.merge, bool):
+            raise OptionsError(f"merge: must be true or false: {self.merge!r}")
         nests = self.nests
         if (
             not isinstance(nests, (tuple, list))
@@ -162,6 +167,14 @@ class MappingOptions:
     def naive(cls) -> MappingOptions:
         """The plain loop nest."""
         return cls("naive")
+
+    @property
+    def merges(self) -> bool:
+        """Whether dimensions are merged."""
+        if self.merge is not None:
+            return self.merge
+        said = any(getattr(n, key) for n in (self.default, *self.nests) for key in _BY_DIMENSION)
+        return self.preset in ("mlp", "conv") and not said
 
     def own(self, position: int) -> NestOptions:
         """The choices made for the nest at this position alone."""
@@ -217,6 +230,10 @@ class MappingOptions:
         """Write results past the caches, in every nest that can."""
         return replace(self, default=replace(self.default, stream=stream))
 
+    def merged(self, merge: bool = True) -> MappingOptions:
+        """Run dimensions that lie together in memory as one."""
+        return replace(self, merge=merge)
+
     def prefetch(self, *ahead: int) -> MappingOptions:
         """Ask for operands this many bytes ahead, in every nest that allows it."""
         return replace(self, default=replace(self.default, prefetch=ahead))
@@ -224,6 +241,8 @@ class MappingOptions:
     def as_dict(self) -> dict[str, Any]:
         """The options as JSON data, without what was left open."""
         data: dict[str, Any] = {"preset": self.preset}
+        if self.merge is not None:
+            data["merge"] = self.merge
         if self.default != NestOptions():
             data["default"] = self.default.as_dict()
         if self.nests:
@@ -250,6 +269,7 @@ class MappingOptions:
             preset,
             NestOptions.from_dict(data.get("default", {}), "default"),
             tuple(NestOptions.from_dict(n, f"nests[{i}]") for i, n in enumerate(nests)),
+            data.get("merge"),
         )
 
     @classmethod
@@ -265,7 +285,7 @@ class MappingOptions:
         return self.to_json()
 
 
-_KEYS = ("preset", "default", "nests")
+_KEYS = ("preset", "default", "nests", "merge")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from tcl.codegen.errors import OptionsError
 from tcl.codegen.ir_verify import verify
 from tcl.codegen.ir_walk import operands
 from tcl.codegen.lower import lower
+from tcl.codegen.merge import merged
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.beside import may_go_along
@@ -73,10 +74,14 @@ def stages(
     device: CpuProfile,
     layouts: Mapping[str, ir.Layout] | None = None,
 ) -> Iterator[tuple[str, ir.Program]]:
-    """(name, program) after lowering and after each step."""
+    """(name, program) after lowering, merging, and each of the passes."""
     program = lower(sized, layouts)
     verify(program)
     yield "lower", program
+    if options.merges:
+        program = merged(program)
+        verify(program)
+    yield "merge", program
     for name, passes in passes_for(program, options, device):
         for each in passes:
             program = each(program)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from program_accesses import NAMES, Choices, Index, Statement, Tensor, element
 from program_expressions import Expressions
-from program_values import Value, literal, reduced
+from program_values import Value, literal, reduced, select
 
 from tcl.grammar import types as t
 from tcl.grammar.types import ScalarType
@@ -222,6 +222,9 @@ class Builder(Expressions):
         if target is not None and not reduction and left not in value.text:
             ops = ["=", "+", "min", "max", "*"]
         op = self.pick(ops)
+        if reduction and op in "+*" and self.chance(25):  # terms that a condition leaves out
+            out = literal(int(op == "*"))
+            value = select(self._condition(statement, value, literal(1)).text, value, out) or value
         into = self._target_type(target, declared, value, op)
         stored = reduced(op, value, count, into, None if init or target is None else target.value)
         if stored is None and op != "=":

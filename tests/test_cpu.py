@@ -200,6 +200,25 @@ def test_what_a_guard_leaves_out_is_not_reduced(op: str, name: str) -> None:
             np.testing.assert_array_equal(plain(got), plain(want), err_msg=str(options))
 
 
+def test_a_guard_that_lanes_share_is_a_mask() -> None:
+    """LLVM makes a branch of a scalar that chooses between vectors, around each instruction."""
+    text = """def f(float(M, K) A, float(K, N) W, uint8(M, K) Mask) -> (O, P) {
+        O(m, n) +=! Mask(m, k) == 1 ? A(m, k) * W(k, n) : 0.0
+        P(m, n) = Mask(m, 0) == 1 ? W(0, n) : O(m, n)
+    }"""
+    rng = np.random.default_rng(0)
+    a, w = rng.normal(size=(5, 9)).astype("f"), rng.normal(size=(9, 32)).astype("f")
+    mask = rng.integers(0, 2, (5, 9)).astype(np.uint8)
+    a[mask == 0] = np.nan
+    sized = sized_of(text, a, w, mask)
+    source = compile_cpu(sized, NAIVE.vectorize(16).register(2, 2)).llvm
+    assert "select <16 x i1>" in source and "select i1" not in source
+    got = run(text, a, w, mask, options=NAIVE.vectorize(16).register(2, 2))
+    o = np.where(mask, a, 0) @ w
+    np.testing.assert_allclose(got[0], o, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(got[1], np.where(mask[:, :1] == 1, w[:1], got[0]))
+
+
 @BOTH
 def test_unchecked_leaves_the_checks_out(options: MappingOptions) -> None:
     lut, index = np.arange(10.0), np.arange(9, -1, -1, dtype=np.int32)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
+from tcl.codegen.merge import merged
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.codegen.schedule import resolve
 from tcl.tuner.chunk_knobs import ChunkKnobs
@@ -33,7 +34,8 @@ class MappingSpace:
     def __init__(
         self, program: ir.Program, device: CpuProfile, fixed: Mapping[str, Value] | None = None
     ) -> None:
-        self._program = program
+        self._merge = True if merged(program) != program else None
+        self._program = program = merged(program)
         self._device = device
         by_points = sorted(
             (i for i, nest in enumerate(program.nests) if not nest.sequential),
@@ -68,7 +70,7 @@ class MappingSpace:
         """The options that a configuration stands for."""
         values = self._space.values(config)
         divided = self._divided(values)
-        options = MappingOptions(self._preset)
+        options = MappingOptions(self._preset, merge=self._merge)
         for position, nest in enumerate(self._program.nests):
             own = divided.get(nest.name, NestOptions())
             if position in self._nests:
@@ -84,6 +86,8 @@ class MappingSpace:
 
         ``OptionsError`` for choices for a nest that the program lacks.
         """
+        if self._merge and not options.merges:
+            return None
         resolved = resolve(self._program, options, self._device)
         base = resolve(self._program, MappingOptions(self._preset), self._device)
         values: dict[str, Value] = {}

@@ -237,10 +237,9 @@ class Builder:
         return self.op(f"{name} {left}, {right.text}", "i1", left.lanes)
 
     def select(self, condition: Val, then: Val, otherwise: Val) -> Val:
-        """Both sides are evaluated; a scalar condition may choose between vectors."""
-        then, otherwise = self.level(then, otherwise)
-        if condition.lanes > 1:
-            then, otherwise = (self.spread(v, condition.lanes) for v in (then, otherwise))
+        """Both sides are evaluated. A scalar condition is spread to lanes: LLVM makes branches of
+        scalars that choose between vectors."""
+        condition, then, otherwise = self.level(condition, then, otherwise)
         return self.op(f"select {condition}, {then}, {otherwise}", then.type, then.lanes)
 
     def negation(self, value: Val) -> Val:

@@ -28,6 +28,8 @@ class CpuKernel:
     """Ready to run. Safe to call from several threads at once; calls release the GIL."""
 
     program: ir.Program
+    arguments: tuple[ir.Tensor, ...]
+    """The def's tensors, as callers see them."""
     source: Source
     kept: KeptCode = field(repr=False)
     """All that a run needs."""
@@ -59,10 +61,11 @@ class CpuKernel:
         call if a data-dependent subscript left its tensor.
         """
         arrays = (*inputs, *outputs)
-        arguments = [t for t in self.program.tensors if t.role is not ir.Role.SCRATCH]
-        if len(arrays) != len(arguments):
-            raise ArgumentError(f"{len(arguments)} arrays are needed, {len(arrays)} were given")
-        for tensor, array in zip(arguments, arrays, strict=True):
+        if len(arrays) != len(self.arguments):
+            raise ArgumentError(
+                f"{len(self.arguments)} arrays are needed, {len(arrays)} were given"
+            )
+        for tensor, array in zip(self.arguments, arrays, strict=True):
             _fits(tensor, array)
         self.launcher(arrays)
 
@@ -86,11 +89,14 @@ def compile_cpu(
     built.
     """
     device = device or host_cpu()
-    program = schedule(sized, options, device, layouts(sized, strides or {}, aligned))
+    given = layouts(sized, strides or {}, aligned)
+    program = schedule(sized, options, device, given)
     source = emit(program, device, unchecked=unchecked)
     kept = to_keep(program, source, compile_object(source.text, device), device)
-    names = [t.name for t in program.tensors if t.role is not ir.Role.SCRATCH]
-    return CpuKernel(program, source, kept, device, Launcher(kept, names))
+    outer = (t for t in program.tensors if t.role is not ir.Role.SCRATCH)
+    arguments = tuple(replace(t, layout=given[t.name]) for t in outer)
+    launcher = Launcher(kept, [t.name for t in arguments])
+    return CpuKernel(program, arguments, source, kept, device, launcher)
 
 
 def to_keep(program: ir.Program, source: Source, code: bytes, device: CpuProfile) -> KeptCode:

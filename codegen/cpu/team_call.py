@@ -19,11 +19,12 @@ from tcl.codegen.cpu.team_layout import (
     LEVEL,
     LEVELS,
     MUTEX,
+    PAUSE,
     RUN,
     SELF,
     SLEEPERS,
     STARTED,
-    TOOK,
+    TRIAL,
     UNTIL,
     WORKERS,
     at,
@@ -76,10 +77,6 @@ share:
 ready:
   %theirs = load atomic i32, ptr %failed monotonic, align 4
   %result = or i32 %own, %theirs
-  %end = call i64 @now()
-{at("begun.at", "pool", BEGUN)}  %begun = load i64, ptr %begun.at, align 8
-{at("took.at", "pool", TOOK)}  %took = sub i64 %end, %begun
-  store i64 %took, ptr %took.at, align 8
   store atomic i64 0, ptr %pool release, align 8
   ret i32 %result
 }}
@@ -151,7 +148,8 @@ declare i64 @llvm.umin.i64(i64, i64)
 
 
 def _apart() -> str:
-    """Whether a call that has the pool should run alone, as calls before it were crowded."""
+    """Whether a call that has the pool should run alone, as calls before it were crowded. Then
+    ``crowded`` says how long the longest of these took."""
     return f"""
 define internal i1 @apart(ptr %pool) noinline {{
 entry:
@@ -169,9 +167,9 @@ ask:
 longer:
   %up = add i64 %level, 1
   %next = call i64 @llvm.umin.i64(i64 %up, i64 {LEVELS})
-{at("took.at", "pool", TOOK)}  %took = load i64, ptr %took.at, align 8
-  %pause = shl i64 %took, %next
+  %pause = shl i64 %crowded, %next
   %again = add i64 %now, %pause
+{at("length.at", "pool", PAUSE)}  store i64 %pause, ptr %length.at, align 8
   store i64 %next, ptr %level.at, align 8
   store i64 %again, ptr %until.at, align 8
   ret i1 true
@@ -181,9 +179,17 @@ wait:
 alone:
   ret i1 true
 try:
-  %tried = icmp eq i64 %until, 0
+{at("trial.at", "pool", TRIAL)}  %trial = load i64, ptr %trial.at, align 8
+{at("pause.at", "pool", PAUSE)}  %long = load i64, ptr %pause.at, align 8
+  %first = icmp ne i64 %until, 0
+  %went = icmp uge i64 %now, %trial
+  %over = select i1 %first, i1 false, i1 %went
   %calmer = lshr i64 %level, 1
-  %after = select i1 %tried, i64 %calmer, i64 %level
+  %after = select i1 %over, i64 %calmer, i64 %level
+  %anew = or i1 %first, %went
+  %end = add i64 %now, %long
+  %tried = select i1 %anew, i64 %end, i64 %trial
+  store i64 %tried, ptr %trial.at, align 8
   store i64 %after, ptr %level.at, align 8
   store i64 0, ptr %until.at, align 8
   br label %together

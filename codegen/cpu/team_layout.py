@@ -14,16 +14,23 @@ CALLER_SPIN = 50_000
 """Nanoseconds after which a caller that waits for workers lets others run on its core."""
 
 SLACK = 100_000
-"""Nanoseconds without its core that a worker takes for granted: to be woken takes less."""
+"""Nanoseconds without its core that a worker takes for granted where it slept: to be woken takes
+less."""
+CREDIT = 32_000_000
+"""Nanoseconds that calls on all threads are taken to have gained at most, compared to calls alone.
+What a worker waits for its core is set against that: a core that is gone now and then, for some
+milliseconds as schedulers give it to others, costs less than to run alone meanwhile."""
 LEVELS = 5
-"""Calls run alone for 2, 4, ... ``2 ** LEVELS`` times as long as the one that was crowded took."""
+"""Calls run alone for 2, 4, ... ``2 ** LEVELS`` times as long as the one that was crowded took.
+They have to go well together for as long before the next time that they run alone is shorter."""
 
 STACK = 4 << 20
 PAUSES = 32
 """Pauses, and looks, between two looks at the clock."""
 
 # Bytes from the start of a pool. What different threads write lies on different lines.
-LOCK, STARTED, UNTIL, LEVEL, TOOK, ALWAYS = 0, 8, 16, 24, 32, 40
+LOCK, STARTED, UNTIL, LEVEL, PAUSE, ALWAYS = 0, 8, 16, 24, 32, 40
+TRIAL = 48
 CALL, HAVE, CORE, CALLER, BEGUN = 64, 72, 80, 88, 96
 DONE, FAILED, CROWDED = 128, 136, 144
 SLEEPERS = 192

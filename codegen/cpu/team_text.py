@@ -11,8 +11,9 @@ itself there forbids itself that core, and the caller forbids its core to worker
 it, as happens when it was moved.
 
 Where other processes keep the cores busy, a call that waits for workers can take many times as long
-as one thread would. A worker that had so little of its core that one thread would have been faster
-says so; the next calls then run alone, for longer and longer as long as that happens again.
+as one thread would. A worker that had so little of its core in the last jobs that one thread would
+have been faster says so; the next calls then run alone, for longer and longer as long as that
+happens again.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from tcl.codegen.cpu.team_layout import (
     CALLER,
     CONDITION,
     CORE,
+    CREDIT,
     CROWDED,
     DONE,
     ENDED,
@@ -35,6 +36,8 @@ def worker(pause: str) -> str:
     return f"""
 define internal ptr @worker(ptr %worker) {{
 entry:
+  %balance = alloca i64, align 8
+  store i64 0, ptr %balance, align 8
 {at("home", "worker", HOME)}  %pool = load ptr, ptr %home, align 8
 {at("mutex", "pool", MUTEX)}{at("condition", "pool", CONDITION)}\
 {at("sleepers", "pool", SLEEPERS)}{at("done", "pool", DONE)}\
@@ -62,7 +65,7 @@ ready:
 {at("have.at", "pool", HAVE)}  %have = load i64, ptr %have.at, align 8
   call void @work(ptr %pool, ptr %worker)
   %f = atomicrmw add ptr %done, i64 1 release
-  call void @account(ptr %pool, ptr %worker, i64 %begun, i64 %have)
+  call void @account(ptr %pool, ptr %worker, ptr %balance, i64 %begun, i64 %have)
   br label %spin
 }}
 {_work()}{_account()}"""
@@ -102,8 +105,10 @@ end:
 
 
 def _account() -> str:
-    """Whether a worker had less than one part in ``%have`` of its core from the job's begin to its
-    end, and notes for the next time. When all wait for it, one thread would have been faster."""
+    """Whether all threads gained by the last jobs, compared to one thread that does them alone, and
+    notes for the next time. By a job they gain the time of the others, but lose what a worker waits
+    for its core, as all wait with it. A worker that finds that more was lost says how long the job
+    took, and passes over what it loses in the next one: it sleeps until then, and may be late."""
     return f"""
 define internal void @note(ptr %worker) {{
   %now = call i64 @now()
@@ -113,7 +118,8 @@ define internal void @note(ptr %worker) {{
 {at("asleep.at", "worker", ASLEEP)}  store i64 0, ptr %asleep.at, align 8
   ret void
 }}
-define internal void @account(ptr %pool, ptr %worker, i64 %begun, i64 %have) noinline {{
+define internal void @account(
+    ptr %pool, ptr %worker, ptr %balance, i64 %begun, i64 %have) noinline {{
 entry:
 {at("asleep.at", "worker", ASLEEP)}  %asleep = load i64, ptr %asleep.at, align 8
 {at("ended.at", "worker", ENDED)}  %before = load i64, ptr %ended.at, align 8
@@ -129,18 +135,31 @@ entry:
   %idle = select i1 %slept, i64 %positive, i64 0
   %away = sub i64 %span, %used
   %lost = sub i64 %away, %idle
-  %beyond = sub i64 %lost, {SLACK}
+  %granted = select i1 %slept, i64 {SLACK}, i64 0
+  %beyond = sub i64 %lost, %granted
   %took = sub i64 %now, %begun
+  %waited = call i64 @llvm.smax.i64(i64 %beyond, i64 0)
+  %harm = call i64 @llvm.smin.i64(i64 %waited, i64 %took)
   %others = sub i64 %have, 1
   %share = mul i64 %others, %took
-  %whole = mul i64 %have, %beyond
-  %crowded = icmp sgt i64 %whole, %share
+  %whole = mul i64 %have, %harm
+  %gained = sub i64 %share, %whole
+  %owned = load i64, ptr %balance, align 8
+  %sum = add i64 %owned, %gained
+  %least = call i64 @llvm.smax.i64(i64 %gained, i64 0)
+  %pass = icmp slt i64 %owned, 0
+  %after = select i1 %pass, i64 %least, i64 %sum
+  %crowded = icmp slt i64 %after, 0
+  %most = call i64 @llvm.smin.i64(i64 %after, i64 {CREDIT})
+  %kept = call i64 @llvm.smax.i64(i64 %most, i64 -1)
+  store i64 %kept, ptr %balance, align 8
   br i1 %crowded, label %tell, label %end
 tell:
-{at("crowded.at", "pool", CROWDED)}  store atomic i64 1, ptr %crowded.at monotonic, align 8
+{at("crowded.at", "pool", CROWDED)}  %longest = atomicrmw max ptr %crowded.at, i64 %took monotonic
   br label %end
 end:
   ret void
 }}
 declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.smin.i64(i64, i64)
 """

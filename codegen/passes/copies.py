@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tcl.codegen import ir
-from tcl.codegen.ir_walk import rewritten
+from tcl.codegen.ir_walk import replaced
 from tcl.codegen.passes.register import MAX_POINTS
 from tcl.codegen.passes.stage import ALIGNMENT
 
@@ -37,7 +37,7 @@ def copy(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
     if staged.across:
         loops, subscript = _several_at_once(loops, staged, subscript)
     panel = ir.TensorRef(staged.panel.tensor, (subscript,))
-    return wrap(loops, ir.Store(panel, staged.source))
+    return wrap(loops, ir.Store(panel, staged.value))
 
 
 def _several_at_once(
@@ -66,18 +66,13 @@ def _several_at_once(
 
 
 def reading_panels(nest: ir.Nest) -> ir.Nest:
-    """The nest with the reads of staged operands changed to reads of their copies."""
-    panels = {c.source.ref: c.panel for c in nest.staged}
-    if not panels:
-        return nest
-
-    def changed(load: ir.Load) -> ir.Value:
-        panel = panels.get(load.ref)
-        return replace(load, ref=panel) if panel else load
-
-    lets = tuple(replace(x, value=rewritten(x.value, changed)) for x in nest.point.lets)
-    value = rewritten(nest.point.value, changed)
-    return replace(nest, point=replace(nest.point, lets=lets, value=value))
+    """The nest with what was copied changed to reads of the copies."""
+    point = nest.point
+    for staged in nest.staged:
+        read = ir.Load(staged.panel, staged.value.type, total=True)
+        lets = tuple(replace(x, value=replaced(x.value, staged.value, read)) for x in point.lets)
+        point = replace(point, lets=lets, value=replaced(point.value, staged.value, read))
+    return replace(nest, point=point)
 
 
 def shared(nest: ir.Nest, made: ir.Statement) -> ir.Statement:

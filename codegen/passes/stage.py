@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from tcl.codegen import ir
 from tcl.codegen.errors import OptionsError
-from tcl.codegen.ir_walk import operands
-from tcl.grammar.types import Kind
+from tcl.codegen.ir_walk import children, operands, values_of
+from tcl.grammar.types import Kind, ScalarType
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
@@ -63,7 +63,8 @@ class Stage:
         folds = [x.fold for x in nest.loops]
         inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
         subscript, size = _packed(inner)
-        type_ = load.type.compute if load.type.kind is Kind.FLOAT else load.type
+        value = made_of(nest.point, load)
+        type_ = _held(value)
         slack = ALIGNMENT * 8 // max(8, type_.bits)
         if (size + slack) * type_.bits > MAX_BYTES * 8:
             raise self._refused(f"operand {position}: its panel would need {size} elements")
@@ -72,7 +73,7 @@ class Stage:
         private = inside is not None and bool(nest.chunks)
         tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, private)
         across = _across(program, nest, load)
-        return tensor, ir.Staged(load, ir.TensorRef(name, (subscript,)), inside, across)
+        return tensor, ir.Staged(load, value, ir.TensorRef(name, (subscript,)), inside, across)
 
     def _refused(self, reason: str) -> OptionsError:
         return OptionsError(f"stage: nest {self.nest}: {reason}")
@@ -113,6 +114,48 @@ def why_not_staged(nest: ir.Nest, load: ir.Load) -> str | None:
     if any(d.extent == 0 for d in nest.dims):
         return "there is nothing to read"
     return None
+
+
+def made_of(point: ir.Point, load: ir.Load) -> ir.Value:
+    """The largest value that a point makes of an operand alone, wherever it reads it: what is
+    copied, so that what reads the copy need not compute it. It is no wider than the operand."""
+    found: list[ir.Value] = []
+    for value in values_of(point):
+        if _made(value, load, found) == _OPERAND:
+            found.append(value)
+    value = found[0] if found else load
+    alike = all(other == value for other in found) and not value.type.is_bool
+    return value if alike and _held(value).bits <= _held(load).bits else load
+
+
+_NOTHING, _OPERAND, _MORE = range(3)
+
+
+def _made(value: ir.Value, load: ir.Load, found: list[ir.Value]) -> int:
+    """What a value is made of. If that is more than the operand, then the parts that are made of it
+    alone are ``found``."""
+    match value:
+        case ir.Load(ref=ref):
+            return _OPERAND if ref == load.ref else _MORE
+        case ir.Const():
+            return _NOTHING
+        case ir.Binary(op="/" | "%", type=type_) if not type_.is_float:
+            own = _MORE  # a condition may keep it from being computed
+        case ir.Position() | ir.Variable() | ir.Combined():
+            own = _MORE
+        case _:
+            own = _NOTHING
+    parts = children(value)
+    known = [_made(part, load, found) for part in parts]
+    own = max(own, *known, _NOTHING)
+    if own == _MORE:
+        found += [part for part, of in zip(parts, known, strict=True) if of == _OPERAND]
+    return own
+
+
+def _held(value: ir.Value) -> ScalarType:
+    """The type of a copy."""
+    return value.type.compute if value.type.kind is Kind.FLOAT else value.type
 
 
 def natural_level(tiles: Iterable[str], ref: ir.TensorRef) -> int:

@@ -1,0 +1,182 @@
+"""When calls run alone as others have the cores: the pool's own code, by a clock that tests set.
+
+A machine with other things to do loses cores at any time, so that nothing could be said about a
+rule that real time decides.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from tcl.codegen.cpu import team_text
+from tcl.codegen.cpu.compile import compile_object
+from tcl.codegen.cpu.entry import LINE
+from tcl.codegen.cpu.load import Loaded
+from tcl.codegen.cpu.team_layout import ASLEEP, RESET, WORKER_SPIN, WORKERS, pool_bytes
+from tcl.codegen.device import host_cpu
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX threads")
+
+MICRO, MILLI = 1000, 1_000_000
+
+_CLOCK = """
+@times = internal global [2 x i64] zeroinitializer
+define void @set(i64 %wall, i64 %used) {
+  store i64 %wall, ptr @times, align 8
+  %second = getelementptr i64, ptr @times, i64 1
+  store i64 %used, ptr %second, align 8
+  ret void
+}
+define internal i64 @now() {
+  %now = load i64, ptr @times, align 8
+  ret i64 %now
+}
+define internal i64 @used() {
+  %second = getelementptr i64, ptr @times, i64 1
+  %used = load i64, ptr %second, align 8
+  ret i64 %used
+}
+"""
+
+
+class Calls:
+    """Calls on a pool with one worker, and the time that they take."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(team_text, "_clock", lambda: _CLOCK)
+        text = team_text.text(host_cpu().triple)
+        for name in ("i1 @apart", "void @account", "void @note"):
+            text = text.replace(f"define internal {name}", f"define {name}")
+        symbols = ("set", "apart", "account", "note", RESET)
+        loaded = Loaded(compile_object(text, host_cpu()), symbols)
+
+        def function(name: str, result: type | None, *arguments: type) -> Callable[..., int]:
+            prototype = ctypes.CFUNCTYPE(result, *arguments)
+            return prototype(loaded.address(name))
+
+        pointer, word = ctypes.c_void_p, ctypes.c_int64
+        self._loaded = loaded
+        self._set = function("set", None, word, word)
+        self._apart = function("apart", ctypes.c_bool, pointer)
+        self._account = function("account", None, *[pointer] * 3, *[word] * 2)
+        note = function("note", None, pointer)
+        self._memory = (ctypes.c_char * (pool_bytes(2) + LINE))()
+        self._pool = -(-ctypes.addressof(self._memory) // LINE) * LINE
+        self._worker, self._balance = self._pool + WORKERS, word(0)
+        function(RESET, None, pointer, word)(self._pool, pool_bytes(2))
+        self.time = self._used = self._ended = 10**9
+        self._move(0, 0)
+        note(self._worker)
+
+    def _move(self, wall: int, used: int) -> None:
+        self.time, self._used = self.time + wall, self._used + used
+        self._set(self.time, self._used)
+
+    def call(self, busy: int, lost: int = 0, rest: int = 0) -> bool:
+        """A call after some rest, whether on both threads: these are busy, the worker after it
+        lost its core. One thread takes twice as long."""
+        self._move(rest, 0)
+        if self._apart(self._pool):
+            self._move(2 * busy, 0)
+            return False
+        begun, free = self.time, self.time - self._ended
+        self._used += min(free, WORKER_SPIN)
+        if free > WORKER_SPIN:
+            asleep = ctypes.c_int64.from_address(self._worker + ASLEEP)
+            asleep.value = self._ended + WORKER_SPIN
+        self._move(busy + lost, busy)
+        self._account(self._pool, self._worker, ctypes.addressof(self._balance), begun, 2)
+        self._ended = self.time
+        return True
+
+    def wait(self, lost: int) -> None:
+        """The caller does something else meanwhile, the worker wants to wait awake but cannot."""
+        self._move(lost, 0)
+        self._ended = self.time
+
+
+def share(together: Iterable[bool]) -> float:
+    found = list(together)
+    return sum(found) / len(found)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    return Calls(monkeypatch)
+
+
+@pytest.mark.parametrize("busy", [30 * MICRO, 250 * MICRO, 5 * MILLI])
+def test_calls_stay_together_while_nothing_is_lost(calls: Calls, busy: int) -> None:
+    """But what it takes to wake a worker that slept."""
+    for rest, woken in ((0, 0), (10 * MICRO, 0), (10 * MILLI, 80 * MICRO)):
+        assert all(calls.call(busy, woken, rest) for _ in range(300))
+
+
+@pytest.mark.parametrize("busy", [30 * MICRO, 250 * MICRO])
+@pytest.mark.parametrize("gone", [MILLI, 4 * MILLI, 8 * MILLI])
+def test_a_core_that_is_gone_now_and_then(calls: Calls, busy: int, gone: int) -> None:
+    """A third of the time: calls in between gain more than that."""
+    often = 2 * gone // busy
+    assert share(calls.call(busy, gone * (k % often == often - 1)) for k in range(5000)) > 0.98
+
+
+@pytest.mark.parametrize("lost", [2, 20, 200])
+def test_cores_that_are_taken(calls: Calls, lost: int) -> None:
+    """Calls take not much longer than on one thread, however long they would together."""
+    busy, count = 250 * MICRO, 5000
+    for _ in range(1000):
+        assert calls.call(busy)
+    begin = calls.time
+    for _ in range(count):
+        calls.call(busy, lost * busy)
+    once = 32 * MILLI + 10 * lost * busy  # to find out
+    assert calls.time - begin < 1.1 * count * 2 * busy + once
+
+
+@pytest.mark.parametrize("free", [1, 4, 8])
+def test_cores_that_are_taken_in_turns(calls: Calls, free: int) -> None:
+    """Of each stretch of 12 milliseconds, so many are the worker's."""
+    busy, count = 250 * MICRO, 10_000
+    begin = calls.time
+    for _ in range(count):
+        gone = calls.time % (12 * MILLI) - free * MILLI
+        calls.call(busy, 12 * MILLI - free * MILLI - gone if gone > 0 else 0)
+    together = busy * 12 // free
+    assert calls.time - begin < 1.12 * count * min(2 * busy, together)
+
+
+def test_calls_come_together_again(calls: Calls) -> None:
+    """When the cores are free again, after no more than some calls' time."""
+    busy, lost = 250 * MICRO, 4 * MILLI
+    for _ in range(5000):
+        calls.call(busy, lost)
+    begin = calls.time
+    while not calls.call(busy):
+        pass
+    assert calls.time - begin <= 34 * (busy + lost)
+    assert all(calls.call(busy) for _ in range(1000))
+
+
+def test_a_worker_that_is_late_as_it_slept(calls: Calls) -> None:
+    """It slept while calls ran alone: that they do should not be why they do."""
+    busy = 250 * MICRO
+    for _ in range(3):
+        calls.call(busy, 4 * MILLI)
+    found = [False]
+    for _ in range(1000):
+        found.append(calls.call(busy, 0 if found[-1] else MILLI))
+    assert share(found) > 0.9
+
+
+def test_what_is_lost_between_calls_harms_none(calls: Calls) -> None:
+    """The worker's core was taken while it waited for the next call."""
+    busy, found = 250 * MICRO, []
+    for k in range(1000):
+        found.append(calls.call(busy))
+        if found[-1] and k % 10 == 9:
+            calls.wait(4 * MILLI)
+    assert share(found) > 0.98

@@ -1,0 +1,199 @@
+"""Dimensions that lie together in memory, run as one: which those are, and that nothing changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from comparing import check_equal, outputs_of
+from cpu_kernels import sized_of
+
+from tcl.codegen import ir
+from tcl.codegen.cpu.kernel import compile_cpu
+from tcl.codegen.device import host_cpu
+from tcl.codegen.errors import ArgumentError, OptionsError
+from tcl.codegen.interpret import interpret
+from tcl.codegen.ir_verify import verify
+from tcl.codegen.lower import lower
+from tcl.codegen.merge import merged
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.reference import compile_reference
+from tcl.codegen.schedule import schedule, stages
+from tcl.grammar.sized import SizedDef
+from tcl.grammar.types import FLOAT32
+from tcl.tuner.mapping import MappingSpace
+
+NAIVE, MLP = MappingOptions("naive"), MappingOptions("mlp")
+
+
+def sized(text: str, *shapes: tuple[int, ...]) -> SizedDef:
+    return sized_of(text, *(np.zeros(shape, np.float32) for shape in shapes))
+
+
+def extents(program: ir.Program) -> list[list[int]]:
+    return [[d.extent for d in nest.dims] for nest in program.nests]
+
+
+IMAGE, ROW = (2, 3, 4, 5), (5,)
+
+
+@pytest.mark.parametrize(
+    ("body", "other", "expected"),
+    [
+        ("O(b, c, h, w) = A(b, c, h, w) * 2.0", ROW, [[1, 1, 1, 120]]),
+        ("O(b, c, h, w) = A(b, c, h, w) * B(w)", ROW, [[1, 1, 24, 5]]),
+        ("O(b, c, h, w) = A(b, c, h, w) * B(b)", (2,), [[2, 1, 1, 60]]),
+        ("O(b, c, h, w) = A(b, c, h, w) * B(c)", (3,), [[2, 3, 1, 20]]),
+        ("O(b, c, h, w) = A(b, c, h, w) * B(h, w)", (4, 5), [[1, 6, 1, 20]]),
+        ("O(b, c, h, w) = A(b, c, h, w) * B(w, h)", (5, 4), [[1, 6, 4, 5]]),
+        ("O(c, b, h, w) = A(b, c, h, w)", ROW, [[3, 2, 1, 20]]),
+        ("O(b, c) +=! A(b, c, h, w)", ROW, [[1, 6, 1, 20]]),
+        ("O(b, w) +=! A(b, c, h, w)", ROW, [[2, 5, 1, 12]]),
+        ("O(b, c, h, w) = A(b, c, h, w) + w", ROW, [[1, 1, 24, 5]]),
+        ("O(b, c, h, w) = h < 2 ? A(b, c, h, w) : 0.0", ROW, [[1, 6, 4, 5]]),
+        ("O(b, c, h, w) = A(b, c, h, w) where h in 1:3", ROW, [[1, 6, 1, 10]]),
+        ("O(b, c, h, w) = A(b, c, h, w) where w in 1:3", ROW, [[1, 1, 24, 2]]),
+        ("O(b, c, h, w) = A(b, c, h + 1, w) where h in 0:3", ROW, [[1, 6, 1, 15]]),
+        ("O(h, w) +=! A(b, c, 1, w) * A(0, 0, h, 2)", ROW, [[4, 5, 2, 3]]),
+        ("O(b, c, h, w) = B(int32(A(b, c, h, w)))", ROW, [[2, 3, 4, 5]]),
+        ("O(b, c, h, w) +=! A(b, c, h, w + k) where k in 0:1", ROW, [[1, 1, 1, 120, 1]]),
+        ("O(b, c, h, w) +=! A(b, c, h, w + k) where w in 0:4, k in 0:2", ROW, [[1, 1, 24, 4, 2]]),
+        # What one statement keeps apart is apart in all that have to do with it.
+        ("T(b, c, h, w) = A(b, c, h, w)  O(b, c, h, w) = T(b, c, h, w) * B(c)", (3,),
+         [[2, 3, 1, 20]] * 2),
+        ("O(b, c, h, w) = A(b, c, h, w)  T(w) max=! B(w)", ROW, [[1, 1, 1, 120], [5]]),
+    ],
+)  # fmt: skip
+def test_which_dimensions_are_merged(
+    body: str, other: tuple[int, ...], expected: list[list[int]]
+) -> None:
+    rank = {2: "B0", 3: "C", 5: "W"}[other[0]] if len(other) == 1 else "R, S"
+    outputs = "T, O" if "T(" in body else "O"
+    text = f"def f(float(B0, C, H, W) A, float({rank}) B) -> ({outputs}) {{ {body} }}"
+    program = merged(lower(sized(text, IMAGE, other)))
+    verify(program)
+    assert extents(program) == expected
+
+
+def test_layouts_decide() -> None:
+    """Rows that are not next to each other, or from right to left."""
+    text = "def f(float(H, W) A) -> (O) { O(h, w) = A(h, w) }"
+    one, plain = sized(text, (4, 6)), ir.contiguous(FLOAT32, (4, 6), (0, 0))
+    for strides in [(24, 4), (-24, -4), (0, 0)]:
+        assert extents(merged(lower(one, {"A": replace(plain, strides=strides)}))) == [[1, 24]]
+    for strides in [(32, 4), (4, 16), (24, -4), (0, 4)]:
+        assert extents(merged(lower(one, {"A": replace(plain, strides=strides)}))) == [[4, 6]]
+
+
+def random_images(rng: Random) -> tuple[str, list[tuple[int, ...]]]:
+    """A def of statements in which most tensors have all of some dimensions or none, in order."""
+    shapes: list[tuple[int, ...]] = []
+    known: dict[str, tuple[str, ...]] = {}
+    lines = []
+    ranges = {i: (int(rng.random() < 0.1), rng.choice((1, 2, 3, 4))) for i in "abcd"}
+
+    groups = rng.choice((("a", "bc", "d"), ("ab", "cd"), ("abc", "d"), ("a", "bcd"), ("ab", "c")))
+
+    def read(used: str) -> str:
+        if known and rng.random() < 0.3:
+            name = rng.choice(list(known))
+            if set(known[name]) <= set(used):
+                firsts = {i: ranges[i][0] for i in known[name]}
+                return f"{name}({', '.join(known[name])})" if not any(firsts.values()) else "1.5"
+        runs = [r for r in groups if r in used] if rng.random() < 0.9 else list(used)
+        first = rng.randrange(len(runs))
+        axes = list("".join(runs[first : rng.randrange(first, len(runs)) + 1]))
+        if rng.random() < 0.1:
+            rng.shuffle(axes)
+        shift = {i: int(rng.random() < 0.07) for i in axes}
+        more = {i: int(rng.random() < 0.07) for i in axes}
+        shapes.append(tuple(sum(ranges[i]) + shift[i] + more[i] for i in axes))
+        subscripts = ", ".join(f"{i} + {shift[i]}" if shift[i] else i for i in axes)
+        return f"A{len(shapes) - 1}({subscripts})"
+
+    for k in range(rng.choice((1, 2, 3))):
+        used = "".join(groups[: rng.choice((1, 2, 3))])
+        results = tuple(i for run in groups if run in used and rng.random() < 0.8 for i in run)
+        reads = [read(used) for _ in range(rng.choice((1, 2, 3)))]
+        if rng.random() < 0.1:
+            reads.append(rng.choice(used))
+        op = "+=!" if len(results) < len(used) else "="
+        where = ", ".join(f"{i} in {f}:{f + n}" for i in used for f, n in (ranges[i],))
+        left = f"T{k}({', '.join(results)})" if results else f"T{k}"
+        lines.append(f"    {left} {op} {' * '.join(reads)} where {where}")
+        if results:
+            known[f"T{k}"] = results
+    inputs = ", ".join(
+        f"float({', '.join(map(str, shape))}) A{k}" for k, shape in enumerate(shapes)
+    )
+    outputs = ", ".join(f"T{k}" for k in range(len(lines)))
+    return f"def f({inputs}) -> ({outputs}) {{\n" + "\n".join(lines) + "\n}", shapes
+
+
+@pytest.mark.parametrize("first", range(0, 32, 8))
+def test_what_is_computed_is_the_same(first: int) -> None:
+    """With chunks, tiles and lanes of merged dimensions, and at every stage."""
+    device = replace(host_cpu(), threads=2)
+    changed = 0
+    for seed in range(first, first + 8):
+        rng = Random(seed)
+        text, shapes = random_images(rng)
+        one, values = sized(text, *shapes), np.random.default_rng(seed)
+        inputs = [values.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+        expected = outputs_of(one)
+        compile_reference(one)(inputs, expected)
+        program = lower(one)
+        space = MappingSpace(program, device)
+        configs = [space.space.sample(rng) for _ in range(2)]
+        chosen = [MLP, NAIVE.merged(), MappingOptions("pointwise").merged().tile(2, 3).chunk(1, 2)]
+        chosen += [space.to_options(c) for c in configs if c is not None]
+        for options in chosen:
+            actual = outputs_of(one)
+            compile_cpu(one, options, device=device)(inputs, actual)
+            check_equal(one, actual, expected, f"{options}")
+        names = [t.name for t in (*one.checked.inputs, *one.checked.outputs)]
+        for stage, each in stages(one, NAIVE.merged(), device):
+            actual = outputs_of(one)
+            interpret(each, dict(zip(names, [*inputs, *actual], strict=True)))
+            check_equal(one, actual, expected, stage)
+        changed += extents(merged(program)) != extents(program)
+    assert changed >= 1
+
+
+def test_merging_is_an_option() -> None:
+    text = "def f(float(H, W) A) -> (O) { O(h, w) = A(h, w) * 2.0 }"
+    one, device = sized(text, (4, 6)), host_cpu()
+    for options, expected in [(NAIVE, [4, 6]), (NAIVE.merged(), [1, 24]), (MLP, [1, 24]),
+                              (MLP.merged(False), [4, 6]), (MLP.stream(False), [1, 24]),
+                              (MLP.tile(2), [4, 6]), (MLP.nest(0).register(0, 2), [4, 6]),
+                              (MLP.merged().tile(0, 8), [1, 24])]:  # fmt: skip
+        assert extents(schedule(one, options, device)) == [expected], options
+        assert MappingOptions.from_json(options.to_json()) == options
+    for text in ('{"merge": 1}', '{"merge": "yes"}', '{"merge": [true]}'):
+        with pytest.raises(OptionsError, match="merge: must be true or false"):
+            MappingOptions.from_json(text)
+
+
+def test_arrays_keep_their_shapes() -> None:
+    one = sized("def f(float(H, W) A) -> (O) { O(h, w) = A(h, w) * 2.0 }", (4, 6))
+    a, out = np.arange(24, dtype=np.float32).reshape(4, 6), np.zeros((4, 6), np.float32)
+    kernel = compile_cpu(one, MLP)
+    kernel([a], [out])
+    np.testing.assert_array_equal(out, a * 2)
+    with pytest.raises(ArgumentError, match=r"A must have shape \(4, 6\)"):
+        kernel([a.reshape(1, 24)], [out])
+
+
+def test_tuned_options_are_of_merged_dimensions() -> None:
+    one = sized("def f(float(H, W) A) -> (O) { O(h, w) = A(h, w) * 2.0 }", (4, 6))
+    space = MappingSpace(lower(one), host_cpu())
+    config = space.from_options(MLP)
+    assert config is not None and space.to_options(config).merge is True
+    assert space.from_options(MLP.tile(2, 2)) is None
+    apart = sized("def f(float(H, W) A, float(W) B) -> (O) { O(h, w) = A(h, w) * B(w) }",
+                  (4, 6), (6,))  # fmt: skip
+    space = MappingSpace(lower(apart), host_cpu())
+    config = space.from_options(MLP)
+    assert config is not None and space.to_options(config).merge is None

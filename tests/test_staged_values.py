@@ -1,0 +1,94 @@
+"""Copies hold what the inner loops make of an operand alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from comparing import check_equal, outputs_of
+from cpu_kernels import sized_of
+
+from tcl.codegen import ir
+from tcl.codegen.cpu.kernel import compile_cpu
+from tcl.codegen.device import host_cpu
+from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.interpret import interpret
+from tcl.codegen.ir_print import show_value
+from tcl.codegen.ir_walk import operands, statements, walk
+from tcl.codegen.lower import lower
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.passes.stage import made_of
+from tcl.codegen.reference import compile_reference
+from tcl.codegen.schedule import schedule
+from tcl.grammar.sized import SizedDef
+
+A, B = "A(m, k)", "B(k, n)"
+STAGED = MappingOptions("naive").tile(4, 8, 5).vectorize(8, 1).register(2, 1).stage(3, 2)
+TURNED = MappingOptions("naive").vectorize(8, 0).register(1, 2).stage(0, 0)
+
+
+def product(a: str, b: str, type_: str) -> SizedDef:
+    text = f"def f({type_}(M, K) A, {type_}(K, N) B) -> (float(M, N) C) {{ C(m, n) +=! {a} * {b} }}"
+    return sized_of(text, np.zeros((9, 11)), np.zeros((11, 19)))
+
+
+CASES = [
+    (f"fmax(0.0, {A})", B, "float", ("fmax(0.0, A)", "B")),
+    (f"exp({A} * 2.0 - 1.0)", f"-{B}", "float", ("exp(((A * 2.0) - 1.0))", "-B")),
+    (f"({A} > 0.0 ? {A} : 0.5)", B, "float", ("((A > 0.0) ? A : 0.5)", "B")),
+    (f"({A} > 0.0 ? {A} : {B})", B, "float", ("A", "B")),
+    (f"({A} + k)", B, "float", ("A", "B")),
+    (f"fmax(0.0, {A}) * {B}", A, "float", ("A", "B")),
+    (f"fmax(0.0, {A}) * {B}", f"fmax(0.0, {A})", "float", ("fmax(0.0, A)", "B")),
+    (f"fmax(0.0, {A})", f"fmax(0.0, {A})", "float", None),
+    (f"float({A})", B, "int8", ("A", "B")),  # a copy of floats would be larger
+    (f"float({A} / {A})", B, "int32", ("A", "float32(B)")),  # by 0, where nobody reads it
+    (f"fmax(0.0, {A})", B, "half", ("fmax(0.0, A)", "B")),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "type_", "copied"), CASES)
+def test_what_is_copied(a: str, b: str, type_: str, copied: tuple[str, ...] | None) -> None:
+    point = lower(product(a, b, type_)).nests[0].point
+    found = [show_value(made_of(point, load)) for load in operands(point)]
+    plain = [t.replace("(s0.m, s0.k)", "").replace("(s0.k, s0.n)", "") for t in found]
+    if copied is None:
+        assert made_of(point, operands(point)[0]) == point.value
+    else:
+        assert tuple(plain) == copied
+
+
+@pytest.mark.parametrize("options", [STAGED, TURNED, STAGED.stage(0, 0)], ids=str)
+@pytest.mark.parametrize(("a", "b", "type_", "copied"), CASES)
+def test_what_is_computed_is_the_same(
+    a: str, b: str, type_: str, copied: object, options: MappingOptions
+) -> None:
+    """Whether computed with each copy or with each product, at every stage."""
+    sized = product(a, b, type_)
+    count = len(operands(lower(sized).nests[0].point))
+    levels = options.default.stage
+    assert levels is not None
+    options = options.stage(*levels[:count])
+    rng, expected = np.random.default_rng(1), outputs_of(sized)
+    inputs = [
+        rng.integers(1, 5, shape).astype(numpy_dtype(t.type))
+        for t, shape in zip(sized.checked.inputs, ((9, 11), (11, 19)), strict=True)
+    ]
+    compile_reference(sized)(inputs, expected)
+    actual = outputs_of(sized)
+    compile_cpu(sized, options)(inputs, actual)
+    check_equal(sized, actual, expected, str(options))
+    program, again = schedule(sized, options, host_cpu()), outputs_of(sized)
+    interpret(program, dict(zip(("A", "B", "C"), [*inputs, *again], strict=True)))
+    check_equal(sized, again, expected, "interpreted")
+
+
+def test_inner_loops_read_what_was_copied() -> None:
+    sized = product(f"fmax(0.0, {A})", f"fmax(0.0, {B})", "float")
+    program = schedule(sized, STAGED, host_cpu())
+    assert program.body is not None
+    made = [s for s in statements(program.body) if isinstance(s, ir.Store | ir.Accumulate)]
+    calls = [isinstance(v, ir.Call) for s in made for v in walk(s.value)]
+    assert sum(calls) == 2
+    for s in made:
+        if any(isinstance(v, ir.Call) for v in walk(s.value)):
+            assert isinstance(s, ir.Store) and s.ref.tensor.startswith("s0.panel")
