@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tcl.codegen import ir
 from tcl.codegen.ir_walk import children, walk
 from tcl.codegen.passes.stage import why_not_staged
+from tcl.codegen.terms import guard, product, terms
 
 SCALAR_LOAD = 0.5
 _VECTOR_LOAD = 0.75
@@ -116,19 +117,19 @@ def arithmetic(nest: ir.Nest) -> dict[frozenset[str], float]:
     variables: dict[str, frozenset[str]] = {}
     for let in nest.point.lets:
         variables[let.name] = _operations(let.value, variables, found)
-    value = nest.point.value
-    if nest.point.op != "=":
+    op, value = nest.point.op, nest.point.value
+    if op == "=":
+        _operations(value, variables, found)
+        return found
+    every = frozenset(d.name for d in nest.dims)
+    for term in terms(op, value):
         # The accumulation is one instruction, with a product and a guard in it.
-        if isinstance(value, ir.Select):
-            _operations(value.condition, variables, found)
-            value = value.then
-        every = frozenset(d.name for d in nest.dims)
-        found[every] = 0.5
-        if nest.point.op == "+" and isinstance(value, ir.Binary) and value.op == "*":
-            _operations(value.left, variables, found)
-            _operations(value.right, variables, found)
-            return found
-    _operations(value, variables, found)
+        condition, added = guard(op, term)
+        found[every] = found.get(every, 0.0) + 0.5
+        both = product(added) if op == "+" else None
+        for part in (condition, *((added,) if both is None else (both.left, both.right))):
+            if part is not None:
+                _operations(part, variables, found)
     return found
 
 

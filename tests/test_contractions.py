@@ -112,3 +112,42 @@ def test_lanes_behind_the_end_of_a_reduction_add_nothing(columns: int) -> None:
         expected = ((a + 1).sum(1), a.prod(1), a.max(1), (-a).min(1))
         for got, want in zip(outputs, expected, strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+PRODUCTS = {
+    "A(k, n) * W(k) + A(k, n + 1) * W(k)": 2,
+    "A(k, n) * W(k) - (A(k, n + 1) * W(k) - A(k, n) * A(k, n))": 3,
+    "A(k, n) * W(k) + (n + k >= 5 ? A(k, n + 1) * W(k) : 0)": 2,
+    "Mask(k, n) == 1 ? A(k, n) * W(k) - A(k, n + 1) * W(k) : 0": 2,
+    "Mask(k, 0) == 1 ? A(k, n) * W(k) - (n > 3 ? W(k) * 2 : 0) : 0": 0,
+    "A(k, n) * W(k) + W(k)": 0,
+    "A(k, n) - A(k, n + 1)": 0,
+}
+"""What is added → how many products of it are accumulated on their own."""
+
+
+@pytest.mark.parametrize("added", PRODUCTS)
+def test_a_sum_of_products_is_added_product_by_product(added: str) -> None:
+    rng = np.random.default_rng(6)
+    a, w = rng.integers(-3, 4, (9, 36)), rng.integers(-3, 4, 9)
+    mask = rng.integers(0, 2, (9, 35)).astype(np.uint8)
+    inputs = (a.astype(np.float32), w.astype(np.float32), mask)
+    text = f"""def f(float(K, L) A, float(K) W, uint8(K, N) Mask) -> (O) {{
+        O(n) +=! {added} where n in 0:N
+    }}"""
+    sized, expected = sized_of(text, *inputs), reference(text, *inputs)
+    for options in (NAIVE, NAIVE.vectorize(8).register(2), NAIVE.vectorize(8, 1), NAIVE.tile(5, 2)):
+        kernel, outputs = compile_cpu(sized, options), poisoned(sized)
+        kernel(inputs, outputs)
+        np.testing.assert_array_equal(outputs[0], expected[0], err_msg=str(options))
+    # Mixed sums stay whole: a small difference of large numbers must not be lost.
+    assert compile_cpu(sized, NAIVE).llvm.count("= call float @llvm.fmuladd") == PRODUCTS[added]
+
+
+def test_a_small_difference_of_large_numbers_is_not_lost() -> None:
+    a = np.float32(1e6) + np.random.default_rng(7).integers(0, 2, 64).astype(np.float32)
+    text = "def f(float(K) A) -> (O) { O +=! A(k) - 1000000 }"
+    sized = sized_of(text, a)
+    outputs = poisoned(sized)
+    compile_cpu(sized, NAIVE)([a], outputs)
+    assert outputs[0] == (a - np.float32(1e6)).sum()

@@ -16,8 +16,9 @@ from tcl.codegen.cpu.scope import Accumulators, At, Range, Scope, leading
 from tcl.codegen.cpu.sharing import Sharing
 from tcl.codegen.cpu.values import Values
 from tcl.codegen.device import CpuProfile
-from tcl.codegen.identity import identity
 from tcl.codegen.ir_walk import statements
+from tcl.codegen.terms import guard, terms
+from tcl.codegen.terms import product as product_of
 
 
 class Statements:
@@ -119,8 +120,12 @@ class Statements:
                 b.do(f"store {start}, ptr {self.values.slot_at(own, key)}")
 
     def _accumulate(self, statement: ir.Accumulate, scope: Scope) -> None:
+        for value in terms(statement.op, statement.value):
+            self._add(statement, value, scope)
+
+    def _add(self, statement: ir.Accumulate, whole: ir.Value, scope: Scope) -> None:
         b = self.b
-        condition, value = _guard(statement)
+        condition, value = guard(statement.op, whole)
         chosen = None if condition is None else self.values.value(condition, scope)
         if chosen is None:
             self._update(statement, value, scope)
@@ -144,9 +149,9 @@ class Statements:
         b, op, own = self.b, to.op, scope.accumulators[to.name]
         if op == "=":
             result = self.values.value(value, scope)
-        elif (product := _product(op, value)) is not None:
+        elif op == "+" and (both := product_of(value)) is not None:
             # Any rounding will do in a reduction: one instruction where the machine has it.
-            left, right = (self.values.value(v, scope) for v in (product.left, product.right))
+            left, right = (self.values.value(v, scope) for v in (both.left, both.right))
             result = b.intrinsic("fmuladd", left, right, self.values.accumulated(own, scope))
         else:
             new = self.values.value(value, scope)
@@ -164,24 +169,3 @@ class Statements:
 
 def _shared(statement: ir.Statement) -> bool:
     return isinstance(statement, ir.For) and statement.loop.kind is ir.Kind.PARALLEL
-
-
-def _guard(statement: ir.Accumulate) -> tuple[ir.Value | None, ir.Value]:
-    """A condition and a value, where nothing changes unless the condition holds."""
-    value = statement.value
-    if statement.op == "=" or not isinstance(value, ir.Select):
-        return None, value
-    start = identity(statement.op, value.type).value
-    constant = value.otherwise
-    if isinstance(constant, ir.Cast):
-        constant = constant.operand
-    if isinstance(constant, ir.Const) and constant.value == start:
-        return value.condition, value.then
-    return None, value
-
-
-def _product(op: str, value: ir.Value) -> ir.Binary | None:
-    """The product that is added, if it is one of floats."""
-    if op == "+" and value.type.is_float and isinstance(value, ir.Binary):
-        return value if value.op == "*" else None
-    return None
