@@ -33,9 +33,14 @@ class CpuProfile:
         """How many values of a type fill one vector register."""
         return max(1, self.vector_bits // max(8, type_.compute.bits))
 
+    @property
+    def present(self) -> frozenset[str]:
+        """The LLVM features that are there."""
+        return frozenset(f[1:] for f in self.features.split(",") if f.startswith("+"))
+
     def has(self, feature: str) -> bool:
         """Whether an LLVM feature is there."""
-        return f"+{feature}" in self.features.split(",")
+        return feature in self.present
 
 
 @functools.lru_cache(maxsize=1)

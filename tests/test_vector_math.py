@@ -44,9 +44,15 @@ DOUBLE_ULPS = {
 }  # fmt: skip
 
 
-def kernel(name: str, real: str, count: int, widths: tuple[int, ...]) -> Launcher:
+def kernel(
+    name: str,
+    real: str,
+    count: int,
+    widths: tuple[int, ...],
+    features: frozenset[str] = host_cpu().present,
+) -> Launcher:
     """The built-in over ``count`` elements: inputs, then one output for each number of lanes."""
-    b, arity = Builder(), ARITY.get(name, 1)
+    b, arity = Builder(features=features), ARITY.get(name, 1)
     pointers = []
     for k in range(arity + len(widths)):
         at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
@@ -228,6 +234,23 @@ def agree(results: list[Array]) -> None:
         same = result.view(integer) == results[0].view(integer)
         same |= np.isnan(result) & np.isnan(results[0])
         assert same.all(), f"{width} lanes: {result[~same][0]!r}, not {results[0][~same][0]!r}"
+
+
+@pytest.mark.parametrize("name", ["exp", "exp2", "exp10", "tanh", "erf"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_instruction_for_powers_gives_the_same_bits(
+    dtype: type[np.floating[Any]], name: str
+) -> None:
+    """As powers made of bits, which is how machines without it do it."""
+    x = dense(dtype)
+    x = x[: len(x) // 1344 * 1344]
+    real = "float" if dtype is np.float32 else "double"
+    results = [[np.empty_like(x) for _ in WIDTHS] for _ in range(2)]
+    for features, found in zip((host_cpu().present, frozenset[str]()), results, strict=True):
+        kernel(name, real, len(x), WIDTHS, features)((x, *found))
+    for with_it, without in zip(*results, strict=True):
+        np.testing.assert_array_equal(with_it, without)
+        assert (np.signbit(with_it) == np.signbit(without)).all()
 
 
 @pytest.mark.slow

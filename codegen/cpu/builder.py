@@ -100,6 +100,8 @@ class Builder:
 
     apart: dict[str, str] = field(default_factory=dict)
     """Tensor → what is written behind its loads and stores."""
+    features: frozenset[str] = frozenset()
+    """LLVM's names of what the machine has, of which formulas may make use."""
 
     # Instructions.
 

@@ -49,7 +49,7 @@ def _aligned(b: Builder, pointer: Val) -> Val:
 
 
 def _emit(program: ir.Program, device: CpuProfile, unchecked: bool) -> Source:
-    b = Builder()
+    b = Builder(features=device.present)
     pointers: dict[str, Val] = {}
     panels = {c.panel.tensor for n in program.nests for c in n.staged}
     for k, tensor in enumerate(program.tensors):

@@ -73,7 +73,7 @@ def call(b: Builder, name: str, arguments: Sequence[Val], real: str) -> Val:
 def _definition(
     b: Builder, symbol: str, formula: Formula, arity: int, real: str, lanes: int
 ) -> str:
-    inner = Builder(declared=b.declared, defined=b.defined)
+    inner = Builder(declared=b.declared, defined=b.defined, features=b.features)
     parameters = [Val(f"%a{k}", real, lanes) for k in range(arity)]
     result = formula(*(Number(inner, p) for p in parameters)).value
     inline = " alwaysinline" if len(inner.lines) < _SHORT else ""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tcl.codegen.cpu import vector_math_tables as tables
 from tcl.codegen.cpu.number import Number
+from tcl.codegen.cpu.vector_math_scale import times_normal_power, times_power
 from tcl.codegen.cpu.vector_math_tools import (
     Bits,
     at_least,
@@ -40,30 +41,22 @@ _INF = math.inf
 # The exponential functions.
 
 
-def _scaled(p: Number, shifted: Bits) -> Number:
-    """``p * 2**n`` for bits with ``n + 2046`` in the low half: by two factors, so that results
-    may be subnormal or overflow."""
-    first = shifted >> 1
-    second = shifted - first
-    return p * (first << 52).number() * (second << 52).number()
-
-
-def _reduced(x: Number, base: int) -> tuple[Number, Bits]:
-    """r of x = n log(2) + r, and bits with ``n + base`` in the low half."""
+def _reduced(x: Number, base: int) -> tuple[Number, Number, Bits]:
+    """r and n of x = n log(2) + r, and bits with ``n + base`` in the low half."""
     n, shifted = round_shifted(x, _LOG2_E, base)
-    return n.fma(x.like(-_LN2_LOW), n.fma(x.like(-_LN2_HIGH), x)), shifted
+    return n.fma(x.like(-_LN2_LOW), n.fma(x.like(-_LN2_HIGH), x)), n, shifted
 
 
 def _exp(x: Number) -> Number:
-    r, shifted = _reduced(at_least(at_most(x, 710.0), -746.0), 2046)
-    return _scaled(polynomial(r, (1.0, 1.0, *tables.EXP)), shifted)
+    r, n, shifted = _reduced(at_least(at_most(x, 710.0), -746.0), 2046)
+    return times_power(polynomial(r, (1.0, 1.0, *tables.EXP)), n, shifted)
 
 
 def _exp_of_sum(x: Number, low: Number) -> Number:
     """exp(x + low) for a low that is far smaller than x."""
     low = (x.abs() < 800.0).choose(low, x.like(0.0))
-    r, shifted = _reduced(at_least(at_most(x, 710.0), -746.0), 2046)
-    return _scaled(polynomial(r + low, (1.0, 1.0, *tables.EXP)), shifted)
+    r, n, shifted = _reduced(at_least(at_most(x, 710.0), -746.0), 2046)
+    return times_power(polynomial(r + low, (1.0, 1.0, *tables.EXP)), n, shifted)
 
 
 def _power(r: Number, parts: tuple[float, float]) -> Number:
@@ -76,18 +69,18 @@ def _power(r: Number, parts: tuple[float, float]) -> Number:
 def _exp2(x: Number) -> Number:
     x = at_least(at_most(x, 1025.0), -1076.0)
     n, shifted = round_shifted(x, 1.0, 2046)
-    return _scaled(_power(x - n, (math.log(2), 2.3190468138462996e-17)), shifted)
+    return times_power(_power(x - n, (math.log(2), 2.3190468138462996e-17)), n, shifted)
 
 
 def _exp10(x: Number) -> Number:
     x = at_least(at_most(x, 309.0), -324.0)
     n, shifted = round_shifted(x, math.log2(10), 2046)
     r = n.fma(x.like(-_LOG10_2_LOW), n.fma(x.like(-_LOG10_2_HIGH), x))
-    return _scaled(_power(r, _LN10_PARTS), shifted)
+    return times_power(_power(r, _LN10_PARTS), n, shifted)
 
 
 def _expm1(x: Number) -> Number:
-    r, shifted = _reduced(at_least(at_most(x, 710.0), -40.0), 1022)
+    r, _, shifted = _reduced(at_least(at_most(x, 710.0), -40.0), 1022)
     p = (r * r).fma(polynomial(r, tables.EXPM1), r)
     # Half of it, as 2**1024 is no float64.
     half = (shifted << 52).number()
@@ -98,7 +91,7 @@ def _expm1(x: Number) -> Number:
 def _hyperbolic_pieces(x: Number) -> tuple[Number, Number, Number, Number]:
     """For x = n log(2) + r from 0 to 710.4759: cosh(r), sinh(r), a quarter of ``2**n + 2**-n`` and
     of ``2**n - 2**-n``, as 2**1025 is no float64."""
-    r, shifted = _reduced(x, 1021)
+    r, _, shifted = _reduced(x, 1021)
     square = r * r
     sinh = (r * square).fma(polynomial(square, tables.SINH), r)
     cosh = square.fma(polynomial(square, tables.COSH), x.like(1.0))
@@ -127,8 +120,8 @@ def _cosh(x: Number) -> Number:
 def _tanh(x: Number) -> Number:
     square = x * x
     near = (x * square).fma(polynomial(square, tables.TANH), x)
-    r, shifted = _reduced(at_most(x.abs() * 2.0, 40.0), 1023)
-    e = polynomial(r, (1.0, 1.0, *tables.EXP)) * (shifted << 52).number()
+    r, n, shifted = _reduced(at_most(x.abs() * 2.0, 40.0), 1023)
+    e = times_normal_power(polynomial(r, (1.0, 1.0, *tables.EXP)), n, shifted)
     far = x.like(1.0) - x.like(2.0) / (e + 1.0)
     return with_sign((x.abs() > 0.55).choose(far, near), x)
 
@@ -248,8 +241,8 @@ def _erf(x: Number) -> Number:
     near = x.fma(polynomial(x * x, tables.ERF), x)
     a = at_most(x.abs(), 6.0)
     t, factor = erfc_pieces(a)
-    r, shifted = _reduced(-(a * a), 1023)
-    e = polynomial(r, (1.0, 1.0, *tables.EXP)) * (shifted << 52).number()
+    r, n, shifted = _reduced(-(a * a), 1023)
+    e = times_normal_power(polynomial(r, (1.0, 1.0, *tables.EXP)), n, shifted)
     far = x.like(1.0) - e * (polynomial(t, tables.ERF_FAR) * factor)
     return (x.abs() > 1.0).choose(with_sign(far, x), near)
 
@@ -260,8 +253,8 @@ def _rsqrt(x: Number) -> Number:
 
 def _cbrt(x: Number) -> Number:
     a = x.abs()
-    scaled, less = normal(a)
-    m, y, third = cbrt_pieces(scaled, 2)
+    up, less = normal(a)
+    m, y, third = cbrt_pieces(up, 2)
     # What the rounded root's cube lacks, divided by the derivative.
     root = m * y * y
     square = root * root

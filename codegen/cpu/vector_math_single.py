@@ -10,8 +10,13 @@ import math
 from collections.abc import Callable
 
 from tcl.codegen.cpu.number import Number
+from tcl.codegen.cpu.vector_math_scale import (
+    in_range,
+    times_normal_power,
+    times_power,
+    up_to,
+)
 from tcl.codegen.cpu.vector_math_tools import (
-    Bits,
     at_least,
     at_most,
     log_edges,
@@ -37,26 +42,18 @@ _EXP = (0.4999999403953552, 0.16666516661643982, 0.04166809841990471, 0.00836919
 """exp(r) = 1 + r + r*r * p(r) for |r| <= log(2)/2."""
 
 
-def _scaled(p: Number, shifted: Bits) -> Number:
-    """``p * 2**n`` for bits with ``n + 254`` in the low half, as ``round_shifted`` gives them:
-    by two factors, so that results may be subnormal or overflow."""
-    first = shifted >> 1
-    second = shifted - first
-    return p * (first << 23).number() * (second << 23).number()
-
-
 def _exp(x: Number) -> Number:
-    x = at_least(at_most(x, 89.0), -104.0)
+    x = in_range(x, -104.0, 89.0)
     n, shifted = round_shifted(x, _LOG2_E, 254)
     r = n.fma(x.like(-_LN2_LOW), n.fma(x.like(-_LN2_HIGH), x))
-    return _scaled(polynomial(r, (1.0, 1.0, *_EXP)), shifted)
+    return times_power(polynomial(r, (1.0, 1.0, *_EXP)), n, shifted)
 
 
 def _exp_within(x: Number) -> Number:
     """The same for -87 <= x <= 88."""
     n, shifted = round_shifted(x, _LOG2_E, 127)
     r = n.fma(x.like(-_LN2_LOW), n.fma(x.like(-_LN2_HIGH), x))
-    return polynomial(r, (1.0, 1.0, *_EXP)) * (shifted << 23).number()
+    return times_normal_power(polynomial(r, (1.0, 1.0, *_EXP)), n, shifted)
 
 
 # 2**r = 1 + r * p(r) and 10**r = 1 + r * log(10) + r*r * p(r).
@@ -68,17 +65,17 @@ _LN10_HIGH, _LN10_LOW = 2.302585124969482, -3.1975436e-08
 
 
 def _exp2(x: Number) -> Number:
-    x = at_least(at_most(x, 129.0), -151.0)
+    x = in_range(x, -151.0, 129.0)
     n, shifted = round_shifted(x, 1.0, 254)
-    return _scaled(polynomial(x - n, (1.0, *_EXP2)), shifted)
+    return times_power(polynomial(x - n, (1.0, *_EXP2)), n, shifted)
 
 
 def _exp10(x: Number) -> Number:
-    x = at_least(at_most(x, 39.0), -46.0)
+    x = in_range(x, -46.0, 39.0)
     n, shifted = round_shifted(x, math.log2(10), 254)
     r = n.fma(x.like(-_LOG10_2_LOW), n.fma(x.like(-_LOG10_2_HIGH), x))
     low = (r * r).fma(polynomial(r, _EXP10), r * _LN10_LOW)
-    return _scaled(r.fma(x.like(_LN10_HIGH), low) + 1.0, shifted)
+    return times_power(r.fma(x.like(_LN10_HIGH), low) + 1.0, n, shifted)
 
 
 _EXPM1 = (0.4999999701976776, 0.16666539013385773, 0.04166775569319725, 0.008367122150957584,
@@ -105,7 +102,7 @@ def _expm1(x: Number) -> Number:
 def _tanh(x: Number) -> Number:
     square = x * x
     near = (x * square).fma(polynomial(square, _TANH_NEAR), x)
-    e = _exp_within(at_most(x.abs() * 2.0, 20.0))
+    e = _exp_within(up_to(x.abs() * 2.0, 20.0))
     far = x.like(1.0) - x.like(2.0) / (e + 1.0)
     return with_sign((x.abs() > 0.55).choose(far, near), x)
 
