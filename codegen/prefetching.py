@@ -3,7 +3,8 @@
 What is read once, in order, and does not fit the second cache comes from memory, and memory
 should not rest. Where a group of nests goes through a chunk several times, it would, in all passes
 but the first: the pass with the most arithmetic asks for the next chunk. Elsewhere it is enough to
-reach beyond the page at whose end processors stop looking ahead by themselves.
+reach beyond the page at whose end processors stop looking ahead by themselves. What is read again
+and again, but one block after the other, is asked for a block ahead.
 """
 
 from __future__ import annotations
@@ -13,15 +14,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen import ir
+from tcl.codegen.core_point import reach
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_walk import children, indices, operands, renamed, values_of
 from tcl.codegen.options import NestOptions
-from tcl.codegen.passes.beside import may_go_along
+from tcl.codegen.passes.units import Untiled, units
 
 NEAR = 2048
 """Bytes."""
 _AGAIN = 2
 """Times that elements may be read by a nest, as by a window over neighbours."""
+_LARGE = 4
+"""Times the second cache: from there on, blocks of a tensor were measured to come too late."""
+_PART = 8
+"""The part of the second cache that a block may fill."""
+_WORTH = 0.13
+"""Time of memory, as a part of that of the arithmetic, from which on to ask for every point of
+every block takes less than to wait for some."""
+_MEMORY = 8.0
+"""Bytes per cycle."""
+_RATE = 2.0
+"""Products of vectors per cycle."""
 _CALL = 24
 """Operations that a built-in function stands for."""
 
@@ -50,6 +63,53 @@ def prefetching(
     return {
         name: tuple(ahead.get(k, 0) for k in range(max(ahead) + 1)) for name, ahead in found.items()
     }
+
+
+def blocks_ahead(
+    program: ir.Program, nest: ir.Nest, chosen: NestOptions, device: CpuProfile
+) -> tuple[int, ...]:
+    """Bytes ahead, per operand, of an untiled nest that reads some block by block."""
+    if chosen.tile or chosen.order or chosen.inner_order or nest.sequential:
+        return ()
+    staged = chosen.stage or ()
+    points = math.prod(d.extent for d in nest.dims)
+    cycles = points / device.lanes(nest.point.type) / _RATE
+    found: dict[int, int] = {}
+    for position, load in enumerate(operands(nest.point)):
+        layout = program.tensor(load.ref.tensor).layout
+        elements = math.prod(layout.extents)
+        size = elements * layout.itemsize
+        copied = position < len(staged) and staged[position] >= 0
+        if (
+            copied
+            or points <= _AGAIN * elements
+            or size <= _LARGE * device.l2_bytes
+            or size / _MEMORY < _WORTH * cycles
+        ):
+            continue
+        block = _next_block(nest, layout, load.ref, device.l2_bytes // _PART)
+        if block:
+            found[position] = block
+    return tuple(found.get(k, 0) for k in range(max(found, default=-1) + 1))
+
+
+def _next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, room: int) -> int:
+    """Bytes to what the next iteration of a loop reads, if that fits ``room``, and the loops
+    outside of it never come back to it; else 0."""
+    if not all(isinstance(s, ir.Affine) for s in ref.subscripts):
+        return 0
+    points = {d.name: d.extent for d in nest.dims}
+    for dim in nest.dims:
+        if dim.extent == 1:
+            continue
+        step = abs(layout.place(ref).coefficient(dim.name))
+        points[dim.name] = 1
+        size = reach(layout, ref, points) * layout.itemsize
+        if dim.reduction or step < size:
+            return 0
+        if size <= room:
+            return step
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +141,11 @@ def _groups(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[i
     """The nests, those together that share chunks, but for those that go along with another."""
     found: list[list[ir.Nest]] = []
     for nest in program.nests:
-        if not (found and plan.get(nest.name, NestOptions()).fuse):
-            found.append([nest])
-        elif not may_go_along(found[-1][-1], nest):
+        if found and plan.get(nest.name, NestOptions()).fuse:
             found[-1].append(nest)
-    return found
+        else:
+            found.append([nest])
+    return [[unit.leader for unit in units(group, Untiled())] for group in found]
 
 
 def _next_chunk(

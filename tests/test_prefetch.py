@@ -63,10 +63,21 @@ def test_each_line_of_a_vector_is_asked_for_once(type_: str, lines: int) -> None
     assert asm.count("prefetcht0") == lines
 
 
+@pytest.mark.skipif(not host_cpu().triple.startswith("x86_64"), reason="instructions of x86")
+def test_a_line_is_asked_for_once_by_code_that_is_written_out() -> None:
+    text = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    a, b = np.ones((6, 32), np.float32), np.ones((32, 64), np.float32)
+    # Three rows that do not depend on the lanes, of which four elements each are in one line; two
+    # vectors, that the three rows share.
+    options = MappingOptions().vectorize(16).register(3, 2, 4).nest(0).prefetch(1 << 20, 1 << 21)
+    asm = compile_cpu(sized_of(text, a, b), options).asm
+    assert asm.count("prefetcht0") == 3 + 2 * 4
+    np.testing.assert_array_equal(run(text, a, b, options=options)[0], a @ b)
+
+
 @pytest.mark.parametrize(
     ("body", "options", "words"),
     [
-        ("O(m, n) = A(m, n)", MappingOptions(), "operand 0, A: .*without lanes"),
         ("O(m, n) = A(m, n)", MappingOptions().vectorize(8, 0), "lanes along s0.m do not lie"),
         ("O(m, n) = A(m, A(m, n))", MappingOptions().vectorize(8), "depends on data"),
         (
@@ -158,10 +169,36 @@ def test_the_tuner_can_say_the_default_and_more() -> None:
 
 
 def test_the_tuner_asks_only_for_lanes_that_lie_next_to_each_other() -> None:
-    program = lower(sized("def f(float(M, N) A) -> (O) { O(m, n) = A(m, n) }", A=(1024, 1024)))
+    turned = "def f(float(M, N) A) -> (O) { O(m, n) = A(m, n) where m in 0:1000, n in 0:1000 }"
+    program = lower(sized(turned, A=(1024, 1024)))
     space = MappingSpace(program, DEVICE).space
     values = space.values(space.default) | {"s0.prefetch0": 2048, "s0.lanes": 4}
     assert space.reason(space.config(values)) is None
     for other in ({"s0.vector": 0}, {"s0.lanes": 1}):
         reason = space.reason(space.config(values | other))
         assert reason == "nest s0: only lanes that lie next to each other are prefetched"
+
+
+CONVOLUTION = """
+def f(float(N, G, C, H, W) I, float(G, F, C, KH, KW) W1) -> (O) {
+    O(n, g, f, h, w) +=! I(n, g, c, h + kh, w + kw) * W1(g, f, c, kh, kw)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "filters", "expected"),
+    [
+        # The next group of channels, once everything was done with this one.
+        ((32, 32, 4, 56, 56), 4, (4 * 56 * 56 * 4,)),
+        # Arithmetic takes much longer than memory; it all stays near; the next block is too large.
+        ((32, 32, 4, 56, 56), 64, ()),
+        ((2, 32, 4, 56, 56), 4, ()),
+        ((8, 1, 64, 112, 112), 2, ()),
+    ],
+)
+def test_the_default_reaches_into_the_next_block_of_what_is_read_again(
+    shape: tuple[int, ...], filters: int, expected: tuple[int, ...]
+) -> None:
+    each = sized(CONVOLUTION, I=shape, W1=(shape[1], filters, shape[2], 3, 3))
+    assert distances(each) == [expected]

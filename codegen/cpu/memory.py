@@ -68,6 +68,8 @@ class Memory:
     unchecked: bool
     evaluate: Evaluate
     sites: list[Site] = field(default_factory=list)
+    asked: set[tuple[str, str, str, int]] = field(default_factory=set)
+    """Lines of memory that were prefetched, each by the block of code that did."""
     across: Across = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,11 +125,17 @@ class Memory:
                 b.store(ref.tensor, f"store {b.lane(raw, k)}, {there}{note}")
 
     def prefetch(self, ref: ir.TensorRef, ahead: int, scope: Scope) -> None:
-        """Asks for the lines of memory that begin ``ahead`` bytes after those of all lanes."""
-        layout = self.program.tensor(ref.tensor).layout
-        start = self.pointers.at(ref.tensor, self._address(ref, scope, None).offset)
-        for line in range(0, scope.lanes * layout.itemsize, LINE):
-            there = self.pointers.advance(start, ahead + line)
+        """Asks for the lines of memory that lie ``ahead`` bytes after those of all lanes; for one
+        that code which is written out has asked for already, not again."""
+        at = self._address(ref, scope, None)
+        base = "" if at.offset.base is None else at.offset.base.text
+        for byte in range(0, max(1, scope.lanes * at.step), LINE):
+            offset = at.offset + (ahead + byte)
+            line = self.b.block, ref.tensor, base, offset.constant // LINE
+            if line in self.asked:
+                continue
+            self.asked.add(line)
+            there = self.pointers.at(ref.tensor, offset)
             read, near, data = Val("0", "i32"), Val("3", "i32"), Val("1", "i32")
             self.b.do(self.b.call_text("llvm.prefetch.p0", "void", there, read, near, data))
 

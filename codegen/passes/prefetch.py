@@ -53,8 +53,6 @@ def why_not_prefetched(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str
         return "which element is read depends on data"
     if any(c.source.ref == load.ref for c in nest.staged):
         return "it is read from a copy"
-    if lane is None:
-        return "it is read one element at a time, without lanes"
-    if layout.place(load.ref).coefficient(lane) != layout.itemsize:
+    if lane and layout.place(load.ref).coefficient(lane) not in (0, layout.itemsize):
         return f"lanes along {lane} do not lie next to each other"
     return None
