@@ -16,6 +16,7 @@ from tcl.codegen.core_point import PAGE, SCALAR_LOAD, Access, access_of, arithme
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_walk import operands
 from tcl.codegen.passes.register import MAX_POINTS, vector_registers
+from tcl.codegen.passes.units import OPERANDS
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 _SECOND_ROWS = (1, 2, 3, 4)
@@ -78,9 +79,11 @@ class Core:
     arithmetic: Mapping[frozenset[str], float]
     """Cycles of the operations of one point, or one vector of points, by the dimensions that
     they depend on: points that differ in others share them."""
+    sums: int = 1
+    """Accumulators of each result: its own, and those of reductions that go along."""
 
     @staticmethod
-    def of(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Core:
+    def of(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
         return Core(
             nest,
             device,
@@ -88,6 +91,7 @@ class Core:
             tuple(access_of(program, nest, load) for load in operands(nest.point)),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
             arithmetic(nest),
+            sums,
         )
 
     def best(self) -> tuple[str | None, dict[str, int]]:
@@ -193,7 +197,8 @@ class Core:
                     if any(s > extents[n] for n, s in tile.items()):
                         continue
                     whole = {**tile, lane: v} if lane is not None else tile
-                    allowed = math.prod(sizes) * v + v + 1 <= registers
+                    others = v + 1 if self.sums == 1 else OPERANDS
+                    allowed = math.prod(sizes) * v * self.sums + others <= registers
                     if allowed and self._live(whole) <= registers:
                         yield whole
 

@@ -25,7 +25,7 @@ _FAR = 4.0
 """Times as long, where a few elements of each row at a time come from behind the second cache."""
 _CALL = 16.0
 """Cycles of a built-in function."""
-_SHORT = frozenset("fmin fmax fabs floor ceil trunc round copysign fma".split())
+SHORT = frozenset("fmin fmax fabs floor ceil trunc round copysign fma".split())
 """Built-in functions of one instruction."""
 
 
@@ -158,7 +158,7 @@ def _operations(
 def _cycles(value: ir.Value) -> float:
     match value:
         case ir.Call(name=name):
-            return 0.5 if name in _SHORT else _CALL
+            return 0.5 if name in SHORT else _CALL
         case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():
             return 0.5
     return 0.0

@@ -17,6 +17,7 @@ from tcl.codegen.device import CpuProfile
 from tcl.codegen.options import NestOptions
 from tcl.codegen.passes.fuse import crossing, refs
 from tcl.codegen.passes.stage import dims_of
+from tcl.codegen.passes.units import Untiled, units
 
 _POINTS = 4096
 """Points of a chunk below which loops would cost more than caches save."""
@@ -54,12 +55,17 @@ def grouping(program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
 
 def groups(program: ir.Program, device: CpuProfile) -> list[Group]:
     """The nests, those together for which it pays to share chunks."""
+    unit_of: dict[str, tuple[ir.Nest, ...]] = {}
+    for unit in units(program.nests, Untiled()):
+        names = {unit.leader.name, *unit.others}
+        unit_of |= dict.fromkeys(names, tuple(program.nest(name) for name in sorted(names)))
     found: list[Group] = []
-    for group in _groups(program):
-        if group.pays(program, device):
+    for group in _groups(program.nests, unit_of):
+        if len(group.units) == 1 or group.pays(program, device):
             found.append(group)
-        else:
-            found += map(_alone, group.nests)
+            continue
+        for unit_nests in group.units:
+            found += _groups([n for n in group.nests if n in unit_nests], unit_of)
     return found
 
 
@@ -70,14 +76,13 @@ class Group:
     nests: tuple[ir.Nest, ...]
     shared: tuple[tuple[str, ...], ...]
     """Dimensions that go together, one of each nest."""
+    units: tuple[tuple[ir.Nest, ...], ...]
+    """Nests that go along with each other."""
 
-    def joined(self, nest: ir.Nest) -> Group | None:
-        """The group with one more nest; None if they have no chunks in common."""
-        if (
-            len(self.nests) >= _MOST
-            or nest.sequential
-            or not any(_touching(n, nest) for n in self.nests)
-        ):
+    def joined(self, nest: ir.Nest, unit: tuple[ir.Nest, ...]) -> Group | None:
+        """The group with one more nest, of this unit; None if they have no chunks in common."""
+        near = unit in self.units or any(_touching(n, u) for n in self.nests for u in unit)
+        if len(self.nests) >= _MOST or nest.sequential or not near:
             return None
         shared = []
         taken: set[str] = set()
@@ -86,7 +91,10 @@ class Group:
             if partner is not None:
                 taken.add(partner)
                 shared.append((*dims, partner))
-        return Group((*self.nests, nest), tuple(shared)) if _in_order(nest, shared) else None
+        if not _in_order(nest, shared):
+            return None
+        units = self.units if unit in self.units else (*self.units, unit)
+        return Group((*self.nests, nest), tuple(shared), units)
 
     def _partner(self, dims: Sequence[str], nest: ir.Nest, taken: Iterable[str]) -> str | None:
         """The dimension of a nest whose chunks need nothing of others' chunks of these."""
@@ -108,8 +116,6 @@ class Group:
 
     def pays(self, program: ir.Program, device: CpuProfile) -> bool:
         """Whether what chunks save in traffic counts beside the arithmetic."""
-        if len(self.nests) == 1:
-            return False
         everything = self.bytes(program, {})
         each = [{r.tensor: _bytes(program, n, r, {}) for r in refs(n)} for n in self.nests]
         again = sum(sum(sizes.values()) for sizes in each) - everything
@@ -131,13 +137,15 @@ class Group:
     def chunk(self, program: ir.Program, device: CpuProfile) -> tuple[int, ...]:
         """Points per chunk of the shared dimensions.
 
-        A nest that is alone needs chunks for threads only. Others have as few as loops stay worth
-        their while; more of those along which operands are used again or lanes or windows go, as
-        long as a chunk fits into the second cache.
+        A nest that is alone, but for those that go along with it, needs chunks for threads only.
+        Others have as few as loops stay worth their while; more of those along which operands are
+        used again or lanes or windows go, as long as a chunk fits into the second cache.
         """
         extents = self.extents
-        if len(self.nests) == 1:
-            return balanced(program, self.nests[0], [d[0] for d in self.shared], device)
+        if len(self.units) == 1:
+            most = max(range(len(self.nests)), key=lambda k: _points(self.nests[k]))
+            dims = [d[most] for d in self.shared]
+            return balanced(program, self.nests[most], dims, device)
         sizes = [
             min(extent, self._least(program, dims, device))
             for dims, extent in zip(self.shared, extents, strict=True)
@@ -217,20 +225,18 @@ class Group:
         return sum(found.values())
 
 
-def _groups(program: ir.Program) -> list[Group]:
+def _groups(nests: Iterable[ir.Nest], unit_of: Mapping[str, tuple[ir.Nest, ...]]) -> list[Group]:
     groups: list[Group] = []
-    for nest in program.nests:
-        joined = groups[-1].joined(nest) if groups else None
+    for nest in nests:
+        unit = unit_of[nest.name]
+        joined = groups[-1].joined(nest, unit) if groups else None
         if joined is not None:
             groups[-1] = joined
             continue
-        groups.append(_alone(nest))
+        results = [d for d in nest.dims if not d.reduction and d.extent > 1]
+        shared = tuple((d.name,) for d in results) if not nest.sequential else ()
+        groups.append(Group((nest,), shared, (unit,)))
     return groups
-
-
-def _alone(nest: ir.Nest) -> Group:
-    results = [d for d in nest.dims if not d.reduction and d.extent > 1]
-    return Group((nest,), tuple((d.name,) for d in results) if not nest.sequential else ())
 
 
 def _in_order(nest: ir.Nest, shared: Sequence[tuple[str, ...]]) -> bool:

@@ -22,11 +22,12 @@ _WORTH_TILING = 32
 """Points of a dimension from which on tiles of it are tried."""
 
 
-def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
-    """Choices for an untiled nest; they can always be applied."""
+def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> NestOptions:
+    """Choices for an untiled nest with this many sums for each result; they can always be
+    applied."""
     if nest.sequential or any(d.extent == 0 for d in nest.dims):
         return NestOptions((), (), (), (-1, 1), (), ())
-    core = Core.of(program, nest, device)
+    core = Core.of(program, nest, device, sums)
     lane, sizes = core.best()
     written_out = dict(sizes)
     if core.innermost is not None and (steps := core.unroll(lane, sizes)) > 1:

@@ -17,7 +17,7 @@ from tcl.codegen.panel_cost import PanelCost
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.stage import dims_of, made_with
 from tcl.codegen.passes.vectorize import outputs, why_not
-from tcl.codegen.prefetching import prefetching
+from tcl.codegen.prefetching import blocks_ahead, prefetching
 
 NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, ())
 _HIDING = 4
@@ -40,23 +40,51 @@ def distances(
     return prefetching(program, plan, device) if name in ("mlp", "conv") else {}
 
 
+def block_distances(
+    name: str, program: ir.Program, nest: ir.Nest, chosen: NestOptions, device: CpuProfile
+) -> tuple[int, ...]:
+    """As ``distances``, for a nest of which the rest is chosen."""
+    return blocks_ahead(program, nest, chosen, device) if name in ("mlp", "conv") else ()
+
+
 def preset(
-    name: str,
-    program: ir.Program,
-    nest: ir.Nest,
-    device: CpuProfile,
-    leader: NestOptions | None = None,
+    name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1
 ) -> NestOptions:
-    """The preset's choices for one untiled nest, which may have chunks. ``leader`` are those of a
-    nest that it can go along with, if it gets the same loops."""
-    stream = name in ("mlp", "conv") and _not_kept(program, nest, device)
-    # Without lanes, two values per point take longer than a second pass with them.
-    if leader is not None and (leader.vectorize != (-1, 1) or name == "naive"):
-        return replace(leader, stream=False, stage=())
+    """The preset's choices for one untiled nest, which may have chunks. ``sums``: how many there
+    are for each result, with those of nests that go along."""
+    stream = writes_past(name, program, nest, device)
     if not nest.chunks:
-        return replace(_whole(name, program, nest, device), stream=stream)
-    chosen = _whole(name, program, _one_chunk(nest), device)
+        return replace(_whole(name, program, nest, device, sums), stream=stream)
+    chosen = _whole(name, program, _one_chunk(nest), device, sums)
     return replace(chosen, stream=stream, stage=_levels(program, nest, chosen, device))
+
+
+def along(leader: NestOptions, led_by: ir.Nest, nest: ir.Nest) -> NestOptions:
+    """The choices of an untiled nest that goes along with another one: the same loops, or those
+    over its results if it has no others."""
+    own = replace(leader, stage=(), prefetch=(), stream=False)
+    rank = len(nest.dims)
+    if rank == len(led_by.dims):
+        return own
+
+    def order(permutation: tuple[int, ...] | None) -> tuple[int, ...]:
+        kept = tuple(k for k in permutation or () if k < rank)
+        return () if kept == tuple(range(len(kept))) else kept
+
+    target, lanes = leader.vectorize or (-1, 1)
+    return replace(
+        own,
+        tile=(leader.tile or ())[:rank],
+        order=order(leader.order),
+        inner_order=order(leader.inner_order),
+        vectorize=(target, lanes) if target < rank else (-1, 1),
+        register=(leader.register or ())[:rank],
+    )
+
+
+def writes_past(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
+    """Whether the preset lets a nest write past the caches."""
+    return name in ("mlp", "conv") and _not_kept(program, nest, device)
 
 
 def _levels(
@@ -99,11 +127,13 @@ def _one_chunk(nest: ir.Nest) -> ir.Nest:
     return replace(nest, dims=dims, joined=False).with_loops(loops)
 
 
-def _whole(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
+def _whole(
+    name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int
+) -> NestOptions:
     if name == "naive" or nest.sequential:
         return NAIVE
     if name in ("mlp", "conv"):
-        return heuristic(program, nest, device).over(NAIVE)
+        return heuristic(program, nest, device, sums).over(NAIVE)
     position, lanes = _vectorize(program, nest, device)
     chosen = NestOptions(vectorize=(position, lanes)).over(NAIVE)
     if lanes == device.lanes(nest.point.type) and any(d.reduction for d in nest.dims):

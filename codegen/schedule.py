@@ -6,8 +6,9 @@ The passes run from top to bottom of ``passes_for``. Options are honoured there 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
@@ -18,7 +19,7 @@ from tcl.codegen.lower import lower
 from tcl.codegen.merge import merged
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.codegen.passes.base import Pass
-from tcl.codegen.passes.beside import may_go_along
+from tcl.codegen.passes.beside import Beside
 from tcl.codegen.passes.build import Build
 from tcl.codegen.passes.chunk import Chunk, why_no_chunks
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
@@ -28,8 +29,9 @@ from tcl.codegen.passes.register import Register, why_not_registers
 from tcl.codegen.passes.stage import Stage
 from tcl.codegen.passes.stream import Stream, why_not_streamed
 from tcl.codegen.passes.tile import Tile
+from tcl.codegen.passes.units import Unit, Untiled, may_have_epilogues, results_at_once, units
 from tcl.codegen.passes.vectorize import Vectorize, why_not
-from tcl.codegen.presets import chunks, distances, preset
+from tcl.codegen.presets import along, block_distances, chunks, distances, preset, writes_past
 from tcl.codegen.recursion import with_room
 from tcl.grammar.sized import SizedDef
 
@@ -117,22 +119,75 @@ def resolve(
         )
     plan = chunks(options.preset, program, device)
     ahead = distances(options.preset, program, plan, device)
-    chosen: dict[str, NestOptions] = {}
-    leader: tuple[ir.Nest, NestOptions] | None = None
-    for position, nest in enumerate(program.nests):
-        own = options.own(position)
+    own = {n.name: options.own(k) for k, n in enumerate(program.nests)}
+    divided: dict[str, NestOptions] = {}
+    for nest in program.nests:
         wide = fitting(nest, options.default).over(plan.get(nest.name, NestOptions()))
-        divided, program = _divided(program, nest.name, own, wide)
-        nest = program.nest(nest.name)
-        led = leader is not None and may_go_along(leader[0], nest)
-        loops = leader[1] if leader is not None and led else None
-        base = preset(options.preset, program, nest, device, loops)
-        base = replace(base, prefetch=() if led else ahead.get(nest.name, ()))
-        if leader is None or not led:
-            leader = nest, base
+        divided[nest.name], program = _divided(program, nest.name, own[nest.name], wide)
+
+    def choose(nest: ir.Nest, base: NestOptions) -> NestOptions:
         base = fitting(nest, options.default).over(base)
-        chosen[nest.name] = _resolved(nest.name, program, own, divided.over(own.over(base)), device)
-    return chosen
+        choices = divided[nest.name].over(own[nest.name].over(base))
+        return _resolved(nest.name, program, own[nest.name], choices, device)
+
+    sums = {u.leader.name: u.sums for u in units(program.nests, Untiled())}
+
+    @cache
+    def leading(name: str) -> NestOptions:
+        nest = program.nest(name)
+        base = preset(options.preset, program, nest, device, sums.get(name, 1))
+        near = ahead.get(name) or block_distances(options.preset, program, nest, base, device)
+        return choose(nest, replace(base, prefetch=near))
+
+    chosen: dict[str, NestOptions] = {}
+    for unit in units(program.nests, _Led(program, device, options.preset, leading)):
+        chosen[unit.leader.name] = leading(unit.leader.name)
+        for name in unit.others:
+            nest = program.nest(name)
+            base = along(chosen[unit.leader.name], unit.leader, nest)
+            stream = writes_past(options.preset, program, nest, device)
+            chosen[name] = choose(nest, replace(base, stream=stream))
+    return {n.name: chosen[n.name] for n in program.nests}
+
+
+@dataclass(frozen=True, slots=True)
+class _Led:
+    """For nests with chunks, of which those that can go along with another one get its loops."""
+
+    program: ir.Program
+    device: CpuProfile
+    preset: str
+    leading: Callable[[str], NestOptions]
+    """What is chosen for a nest that goes along with none."""
+
+    def points(self, unit: Unit, other: Beside, nest: ir.Nest) -> bool:
+        loops = self._loops(unit.leader)
+        if loops is None or not results_at_once(loops):
+            return False
+        # Without lanes, two values per point take longer than a second pass with them.
+        return self.preset == "naive" or any(x.kind is ir.Kind.VECTOR for x in loops.loops)
+
+    def results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
+        loops = self._loops(leader)
+        return loops is not None and may_have_epilogues(loops, calls)
+
+    def _loops(self, nest: ir.Nest) -> ir.Nest | None:
+        """The nest with all of its loops; None if they cannot be made, which will be said later."""
+        name, o = nest.name, self.leading(nest.name)
+        steps = (
+            Tile(name, o.tile or ()),
+            Order(name, "tile", o.order or ()),
+            Order(name, "point", o.inner_order or ()),
+            Vectorize(name, *(o.vectorize or (-1, 1))),
+            Register(name, o.register or (), self.device),
+        )
+        program = self.program
+        try:
+            for step in steps:
+                program = step(program)
+        except OptionsError:
+            return None
+        return program.nest(name)
 
 
 def _divided(

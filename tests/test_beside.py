@@ -199,6 +199,8 @@ def test_which_go_along(name: str) -> None:
     # Other chunks were asked for, or none to be shared, or other loops.
     assert joined(schedule(several, MappingOptions().chunk(2).fuse(False), host_cpu())) == 0
     apart = MappingOptions().nest(0).vectorize(8, 1)
+    assert joined(schedule(several, apart, host_cpu())) == others
+    apart = apart.nest(1).vectorize(1)
     assert joined(schedule(several, apart, host_cpu())) <= others - 1
 
 

@@ -185,7 +185,7 @@ TWICE = "def f(float(M, N) A) -> (%s) { %s }"
         (
             "E",
             "E(m, n, k) = exp(A(m, n) * k) where k in 0:5\n"
-            "E(m, k, n) = exp(A(m, n) * k) + 1 where k in 0:5",
+            "E(m, k, n) max=! exp(A(m, n) * k) + i where k in 0:5, i in 0:2",
             1,
             1,
         ),

@@ -9,9 +9,11 @@ import pytest
 
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.errors import OptionsError
+from tcl.codegen.ir import Kind
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions, NestOptions
-from tcl.codegen.schedule import schedule
+from tcl.codegen.passes.units import results_at_once
+from tcl.codegen.schedule import resolve, schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
@@ -228,8 +230,39 @@ def test_statements_that_have_to_run_in_order_have_no_knobs() -> None:
     assert space.from_options(space.to_options(config)) == config
 
 
+def test_nests_that_go_along_follow_the_one_that_has_knobs() -> None:
+    text = """
+    def f(float(M, K) A, float(K, N) B, float(N) V) -> (O) {
+        O(m, n) +=! A(m, k) * B(k, n)
+        O(m, n) = O(m, n) + V(n)
+        O(m, n) = fmax(O(m, n), 0)
+    }
+    """
+    definition = sized(text, A=(40, 30), B=(30, 50), V=(50,))
+    space = space_of(definition)
+    assert {k.name.split(".")[0] for k in space.space.knobs} == {"s0"}
+    followed = 0
+    for seed in range(20):
+        config = space.space.sample(Random(seed))
+        assert config is not None
+        options = space.to_options(config)
+        assert space.from_options(options) == config
+        chosen = resolve(lower(definition), options, DEVICE)
+        nest = schedule(definition, options, DEVICE).nest("s0")
+        lanes = [x.fold.dim for x in nest.loops if x.kind is Kind.VECTOR]
+        if results_at_once(nest) and lanes != ["s0.k"]:
+            assert chosen["s1"].vectorize == chosen["s0"].vectorize
+            followed += 1
+    assert followed
+    apart = MappingOptions("mlp").nest(1).vectorize(2, 0)
+    assert space.from_options(apart) is None
+
+
 def test_long_defs_have_knobs_for_the_largest_nests_only() -> None:
-    lines = ["O0(n, m) = I(n, m)" if i == 0 else f"O{i}(m) = I(0, m)" for i in range(30)]
+    lines = [
+        "O0(n, m) = I(n, m)" if i == 0 else f"O{i}(m) = I(0, m) where m in 0:{49 - i}"
+        for i in range(30)
+    ]
     outputs = ", ".join(f"O{i}" for i in range(30))
     text = f"def f(float(N, M) I) -> ({outputs}) {{\n" + "\n".join(lines) + "\n}"
     definition = sized(text, I=(40, 50))
@@ -242,7 +275,7 @@ def test_long_defs_have_knobs_for_the_largest_nests_only() -> None:
     options = space.to_options(config)
     schedule(definition, options, DEVICE)
     assert space.from_options(options) == config
-    assert space.from_options(MappingOptions("pointwise")) is not None
+    assert space.from_options(MappingOptions("mlp")) is not None
     assert space.from_options(MappingOptions("naive")) is None  # the rest is not mapped so
 
 

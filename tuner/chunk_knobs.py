@@ -40,7 +40,9 @@ class ChunkKnobs:
             choices = sorted({1, own, extent, *(1 << p for p in range(1, extent.bit_length()))})
             kept = tuple(c for c in choices if 1 <= c <= extent)
             sizes.append(Knob(f"{dims[0]}.chunk", kept, extent, ordered=True))
-        later = group.nests[1:]
+        # Nests that go along with each other stay together.
+        led = [n.name for unit in group.units for n in unit[1:]]
+        later = (n for n in group.nests[1:] if n.name not in led)
         joins = {n.name: Knob(f"{n.name}.fuse", (0, 1), 0, ordered=False) for n in later}
         return ChunkKnobs(group, tuple(sizes), joins)
 
@@ -55,7 +57,9 @@ class ChunkKnobs:
         for position, nest in enumerate(self.group.nests):
             sizes = self.spans(values, position)
             chunk = tuple(sizes.get(d.name, 0) for d in nest.dims)
-            fuse = nest.name in self.joins and bool(values[self.joins[nest.name].name])
+            fuse = position > 0 and any(chunk)
+            if nest.name in self.joins:
+                fuse = bool(values[self.joins[nest.name].name])
             found[nest.name] = NestOptions(chunk=chunk if any(chunk) else (), fuse=fuse)
         return found
 

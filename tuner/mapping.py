@@ -9,7 +9,8 @@ from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.merge import merged
 from tcl.codegen.options import MappingOptions, NestOptions
-from tcl.codegen.schedule import resolve
+from tcl.codegen.passes.units import Untiled, units
+from tcl.codegen.schedule import passes_for, resolve
 from tcl.tuner.chunk_knobs import ChunkKnobs
 from tcl.tuner.knobs import Value
 from tcl.tuner.nest_knobs import NestKnobs
@@ -27,7 +28,8 @@ class MappingSpace:
     Per nest: a tile size for each dimension (powers of two, and the extent divided by 2 to 8,
     rounded up; the extent itself leaves it untiled), the order of the loops over tiles and of
     those inside, the vectorised dimension and its lanes, the register tile, the staged
-    operands. ``fixed``: knob name → value, for knobs that the search must leave alone;
+    operands, what is prefetched and written past the caches. Nests that can go along with others
+    follow these. ``fixed``: knob name → value, for knobs that the search must leave alone;
     ``ValueError`` for one that there is not.
     """
 
@@ -37,8 +39,10 @@ class MappingSpace:
         self._merge = True if merged(program) != program else None
         self._program = program = merged(program)
         self._device = device
+        # Those that go along with others get their loops.
+        along = set[str]().union(*(u.others for u in units(program.nests, Untiled())))
         by_points = sorted(
-            (i for i, nest in enumerate(program.nests) if not nest.sequential),
+            (i for i, n in enumerate(program.nests) if not n.sequential and n.name not in along),
             key=lambda i: -math.prod(d.extent for d in program.nests[i].dims),
         )
         chosen = sorted(by_points[:_NESTS])
@@ -50,7 +54,7 @@ class MappingSpace:
             for i, nest in enumerate(program.nests)
             if i in chosen
         }
-        self._preset = "naive" if len(chosen) == len(by_points) else "pointwise"
+        self._preset = "naive" if len(chosen) == len(by_points) and not along else "mlp"
         knobs = (
             *(k for nest in self._nests.values() for k in nest.knobs),
             *(k for group in self._chunks for k in group.knobs),
@@ -89,27 +93,31 @@ class MappingSpace:
         if self._merge and not options.merges:
             return None
         resolved = resolve(self._program, options, self._device)
-        base = resolve(self._program, MappingOptions(self._preset), self._device)
         values: dict[str, Value] = {}
         for group in self._chunks:
             sizes = group.values(resolved)
             if sizes is None:
                 return None
             values.update(sizes)
-        divided = self._divided(values)
-        for position, nest in enumerate(self._program.nests):
-            choices = resolved[nest.name]
-            if position not in self._nests:
-                # The preset's choices for a chunk are not those for the whole nest.
-                if not divided.get(nest.name, NestOptions()).chunk and choices != base[nest.name]:
-                    return None
-                continue
-            found = self._nests[position].from_options(choices, values)
+        for position, knobs in self._nests.items():
+            found = knobs.from_options(resolved[self._program.nests[position].name], values)
             if found is None:
                 return None
             values.update(found)
         config = tuple(values[k.name] for k in self._space.knobs)
-        return config if self._space.contains(config) and self._space.valid(config) else None
+        if not (self._space.contains(config) and self._space.valid(config)):
+            return None
+        # What the nests without knobs get follows from the others.
+        own = (self._mapped(o) for o in (options, self.to_options(config)))
+        return config if next(own) == next(own) else None
+
+    def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
+        """The nests without knobs, with all of their loops."""
+        program = self._program
+        for name, passes in passes_for(program, options, self._device):
+            for each in passes if name != "build" else ():
+                program = each(program)
+        return [n for i, n in enumerate(program.nests) if i not in self._nests]
 
     def to_json(self, options: MappingOptions) -> str:
         """The options as they are stored."""

@@ -73,7 +73,8 @@ class NestKnobs:
             for name, order in (("order", default.order), ("inner_order", default.inner_order))
             if len(named) > 1
         )
-        lanes = _lanes(nest, device)
+        target, width = default.vectorize or (-1, 1)
+        lanes = tuple(map(_int, _and(_lanes(nest, device), width)))
         targets = tuple(i for i in movable if why_not(nest, i) is None)
         vector: tuple[Knob, ...] = ()
         if targets and len(lanes) > 1:
@@ -82,7 +83,6 @@ class NestKnobs:
                 Knob(f"{nest.name}.lanes", lanes, 1, ordered=True),
             )
         results = tuple(i for i in movable if i < len(outputs(nest)))
-        target, width = default.vectorize or (-1, 1)
         also = default.register or ()
         register = RegisterKnobs.of(nest, results, device, also, target if width > 1 else -1)
         made = chunks[0].made_before(nest) if chunks else set()

@@ -100,13 +100,14 @@ def updates(point: ir.Point, besides: Sequence[Beside]) -> tuple[ir.Statement, .
 
 def results(
     into: ir.TensorRef, value: ir.Value, besides: Sequence[Beside], folds: tuple[ir.Fold, ...]
-) -> ir.Statement:
-    """Stores the result of a reduction and of those that go along. ``folds`` are combined."""
+) -> tuple[list[ir.Let], list[ir.Store]]:
+    """Stores of the result of a reduction and of those that go along, and what they need before.
+    ``folds`` are combined."""
     if not besides:
-        return ir.Store(into, value)
+        return [], [ir.Store(into, value)]
     best, held = ir.Variable(_BEST, value.type), ir.Variable(ACCUMULATOR, value.type)
     ends = (b.end(best, held, folds) for b in besides)
-    return ir.Block((ir.Let(_BEST, value), ir.Store(into, best), *ends))
+    return [ir.Let(_BEST, value)], [ir.Store(into, best), *ends]
 
 
 def beside(first: ir.Nest, second: ir.Nest) -> Beside | None:
@@ -157,14 +158,6 @@ def _known_everywhere(value: ir.Value) -> bool:
     if isinstance(value, ir.Load):
         return all(isinstance(s, ir.Affine) for s in value.ref.subscripts)
     return not isinstance(value, ir.Variable | ir.Combined)
-
-
-def may_go_along(first: ir.Nest, second: ir.Nest) -> bool:
-    """Whether the second of two untiled nests can go along with the first, if it gets the same
-    loops."""
-    together = second.joined or not second.chunks
-    chunks = [[f.step for f in nest.chunks] for nest in (first, second)]
-    return together and chunks[0] == chunks[1] and beside(first, second) is not None
 
 
 def same_loops(first: ir.Nest, second: ir.Nest) -> bool:

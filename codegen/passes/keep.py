@@ -14,16 +14,17 @@ from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_walk import children, indices, moved, renamed, replaced, walk
 from tcl.codegen.passes.stage import dims_of
+from tcl.codegen.passes.units import Unit
 
 _PART = 4
 """The part of the second cache that may be filled."""
 
 
-def keep(program: ir.Program, nests: Sequence[ir.Nest], device: CpuProfile) -> _Kept:
+def keep(program: ir.Program, joined: Sequence[Unit], device: CpuProfile) -> _Kept:
     """Joined nests with their common values computed once, and the memory that holds these."""
-    kept = _Kept(list(nests), [])
-    for later in range(1, len(nests)):
-        pending = [nests[later].point.value]
+    kept = _Kept(list(joined), [])
+    for later in range(1, len(joined)):
+        pending = [joined[later].leader.point.value]
         while pending:
             value = pending.pop()
             if not any(isinstance(v, ir.Call) for v in walk(value)):
@@ -36,7 +37,7 @@ def keep(program: ir.Program, nests: Sequence[ir.Nest], device: CpuProfile) -> _
 
 @dataclass(slots=True)
 class _Kept:
-    nests: list[ir.Nest]
+    units: list[Unit]
     memory: list[ir.Tensor]
 
 
@@ -49,19 +50,22 @@ def _share(
     device: CpuProfile,
 ) -> bool:
     """Let a nest read a value that an earlier one computes, if it does."""
-    maker, user = kept.nests[earlier], kept.nests[later]
+    maker, user = kept.units[earlier].leader, kept.units[later].leader
     names = _same_dims(maker, user)
     if not {n for index in indices(value) for n, _ in index.terms} <= names.keys():
         return False
     wanted = renamed(value, names)
-    changed = {n.point.target.tensor for n in kept.nests[earlier:later]}
+    changed = set[str]().union(*(u.written for u in kept.units[earlier:later]))
     read = {v.ref.tensor for v in walk(wanted) if isinstance(v, ir.Load)}
     computed = [*_always(maker.point.value), *(let.value for let in maker.point.lets)]
     if read & changed or wanted not in computed:
         return False
     back = {own: its for its, own in names.items()}
-    after = kept.nests[earlier + 1 : later + 1]
-    if _is_stored(maker, after, wanted, program) and dims_of(maker.point.target) <= back.keys():
+    after = kept.units[earlier + 1 : later + 1]
+    if (
+        _is_stored(kept.units[earlier], after, wanted, program)
+        and dims_of(maker.point.target) <= back.keys()
+    ):
         ref = maker.point.target
     else:
         place = _place(maker, wanted)
@@ -71,7 +75,7 @@ def _share(
     subscripts = (moved(s, back) for s in ref.subscripts if isinstance(s, ir.Affine))
     found = ir.Load(ir.TensorRef(ref.tensor, tuple(subscripts)), value.type, total=True)
     point = replace(user.point, value=replaced(user.point.value, value, found))
-    kept.nests[later] = replace(user, point=point)
+    kept.units[later] = replace(kept.units[later], leader=replace(user, point=point))
     return True
 
 
@@ -83,7 +87,7 @@ def _memory(
     extents: tuple[int, ...],
 ) -> ir.TensorRef:
     """Where a nest stores a value from now on, or already does."""
-    nest = kept.nests[position]
+    nest = kept.units[position].leader
     point = nest.point
     for let in point.lets:
         for store in point.kept:
@@ -100,7 +104,7 @@ def _memory(
         kept=(*point.kept, ir.Store(ref, variable)),
         value=replaced(point.value, value, variable),
     )
-    kept.nests[position] = replace(nest, point=point)
+    kept.units[position] = replace(kept.units[position], leader=replace(nest, point=point))
     return ref
 
 
@@ -154,15 +158,13 @@ def _index(dim: str) -> str:
     return dim.split(".", 1)[1]
 
 
-def _is_stored(
-    maker: ir.Nest, after: Sequence[ir.Nest], value: ir.Value, program: ir.Program
-) -> bool:
+def _is_stored(unit: Unit, after: Sequence[Unit], value: ir.Value, program: ir.Program) -> bool:
     """Whether what the nest stores is the value, and stays there while the nests after it run."""
-    point = maker.point
-    exact = program.tensor(point.target.tensor).layout.type == value.type
-    written = (n.point.target.tensor for n in after)
-    same = point.op == "=" and point.value == value
-    return same and exact and point.target.tensor not in written
+    point = unit.leader.point
+    target = point.target.tensor
+    exact = program.tensor(target).layout.type == value.type
+    written = {e.target.tensor for e in unit.epilogues}.union(*(u.written for u in after))
+    return point.op == "=" and point.value == value and exact and target not in written
 
 
 def _place(nest: ir.Nest, value: ir.Value) -> tuple[tuple[ir.Affine, ...], tuple[int, ...]] | None:
