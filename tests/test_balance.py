@@ -14,7 +14,8 @@ from tcl.codegen.ir_walk import operands
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.codegen.panel_cost import LARGEST, PanelCost
-from tcl.codegen.schedule import resolve, schedule
+from tcl.codegen.resolve import resolve
+from tcl.codegen.schedule import schedule
 
 Shapes = tuple[tuple[int, int], tuple[int, int]]
 

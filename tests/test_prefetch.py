@@ -14,7 +14,8 @@ from tcl.codegen.errors import OptionsError
 from tcl.codegen.ir_print import show
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions
-from tcl.codegen.schedule import resolve, schedule
+from tcl.codegen.resolve import resolve
+from tcl.codegen.schedule import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

@@ -23,7 +23,8 @@ from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.passes.units import Untiled, units
 from tcl.codegen.reference import compile_reference
-from tcl.codegen.schedule import resolve, schedule
+from tcl.codegen.resolve import resolve
+from tcl.codegen.schedule import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

@@ -13,7 +13,8 @@ from tcl.codegen.ir import Kind
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.codegen.passes.units import results_at_once
-from tcl.codegen.schedule import resolve, schedule
+from tcl.codegen.resolve import resolve
+from tcl.codegen.schedule import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

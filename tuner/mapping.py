@@ -10,7 +10,8 @@ from tcl.codegen.device import CpuProfile
 from tcl.codegen.merge import merged
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.codegen.passes.units import Untiled, units
-from tcl.codegen.schedule import passes_for, resolve
+from tcl.codegen.resolve import resolve
+from tcl.codegen.schedule import passes_for
 from tcl.tuner.chunk_knobs import ChunkKnobs
 from tcl.tuner.knobs import Value
 from tcl.tuner.nest_knobs import NestKnobs
