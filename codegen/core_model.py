@@ -17,6 +17,7 @@ from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_walk import operands
 from tcl.codegen.passes.register import MAX_POINTS, vector_registers
 from tcl.codegen.passes.units import OPERANDS
+from tcl.codegen.terms import terms
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 _SECOND_ROWS = (1, 2, 3, 4)
@@ -161,7 +162,8 @@ class Core:
             return 1
         if self._live(sizes) + _SPARE > vector_registers(self.device):
             return 1
-        points = math.prod(sizes.values())
+        point = self.nest.point
+        points = math.prod(sizes.values()) * len(terms(point.op, point.value))
         for steps in _UNROLL:
             whole = inner.extent % steps == 0 or inner.extent >= _LONG
             if inner.extent >= _FEW * 2 and whole and points * steps <= MAX_POINTS:
