@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 
 import click
 
+from tcl.cli import cache_files, cache_prune, cache_show
+from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain, print_table
 from tcl.cli.common import duration, reporting
 
 
@@ -16,33 +17,33 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option(
-    "--cache", "path", type=click.Path(dir_okay=False, path_type=Path), help="The cache file."
-)
+@cache_option
 @reporting
 def list_(path: Path | None) -> None:
     """Every def and shape that has results, with its best time."""
-    from rich.console import Console
     from rich.table import Table
 
-    from tcl.tuner.cache import TuningCache, default_path
-
-    path = path or default_path()
-    if not path.exists():
-        click.echo(f"{path} does not exist: nothing was tuned yet")
+    cache = existing(path)
+    if cache is None:
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("def", "inputs", "best", "measured", "last", "device"):
+    for heading in ("def", "inputs", "best", "measured", "last", "key", "version", "device"):
         table.add_column(heading, justify="right" if heading in ("best", "measured") else "left")
-    summaries = TuningCache(path).list()
+    summaries = cache.list()
     for summary in summaries:
-        inputs = " ".join(f"{i.dtype}[{','.join(map(str, i.shape))}]" for i in summary.key.inputs)
-        last = datetime.datetime.fromtimestamp(summary.last).strftime("%Y-%m-%d %H:%M")
+        key = summary.key
         best = "-" if summary.best is None else duration(summary.best)
-        device = f"{summary.key.backend}: {summary.key.device}"
-        table.add_row(summary.entry, inputs, best, str(summary.measured), last, device)
-    console = Console()
-    if not console.is_terminal:  # a pipe has no width: do not cut lines
-        console = Console(width=1000)
-    console.print(table)
-    click.echo(f"{len(summaries)} in {path}")
+        table.add_row(
+            *(plain(summary.entry), plain(key.sizes), best, str(summary.measured)),
+            *(moment(summary.last), key.digest[:SHORT], plain(key.codegen_version)),
+            plain(f"{key.backend}: {key.device}"),
+        )
+    print_table(table)
+    click.echo(f"{len(summaries)} in {cache.path}")
+
+
+for _each in (
+    *(cache_show.show, cache_show.why, cache_files.merge, cache_files.export),
+    *(cache_files.import_, cache_prune.prune),
+):
+    command.add_command(_each)
