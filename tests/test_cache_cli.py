@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -402,7 +403,11 @@ def writers() -> Iterator[list[subprocess.Popen[str]]]:
         "    cache.store(key, f'{who}-{i}', Outcome(Verdict.CORRECT, (1.0 + i,)), run=who)\n"
         "    print(i, flush=True)\n"
     )
-    filled("busy.db")
+    outdated = replace(key(), codegen_version="0")
+    cache = filled("busy.db")
+    for i in range(200):
+        cache.store(outdated, options(i + 1), Outcome(Verdict.CORRECT, (1.0,)), run="old")
+    cache.close()
     started = []
     for who in "ab":
         with open(f"{who}.log", "w") as log:
@@ -425,10 +430,10 @@ def test_cache_that_others_write(writers: list[subprocess.Popen[str]]) -> None:
         ("list", "--cache", "busy.db"),
         ("merge", "busy.db", "other.db"),
         ("export", "busy.json", "--cache", "busy.db"),
-        ("prune", "--keep", "2", "--older-than", "1", "--cache", "busy.db"),
         ("why", "mm.tc", "-s", SIZES, "--cache", "busy.db"),
         ("merge", "copy.db", "busy.db"),
         ("import", "busy.json", "--cache", "busy.db"),
+        ("prune", "--codegen", "0", "--cache", "busy.db"),
         ("show", "mm.tc", "-s", SIZES, "--cache", "busy.db"),
     )
     tcl("export", "busy.json", "--cache", "busy.db")
@@ -452,6 +457,7 @@ def test_cache_that_others_write(writers: list[subprocess.Popen[str]]) -> None:
         assert count <= stored.count(who) <= count + 1  # killed between storing and saying so
     assert len(TuningCache("busy.db").history(key())) == 6
     assert len(TuningCache("busy.db").history(key("M=1,K=1,N=1"))) == 6
+    assert len(TuningCache("busy.db").history(replace(key(), codegen_version="0"))) == 0
     assert not list(Path().glob("busy.db.*"))
 
 

@@ -24,8 +24,8 @@ KEY = CacheKey("def f", "cpu", (ArrayLayout((4, 8), (32, 4), "float32"),), "a cp
 OTHER = replace(KEY, codegen_version="13")
 
 
-def correct(*times: float, **finals: int) -> Outcome:
-    return Outcome(Verdict.CORRECT, times, **finals)
+def correct(*times: float, heat: int | None = None, place: int | None = None) -> Outcome:
+    return Outcome(Verdict.CORRECT, times, heat=heat, place=place)
 
 
 @pytest.fixture

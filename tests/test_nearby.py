@@ -13,6 +13,7 @@ import pytest
 
 import tcl
 from tcl.api import size
+from tcl.arguments import Array
 from tcl.codegen.device import host_cpu
 from tcl.codegen.schedule import schedule
 from tcl.known import cache_key
@@ -157,7 +158,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningCache:
     return TuningCache(default_path())
 
 
-def rand(*shape: int) -> np.ndarray:  # type: ignore[type-arg]
+def rand(*shape: int) -> Array:
     return np.random.default_rng(0).random(shape, np.float32)
 
 
