@@ -89,19 +89,21 @@ def known_options(
     near = nearest_options(cache, key, sized, threads) if nearest else None
     if near is None:
         return None
-    options, sizes = near
+    options, used = near
+    strides = used.sizes == key.sizes
     warn(
-        f"{sized.checked.name} was not tuned for {key.sizes}; the options for {sizes} are used, "
-        "which are the nearest that were"
+        f"{sized.checked.name} was not tuned for {key.sizes}{' with these strides' * strides}; "
+        f"the options for {'others' if strides else used.sizes} are used, which are the nearest "
+        "that were"
     )
     return options
 
 
 def nearest_options(
     cache: TuningCache, key: CacheKey, sized: SizedDef, threads: int = 1
-) -> tuple[MappingOptions, str] | None:
-    """The best options for the sizes nearest to these that can be applied to these, and which sizes
-    those are; None if there are none."""
+) -> tuple[MappingOptions, CacheKey] | None:
+    """The best options for the sizes nearest to these that can be applied to these, and what those
+    are for; None if there are none."""
     from tcl.codegen.cpu.kernel import layouts
     from tcl.codegen.lower import lower
     from tcl.codegen.schedule import schedule
@@ -118,7 +120,7 @@ def nearest_options(
             schedule(sized, options, device, places)
         except OptionsError:  # it does not fit these sizes
             continue
-        return options, near.key.sizes
+        return options, near.key
     return None
 
 

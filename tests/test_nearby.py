@@ -244,6 +244,12 @@ def test_near_sizes_with_several_threads_and_other_strides(own_cache: TuningCach
         np.testing.assert_allclose(function.mm(A.T, B[:, :48]), A.T @ B[:, :48], rtol=1e-4)
 
 
+def test_other_strides_are_said_to_be_what_differs(own_cache: TuningCache) -> None:
+    tuned(own_cache, FITS_ALL, 16, 16, 16)
+    with pytest.warns(tcl.TclWarning, match=r"\[16,16\] with these strides; the options for oth"):
+        tcl.define(MM, threads=1, nearest=True).mm(rand(16, 16).T, rand(16, 16))
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [({"options": "naive"}, "give either it or options"), ({}, "has to be True or False")],

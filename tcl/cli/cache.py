@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tcl.cli import cache_files, cache_prune, cache_show
 from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain, print_table
 from tcl.cli.common import duration, reporting
+
+if TYPE_CHECKING:
+    from tcl.tuner.cache import Summary
 
 
 @click.group("cache", context_settings={"help_option_names": ["-h", "--help"]})
@@ -20,26 +25,41 @@ def command() -> None:
 @cache_option
 @reporting
 def list_(path: Path | None) -> None:
-    """Every def and shape that has results, with its best time."""
-    from rich.table import Table
+    """What was tuned, with its best time.
+
+    Every def and sizes that have results, device by device, those that were tuned last first.
+    """
+    from tcl.tuner.cache_key import split_threads
 
     cache = existing(path)
     if cache is None:
         return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("def", "inputs", "best", "measured", "last", "key", "version", "device"):
-        table.add_column(heading, justify="right" if heading in ("best", "measured") else "left")
     summaries = cache.list()
+    devices: dict[str, list[tuple[Summary, int]]] = {}
     for summary in summaries:
+        device, threads = split_threads(summary.key.device)
+        devices.setdefault(f"{summary.key.backend}: {device}", []).append((summary, threads))
+    for device, found in devices.items():
+        click.echo(plain(device))
+        _table(found)
+    click.echo(f"{len(summaries)} in {cache.path}")
+
+
+def _table(found: Sequence[tuple[Summary, int]]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("def", "inputs", "best", "measured", "last", "threads", "version", "key"):
+        left = heading in ("def", "inputs", "last", "key")
+        table.add_column(heading, justify="left" if left else "right")
+    for summary, threads in found:
         key = summary.key
         best = "-" if summary.best is None else duration(summary.best)
         table.add_row(
             *(plain(summary.entry), plain(key.sizes), best, str(summary.measured)),
-            *(moment(summary.last), key.digest[:SHORT], plain(key.codegen_version)),
-            plain(f"{key.backend}: {key.device}"),
+            *(moment(summary.last), str(threads), plain(key.codegen_version), key.digest[:SHORT]),
         )
     print_table(table)
-    click.echo(f"{len(summaries)} in {cache.path}")
 
 
 for _each in (

@@ -31,9 +31,10 @@ _format = click.option(
 @click.argument("sources", metavar="FROM...", type=_file, nargs=-1, required=True)
 @reporting
 def merge(into: Path, sources: tuple[Path, ...]) -> None:
-    """Add all results of the caches FROM to the cache INTO, which is made if there is none.
+    """Add the results of other caches.
 
-    Each is added whole or not at all and left as it is; what INTO has already is not added again.
+    All results of the caches FROM are added to the cache INTO, which is made if there is none. Each
+    is added whole or not at all and left as it is; what INTO has already is not added again.
     """
     from tcl.tuner import merge as merging
     from tcl.tuner.cache import TuningCache
@@ -58,7 +59,10 @@ def merge(into: Path, sources: tuple[Path, ...]) -> None:
 @cache_option
 @reporting
 def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> None:
-    """Write the results to FILE (- is standard output) for other programs, or another machine."""
+    """Write results for other programs.
+
+    Or for another machine's tcl cache import. FILE - is standard output.
+    """
     from tcl.tuner.merge import results
     from tcl.tuner.t4 import to_t4
 
@@ -78,9 +82,10 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
 @cache_option
 @reporting
 def import_(file: Path, form: str, path: Path | None) -> None:
-    """Add the results that tcl cache export wrote to FILE (- is standard input) to the cache.
+    """Add results that were exported.
 
-    All are added or none; those that are there already are not added again.
+    FILE is what tcl cache export wrote, - is standard input. All are added or none; those that
+    are there already are not added again.
     """
     from tcl.tuner import merge as merging
     from tcl.tuner.cache import TuningCache

@@ -46,9 +46,10 @@ def prune(
     dry_run: bool,
     path: Path | None,
 ) -> None:
-    """Remove results: those that all of the given rules name, except for the K best of each key.
+    """Remove old results.
 
-    tcl cache list shows keys and versions.
+    Those go that all of the given rules name, except for the K best options of each key. tcl cache
+    list shows keys and versions.
     """
     from tcl.codegen.version import CODEGEN_VERSION
     from tcl.tuner import prune as pruning

@@ -55,10 +55,11 @@ def show(
     top: int,
     path: Path | None,
 ) -> None:
-    """The ranked results of a def on inputs of some sizes, or of a key that tcl cache list shows.
+    """The ranked results for some sizes.
 
-    Of options that were measured several times the last result counts. Those that were in the
-    finals, where the fastest are timed in turns, keep the places that they got there.
+    They are named by a FILE with a def, and sizes, or by a KEY that tcl cache list shows. Of
+    options that were measured several times the last result counts. Those that were in the finals,
+    where the fastest are timed in turns, keep the places that they got there.
     """
     cache = existing(path)
     if cache is None:
@@ -86,7 +87,8 @@ def _table(records: tuple[Record, ...]) -> None:
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("", "time", "times best", "samples", "finals", "when", "run", "options"):
-        table.add_column(heading, justify="left" if heading in ("run", "options") else "right")
+        left = heading in ("run", "options")
+        table.add_column(heading, justify="left" if left else "right", overflow="fold")
     fastest = records[0].time if records else None
     for rank, record in enumerate(records, start=1):
         if record.time is None:
@@ -110,7 +112,7 @@ def _table(records: tuple[Record, ...]) -> None:
 def why(
     file: Path, entry: str | None, sizes: str | None, threads: int | None, path: Path | None
 ) -> None:
-    """Why the cache has, or has not, options for a def on inputs of some sizes.
+    """Why sizes are tuned, or are not.
 
     Results are used for exactly what they were measured for. Where there are none, this names the
     nearest key that has some, and the ingredients in which it differs.
