@@ -482,6 +482,27 @@ def test_row_that_nobody_of_ours_wrote_is_one_sentence(cache: TuningCache) -> No
     assert cache.best(KEY) is not None
 
 
+def test_several_migrate_one_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "tuning.db"
+    older(path, OLDER[0])
+    problems: list[Exception] = []
+
+    def work(who: int) -> None:
+        try:
+            TuningCache(path, patience=30).store(KEY, str(who), correct(1.0), run="r")
+        except Exception as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert len(TuningCache(path).history(KEY)) == 8
+    assert len(TuningCache(path).list()) == 2
+
+
 def test_failed_migration_leaves_the_file_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

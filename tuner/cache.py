@@ -80,7 +80,7 @@ class TuningCache:
         """Add one measurement of ``options`` (JSON). It is committed when this returns."""
         record = Record.of(options, outcome, time.time(), run)
         self.transaction(
-            lambda db: cache_rows.insert(db, cache_rows.problem_id(db, key, entry), record)
+            lambda db: cache_rows.insert(db, cache_rows.problem_id(db, key, entry), [record])
         )
 
     def save_run(
@@ -124,13 +124,18 @@ class TuningCache:
         """The best options; None if nothing correct is known."""
         return next(iter(self.top(key, 1)), None)
 
-    def list(self, like: CacheKey | None = None) -> tuple[Summary, ...]:
-        """What the cache holds, last used first; with ``like``, of the same def only."""
-        definition = like.definition_hash if like is not None else None
+    def keys(self, like: CacheKey) -> tuple[CacheKey, ...]:
+        """All keys of the same def."""
+        return self.read(
+            lambda db: tuple(key for _, key, _ in cache_rows.problems(db, like.definition_hash)), ()
+        )
+
+    def list(self) -> tuple[Summary, ...]:
+        """What the cache holds, last used first."""
 
         def read(db: sqlite3.Connection) -> tuple[Summary, ...]:
             found = []
-            for problem, key, entry in cache_rows.problems(db, definition):
+            for problem, key, entry in cache_rows.problems(db):
                 records = [record for _, record in cache_rows.records(db, problem)]
                 if records:
                     found.append(_summary(key, entry, records))

@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tcl.tuner.cache_key import ArrayLayout, CacheKey
@@ -59,31 +59,36 @@ def records(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]
         yield row, _record(*values)
 
 
-def insert(db: sqlite3.Connection, problem: int, record: Record) -> None:
-    """Add a record."""
-    db.execute(
+def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> None:
+    """Add records."""
+    db.executemany(
         f"INSERT INTO results (problem, {RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            *(problem, record.options, record.verdict.value, record.time),
-            *(json.dumps(record.samples), record.message, record.when, record.run),
-            *(record.heat, record.place),
+            (
+                *(problem, record.options, record.verdict.value, record.time),
+                *(json.dumps(record.samples), record.message, record.when, record.run),
+                *(record.heat, record.place),
+            )
+            for record in found
         ),
     )
 
 
-def insert_new(db: sqlite3.Connection, problem: int, record: Record) -> bool:
-    """Add a record unless it is there: the same run measured the same options then."""
-    found = db.execute(
-        "SELECT 1 FROM results WHERE run = ? AND created BETWEEN ? AND ? AND options = ? "
-        "AND problem = ?",
-        (
-            *(record.run, record.when - _SAME_MOMENT, record.when + _SAME_MOMENT),
-            *(record.options, problem),
-        ),
-    ).fetchone()
-    if found is None:
-        insert(db, problem, record)
-    return found is None
+def insert_new(db: sqlite3.Connection, problem: int, found: Sequence[Record]) -> int:
+    """Add the records that are not there: none that the same run made of the same options at that
+    moment. How many they are."""
+    there: dict[tuple[str, str], list[float]] = {}
+    query = "SELECT run, options, created FROM results WHERE problem = ?"
+    for run, options, when in db.execute(query, (problem,)):
+        there.setdefault((run, options), []).append(when)
+    new = []
+    for record in found:
+        moments = there.setdefault((record.run, record.options), [])
+        if all(abs(record.when - when) > _SAME_MOMENT for when in moments):
+            moments.append(record.when)
+            new.append(record)
+    insert(db, problem, new)
+    return len(new)
 
 
 def _key(definition: str, backend: str, inputs: str, device: str, version: str) -> CacheKey:

@@ -46,12 +46,11 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX results_by_problem ON results (problem, time);
     """,
-    # Finals: which heat of its run, and the place in its verdict. Results are told apart by run
-    # and moment when files are merged.
+    # Finals: which heat of its run, and the place in its verdict.
     """
     ALTER TABLE results ADD COLUMN heat INTEGER;
     ALTER TABLE results ADD COLUMN place INTEGER;
-    CREATE INDEX results_by_run ON results (run, created);
+    CREATE INDEX results_by_run ON results (run);
     """,
 )
 """Schema version n is the first n of these. Never edit one that was released: append."""

@@ -91,9 +91,8 @@ def _add(db: sqlite3.Connection, found: Iterable[Results]) -> Added:
     added = known = 0
     for each in found:
         problem = cache_rows.problem_id(db, each.key, each.entry)
-        for record in each.records:
-            new = cache_rows.insert_new(db, problem, record)
-            added, known = added + new, known + (not new)
+        new = cache_rows.insert_new(db, problem, each.records)
+        added, known = added + new, known + len(each.records) - new
     return Added(added, known)
 
 

@@ -51,7 +51,7 @@ def nearby(
     """
     alike = [
         other
-        for other in (s.key for s in cache.list(key))
+        for other in cache.keys(key)
         if other != key
         and _nature(other) == _nature(key)
         and (versions or other.codegen_version == key.codegen_version)
