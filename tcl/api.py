@@ -34,17 +34,25 @@ OptionsLike: TypeAlias = MappingOptions | str | OptionsFactory | None
 """Options, a preset's name, a factory, or None for the best way that is known."""
 
 
-def define(source: str, options: OptionsLike = None, *, threads: int | None = None) -> Definitions:
+def define(
+    source: str,
+    options: OptionsLike = None,
+    *,
+    threads: int | None = None,
+    nearest: bool = False,
+) -> Definitions:
     """The defs of a text, as methods: ``define(text).mm(A, B)``.
 
     ``options`` says how to map them: ``MappingOptions``, a preset's name (``"naive"``,
     ``"pointwise"``, ``"mlp"``, ``"conv"``), or a factory ``(source, entry_point, *inputs) ->
     MappingOptions``. With none, the best way that is known is used: the tuning cache's, else a
-    heuristic default. ``threads`` is how many threads a call may use; with none, what the
-    environment variable ``TCL_NUM_THREADS`` says, else all cores of this process. Raises
-    ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``, ``ArgumentError``.
+    heuristic default. ``nearest=True``: for sizes that were not tuned, the tuning cache's options
+    for the nearest sizes that were, if they can be applied, with a ``TclWarning`` that says so.
+    ``threads`` is how many threads a call may use; with none, what the environment variable
+    ``TCL_NUM_THREADS`` says, else all cores of this process. Raises ``TclSyntaxError``,
+    ``TclSemanticError``, ``OptionsError``, ``ArgumentError``.
     """
-    return Definitions(source, options, threads)
+    return Definitions(source, options, threads, nearest)
 
 
 def compile(
@@ -73,9 +81,13 @@ class Definitions:
     """
 
     def __init__(
-        self, source: str, options: OptionsLike = None, threads: int | None = None
+        self,
+        source: str,
+        options: OptionsLike = None,
+        threads: int | None = None,
+        nearest: bool = False,
     ) -> None:
-        self._kernels = _Kernels(source, options, threads)
+        self._kernels = _Kernels(source, options, threads, nearest)
         self._functions = {
             name: DefFunction(self._kernels, definition)
             for name, definition in self._kernels.defs.items()
@@ -89,8 +101,7 @@ class Definitions:
             self.__dict__.setdefault(name, function)
 
     def __reduce__(self) -> tuple[object, ...]:
-        kernels = self._kernels
-        return Definitions, (kernels.source, kernels.options, kernels.threads)
+        return Definitions, self._kernels.given
 
     def __repr__(self) -> str:
         return f"<tcl definitions: {', '.join(self._functions)}>"
@@ -131,16 +142,30 @@ class Definitions:
 class _Kernels:
     """What the functions of a text share: its defs, and an executor for all sizes so far."""
 
-    def __init__(self, source: str, options: OptionsLike, threads: int | None) -> None:
+    def __init__(
+        self, source: str, options: OptionsLike, threads: int | None, nearest: bool
+    ) -> None:
         if not isinstance(source, str):
             raise ArgumentError(f"a TC is a string, not {type(source).__name__}")
+        if not isinstance(nearest, bool):
+            raise ArgumentError(f"nearest has to be True or False, not {nearest!r}")
+        if nearest and options is not None:
+            raise ArgumentError(
+                "nearest=True is about options from the tuning cache; give either it or options"
+            )
         self.source = source
         self.options = _as_options(options)
         self.threads = thread_count(threads)
+        self.nearest = nearest
         self.defs = check(source)
         self._executors: dict[tuple[object, ...], Executor] = {}
         # An options factory runs under it, and may well call a def of this text.
         self._lock = threading.RLock()
+
+    @property
+    def given(self) -> tuple[str, OptionsLike, int, bool]:
+        """What this was made from."""
+        return self.source, self.options, self.threads, self.nearest
 
     def definition(self, name: str) -> CheckedDef:
         """The checked def of that name; ``ArgumentError`` if there is none."""
@@ -166,7 +191,7 @@ class _Kernels:
         sized = size(self.defs[entry_point], arrays)
         options = self.options
         if options is None:
-            options = best_known(sized, arrays, self.threads)
+            options = best_known(sized, arrays, self.threads, nearest=self.nearest)
         if isinstance(options, MappingOptions):
             return Executor(sized, options, self.threads)
         made = options(self.source, entry_point, *arrays)
@@ -190,8 +215,7 @@ class DefFunction:
         self.__doc__ = f"{definition.name}({names}) -> ({results})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        kernels = self._kernels
-        return _function, (kernels.source, kernels.options, kernels.threads, self.__name__)
+        return _function, (*self._kernels.given, self.__name__)
 
     def __call__(
         self, *inputs: Argument, outputs: Sequence[Array] | None = None, unchecked: bool = False
@@ -211,9 +235,11 @@ class DefFunction:
         return f"<tcl {self.__doc__}>"
 
 
-def _function(source: str, options: OptionsLike, threads: int, name: str) -> DefFunction:
+def _function(
+    source: str, options: OptionsLike, threads: int, nearest: bool, name: str
+) -> DefFunction:
     """A function of a text, as a copy makes it."""
-    return Definitions(source, options, threads)[name]
+    return Definitions(source, options, threads, nearest)[name]
 
 
 def size(checked: CheckedDef, arrays: Sequence[Array]) -> SizedDef:

@@ -16,45 +16,121 @@ from tcl.codegen.options import MappingOptions
 from tcl.codegen.version import CODEGEN_VERSION
 from tcl.grammar.canonical import canonical_text
 from tcl.grammar.sized import SizedDef
-from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache, default_path
+from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache
+from tcl.tuner.cache_key import with_threads
 from tcl.tuner.errors import CacheError
+from tcl.tuner.nearby import nearby
 from tcl.warn import warn
 
 DEFAULT = MappingOptions("mlp")
 """What is used when nothing is known: tiles and vectors where they apply."""
+_TRIES = 10
+"""Cached options that are looked at before the default is taken: those of a damaged file, or of
+another version, may be none."""
 
 
 def cache_key(sized: SizedDef, arrays: Sequence[Array], threads: int = 1) -> CacheKey:
     """What measured times of this def on these inputs, with so many threads, depend on."""
+    return layout_key(
+        sized, tuple(ArrayLayout(a.shape, a.strides, a.dtype.name) for a in arrays), threads
+    )
+
+
+def layout_key(sized: SizedDef, inputs: tuple[ArrayLayout, ...], threads: int = 1) -> CacheKey:
+    """What measured times of this def on inputs of these layouts depend on."""
     return CacheKey(
         definition=canonical_text(sized.checked),
         backend="cpu",
-        inputs=tuple(ArrayLayout(a.shape, a.strides, a.dtype.name) for a in arrays),
+        inputs=inputs,
         device=device_identity(replace(host_cpu(), threads=threads)),
         codegen_version=CODEGEN_VERSION,
     )
 
 
-def best_known(sized: SizedDef, arrays: Sequence[Array], threads: int = 1) -> MappingOptions:
-    """The best options that the user's cache has for this, else the heuristic default."""
-    path = default_path()
-    if path.exists():
+def best_known(
+    sized: SizedDef, arrays: Sequence[Array], threads: int = 1, *, nearest: bool = False
+) -> MappingOptions:
+    """The best options that the user's cache has for this, else the heuristic default.
+
+    ``nearest``: before the default, those for the nearest sizes that apply, with a warning.
+    """
+    try:
+        found = known_options(TuningCache(), sized, arrays, threads, nearest=nearest)
+    except CacheError as error:
+        warn(f"cached options are not used: {error}")
+        found = None
+    return found or DEFAULT
+
+
+def known_options(
+    cache: TuningCache,
+    sized: SizedDef,
+    arrays: Sequence[Array],
+    threads: int = 1,
+    *,
+    nearest: bool = False,
+) -> MappingOptions | None:
+    """The best options that a cache has for this; None if there are none.
+
+    ``nearest``: where there are none, those for the nearest sizes that apply, with a
+    ``TclWarning`` that says for which. Raises ``CacheError``.
+    """
+    if not cache.path.exists():
+        return None
+    key = cache_key(sized, arrays, threads)
+    refused = None
+    for record in cache.top(key, _TRIES):
         try:
-            record = TuningCache(path).best(cache_key(sized, arrays, threads))
-            if record is not None:
-                return MappingOptions.from_json(record.options)
-        except (CacheError, OptionsError) as error:
-            warn(f"cached options are not used: {error}")
-    return DEFAULT
+            return MappingOptions.from_json(record.options)
+        except OptionsError as error:  # written by hand, or by a version with other options
+            refused = refused or error
+    if refused is not None:
+        warn(f"cached options are not used: {refused}")
+    near = nearest_options(cache, key, sized, threads) if nearest else None
+    if near is None:
+        return None
+    options, used = near
+    strides = used.sizes == key.sizes
+    warn(
+        f"{sized.checked.name} was not tuned for {key.sizes}{' with these strides' * strides}; "
+        f"the options for {'others' if strides else used.sizes} are used, which are the nearest "
+        "that were"
+    )
+    return options
+
+
+def nearest_options(
+    cache: TuningCache, key: CacheKey, sized: SizedDef, threads: int = 1
+) -> tuple[MappingOptions, CacheKey] | None:
+    """The best options for the sizes nearest to these that can be applied to these, and what those
+    are for; None if there are none."""
+    from tcl.codegen.cpu.kernel import layouts
+    from tcl.codegen.lower import lower
+    from tcl.codegen.schedule import schedule
+    from tcl.codegen.worth import with_threads_worth
+
+    inputs = zip(sized.checked.inputs, key.inputs, strict=True)
+    places = layouts(sized, {tensor.name: i.strides for tensor, i in inputs})
+    device = replace(host_cpu(), threads=threads)
+    if threads > 1:
+        device = with_threads_worth(lower(sized, places), device)
+    for near in nearby(cache, key):
+        try:
+            options = MappingOptions.from_json(near.record.options)
+            schedule(sized, options, device, places)
+        except OptionsError:  # it does not fit these sizes
+            continue
+        return options, near.key
+    return None
 
 
 def device_identity(device: CpuProfile) -> str:
     """What measured times depend on: model, vector width, cores, caches, and threads if there are
     several."""
-    threads = "" if device.threads == 1 else f"; {device.threads} threads"
-    return (
+    return with_threads(
         f"{_model()}; {device.vector_bits}-bit vectors; {os.cpu_count()} cores; "
-        f"L2 {device.l2_bytes >> 10} KiB{threads}"
+        f"L2 {device.l2_bytes >> 10} KiB",
+        device.threads,
     )
 
 

@@ -14,7 +14,7 @@ from tcl.codegen.errors import ArgumentError
 from tcl.codegen.options import MappingOptions
 from tcl.cpu_backend import CpuBackend
 from tcl.executor import Executor
-from tcl.known import DEFAULT, cache_key
+from tcl.known import DEFAULT, cache_key, known_options
 from tcl.tuner.cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
@@ -177,14 +177,20 @@ def make_load_from_cache_options_factory(
     cache_filename: str | os.PathLike[str],
     *,
     threads: int | None = None,
+    nearest: bool = False,
 ) -> OptionsFactory:
     """A factory that takes the best options for so many threads (see ``define``) from a cache
-    file, and gives None if there are none."""
+    file, and gives None if there are none.
+
+    ``nearest``: where there are none, it takes those for the nearest sizes that can be applied,
+    with a ``TclWarning`` that says so.
+    """
 
     def generate(source: str, entry_point: str, /, *inputs: Argument) -> MappingOptions | None:
-        cache = MappingOptionsCache(cache_filename)
-        found = cache.load(source, entry_point, inputs, threads=threads)
-        return found[0] if found else None
+        definition = Definitions(source).definition(entry_point)
+        arrays = input_arrays(definition, inputs)
+        cache, sized = TuningCache(cache_filename), size(definition, arrays)
+        return known_options(cache, sized, arrays, thread_count(threads), nearest=nearest)
 
     return generate
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import sqlite3
 import stat
 import threading
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from tcl.grammar.errors import TclWarning
-from tcl.tuner import cache_file
+from tcl.tuner import cache_file, cache_schema
 from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache, default_path
 from tcl.tuner.errors import CacheError
 from tcl.tuner.verdict import Outcome, Verdict
@@ -284,7 +285,7 @@ def test_empty_file_becomes_a_cache(tmp_path: Path) -> None:
 def test_file_of_a_newer_version_is_set_aside_whole(tmp_path: Path) -> None:
     path = tmp_path / "tuning.db"
     filled(path, 3)
-    newer = cache_file.SCHEMA_VERSION + 1
+    newer = cache_schema.SCHEMA_VERSION + 1
     with sqlite3.connect(path) as db:
         db.execute("INSERT INTO migrations VALUES (?, 0)", (newer,))
     db.close()
@@ -335,9 +336,9 @@ def test_migrations_bring_an_older_file_up_to_date(
 ) -> None:
     path = tmp_path / "tuning.db"
     filled(path, 2)
-    extended = (*cache_file.MIGRATIONS, "ALTER TABLE results ADD COLUMN note TEXT DEFAULT 'x'")
-    monkeypatch.setattr(cache_file, "MIGRATIONS", extended)
-    monkeypatch.setattr(cache_file, "SCHEMA_VERSION", len(extended))
+    extended = (*cache_schema.MIGRATIONS, "ALTER TABLE results ADD COLUMN note TEXT DEFAULT 'x'")
+    monkeypatch.setattr(cache_schema, "MIGRATIONS", extended)
+    monkeypatch.setattr(cache_schema, "SCHEMA_VERSION", len(extended))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(TuningCache(path).history(KEY)) == 2
@@ -348,6 +349,160 @@ def test_migrations_bring_an_older_file_up_to_date(
     db.close()
 
 
+OLDER = sorted((Path(__file__).parent / "older_caches").glob("v*.sql"))
+
+
+def older(path: Path, dump: Path) -> None:
+    """A file as an older tcl left it."""
+    with sqlite3.connect(path) as db:
+        db.executescript(dump.read_text())
+    db.close()
+
+
+def check_older(cache: TuningCache) -> None:
+    """What every one of them holds."""
+    (summary,) = cache.list()
+    assert (summary.entry, summary.measured, summary.best) == ("copy", 5, 1e-6)
+    assert summary.key.digest.startswith("17f07f23")
+    best = cache.best(summary.key)
+    assert best is not None
+    assert best.options == '{"nests":[{"tile":[32]}],"preset":"mlp"}'
+    assert (best.samples, best.message) == ((1e-6, 1e-6, 1.1e-6), "in the finals")
+    assert (best.heat, best.place) == (None, None)  # what nobody wrote down
+    assert cache.history(summary.key)[-1].message == "tile: no"
+    assert cache.load_run("r1") == ({"seed": 1}, {"generation": 2})
+
+
+def test_there_is_a_file_of_every_older_version() -> None:
+    assert [f.stem for f in OLDER] == [f"v{n}" for n in range(1, cache_schema.SCHEMA_VERSION)]
+
+
+@pytest.mark.parametrize("dump", OLDER, ids=lambda f: f.stem)
+def test_file_of_an_older_version_is_migrated(tmp_path: Path, dump: Path) -> None:
+    path = tmp_path / "tuning.db"
+    older(path, dump)
+    cache = TuningCache(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_older(cache)
+    key = cache.list()[0].key
+    cache.store(key, "x", Outcome(Verdict.CORRECT, (2.0,), heat=0, place=2), run="r2")
+    cache.store(key, "y", Outcome(Verdict.CORRECT, (1e-7,)), run="r2")
+    first, *_, last = cache.top(key, 9)
+    assert (first.options, first.place, last.options, last.place) == ("y", None, "x", 2)
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT max(version) FROM migrations").fetchone() == (
+            cache_schema.SCHEMA_VERSION,
+        )
+        new = {r[0] for r in db.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
+    db.close()
+    filled(tmp_path / "new.db", 1)
+    with sqlite3.connect(tmp_path / "new.db") as db:
+        assert new == {r[0] for r in db.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
+    db.close()
+
+
+@pytest.mark.parametrize("dump", OLDER, ids=lambda f: f.stem)
+def test_older_file_that_may_not_be_written_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dump: Path
+) -> None:
+    path = tmp_path / "tuning.db"
+    older(path, dump)
+    content = path.read_bytes()
+    forbid_writing(monkeypatch)
+    cache = TuningCache(path)
+    check_older(cache)
+    with pytest.raises(CacheError, match=r"it is read-only$"):
+        cache.store(KEY, "a", correct(1.0), run="r")
+    cache.close()
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_log_that_was_left_beside_a_file_that_may_not_be_written_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of a cache in use: the last results are in the log alone."""
+    source = TuningCache(tmp_path / "source.db")
+    source.store(KEY, "a", correct(1.0), run="r")
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    for end in ("", "-wal"):
+        shutil.copy(tmp_path / f"source.db{end}", folder / f"tuning.db{end}")
+    source.close()
+    forbid_writing(monkeypatch)
+    cache = TuningCache(folder / "tuning.db")
+    assert [r.options for r in cache.history(KEY)] == ["a"]
+    with pytest.raises(CacheError, match=r"it is read-only$"):
+        cache.store(KEY, "b", correct(1.0), run="r")
+    assert sorted(f.name for f in folder.iterdir()) == ["tuning.db", "tuning.db-wal"]
+
+
+def forbid_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if nothing may be written: the tests may run as root, who may write anything."""
+    real = os.access
+
+    def access(where: Any, mode: int) -> bool:
+        return mode != os.W_OK and real(where, mode)
+
+    monkeypatch.setattr(os, "access", access)
+
+
+def test_setting_aside_does_not_wait_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    path = tmp_path / "tuning.db"
+    path.write_text("bad" * 500)
+    monkeypatch.setattr(cache_file, "_RENAMING", 0.1)
+    with open(path, "rb") as other:  # a process that was stopped in the middle of it
+        fcntl.flock(other.fileno(), fcntl.LOCK_EX)
+        with pytest.raises(CacheError, match="nor set aside"):
+            TuningCache(path).history(KEY)
+    with pytest.warns(TclWarning, match="damaged"):
+        assert TuningCache(path).history(KEY) == ()
+
+
+def test_row_that_nobody_of_ours_wrote_is_one_sentence(cache: TuningCache) -> None:
+    cache.store(KEY, "a", correct(1.0), run="r")
+    for column, value in (
+        ("verdict", "'fine'"),
+        ("samples", "'[NaN]'"),
+        ("time", "-1"),
+        ("time", "2"),
+    ):
+        cache.store(KEY, "b", correct(3.0), run="r")
+        with sqlite3.connect(cache.path) as db:
+            db.execute(f"UPDATE results SET {column} = {value} WHERE options = 'b'")
+        with pytest.raises(CacheError, match=r"cannot be used: a result in it cannot be read"):
+            cache.best(KEY)
+        with sqlite3.connect(cache.path) as db:
+            db.execute("DELETE FROM results WHERE options = 'b'")
+        db.close()
+    assert cache.best(KEY) is not None
+
+
+def test_several_migrate_one_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "tuning.db"
+    older(path, OLDER[0])
+    problems: list[Exception] = []
+
+    def work(who: int) -> None:
+        try:
+            TuningCache(path, patience=30).store(KEY, str(who), correct(1.0), run="r")
+        except Exception as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert len(TuningCache(path).history(KEY)) == 8
+    assert len(TuningCache(path).list()) == 2
+
+
 def test_failed_migration_leaves_the_file_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,8 +510,8 @@ def test_failed_migration_leaves_the_file_as_it_was(
     filled(path, 2)
     steps = "ALTER TABLE results ADD COLUMN note TEXT; SELECT nonsense FROM nowhere"
     with monkeypatch.context() as patch:
-        patch.setattr(cache_file, "MIGRATIONS", (*cache_file.MIGRATIONS, steps))
-        patch.setattr(cache_file, "SCHEMA_VERSION", cache_file.SCHEMA_VERSION + 1)
+        patch.setattr(cache_schema, "MIGRATIONS", (*cache_schema.MIGRATIONS, steps))
+        patch.setattr(cache_schema, "SCHEMA_VERSION", cache_schema.SCHEMA_VERSION + 1)
         with pytest.raises(CacheError, match="nowhere"):
             TuningCache(path).history(KEY)
     cache = TuningCache(path)
@@ -369,12 +524,7 @@ def test_file_that_may_not_be_written_can_be_read(
 ) -> None:
     path = tmp_path / "tuning.db"
     filled(path, 2)
-    real = os.access
-
-    def access(where: Any, mode: int) -> bool:  # the tests may run as root, who may write anything
-        return mode != os.W_OK and real(where, mode)
-
-    monkeypatch.setattr(os, "access", access)
+    forbid_writing(monkeypatch)
     cache = TuningCache(path)
     assert len(cache.history(KEY)) == 2
     with pytest.raises(CacheError, match=r"it is read-only$"):

@@ -6,7 +6,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +134,24 @@ def test_nothing_that_works_is_said_and_is_no_winner() -> None:
     assert notes[0].startswith("only 0 of 6 candidates work")
     assert "verdict" in notes[0]
     assert "for example" in notes[0]
+
+
+def test_the_cache_ranks_as_the_finals_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The incumbent ties with a challenger that is a little faster, and stays the best."""
+
+    def race(self: object, options: Sequence[FakeOptions]) -> list[tuple[float, ...]]:
+        return [(1e-4,) * 3 if o.micros == 75 else (0.995e-4,) * 3 for o in options]
+
+    monkeypatch.setattr("tcl.tuner.pipeline.Pipeline.race", race)
+    cache = TuningCache(tmp_path / "t.db")
+    result = fake_tuner(cache=cache, generations=2).tune([FakeOptions(75)])
+    assert result.options == FakeOptions(75)
+    ranked = cache.top(KEY, 100)
+    assert json.loads(ranked[0].options)["micros"] == 75
+    assert [r.place for r in ranked[:6]] == [1, 2, 3, 4, 5, 6]
+    assert ranked[1].time is not None and ranked[1].time < (ranked[0].time or 0)
+    again = TuningCache(cache.path).best(KEY)
+    assert again is not None and (again.heat, again.place) == (ranked[0].heat, 1)
 
 
 def test_cached_results_open_the_next_search(tmp_path: Path) -> None:

@@ -6,79 +6,29 @@ is known. It holds data only: options and states as JSON, nothing that is execut
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import json
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 
 import platformdirs
 
-from tcl.tuner import cache_file
+from tcl.tuner import cache_file, cache_rows, ranking
 from tcl.tuner.cache_file import is_damage
+from tcl.tuner.cache_key import ArrayLayout, CacheKey
 from tcl.tuner.errors import CacheError
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.ranking import Record
+from tcl.tuner.verdict import Outcome
+
+__all__ = ["ArrayLayout", "CacheKey", "Record", "Summary", "TuningCache", "default_path"]
 
 _T = TypeVar("_T")
-_Rows: TypeAlias = tuple[tuple[Any, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayLayout:
-    """What a kernel is compiled for, of one input."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    """In bytes."""
-    dtype: str
-
-
-@dataclass(frozen=True, slots=True)
-class CacheKey:
-    """What a measured time depends on. Two keys that are equal may share winners."""
-
-    definition: str
-    """Canonical text of the def: names and layout do not matter."""
-    backend: str
-    """``cpu``, ``cuda``."""
-    inputs: tuple[ArrayLayout, ...]
-    device: str
-    """Identity of the device, as the backend reports it."""
-    codegen_version: str
-    """Kernels made by another version may be faster, slower or wrong."""
-
-    @property
-    def definition_hash(self) -> str:
-        """SHA-256 of the definition, in hex."""
-        return hashlib.sha256(self.definition.encode()).hexdigest()
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all ingredients, in hex."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One measurement of one candidate."""
-
-    options: str
-    """As JSON."""
-    verdict: Verdict
-    time: float | None
-    """Median seconds per call; None unless correct."""
-    samples: tuple[float, ...]
-    message: str
-    when: float
-    """Seconds since the epoch."""
-    run: str
-    """Identity of the tuner run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,31 +72,16 @@ class TuningCache:
 
     def check_writable(self) -> None:
         """Raise ``CacheError`` unless results can be stored."""
-        self._transaction(lambda db: None)
+        self.transaction(lambda db: None)
 
     def store(
         self, key: CacheKey, options: str, outcome: Outcome, *, run: str, entry: str = ""
     ) -> None:
         """Add one measurement of ``options`` (JSON). It is committed when this returns."""
-        values = (
-            options,
-            outcome.verdict.value,
-            outcome.time,
-            json.dumps(outcome.times),
-            outcome.message,
-            time.time(),
-            run,
+        record = Record.of(options, outcome, time.time(), run)
+        self.transaction(
+            lambda db: cache_rows.insert(db, cache_rows.problem_id(db, key, entry), [record])
         )
-
-        def write(db: sqlite3.Connection) -> None:
-            problem = _problem_id(db, key, entry)
-            db.execute(
-                "INSERT INTO results (problem, options, verdict, time, samples, message, created, "
-                "run) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (problem, *values),
-            )
-
-        self._transaction(write)
 
     def save_run(
         self,
@@ -161,7 +96,7 @@ class TuningCache:
         now, texts = time.time(), (json.dumps(config), json.dumps(state))
 
         def write(db: sqlite3.Connection) -> None:
-            problem = _problem_id(db, key, entry)
+            problem = cache_rows.problem_id(db, key, entry)
             db.execute(
                 "INSERT INTO runs (run, problem, config, state, started, updated) "
                 "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET "
@@ -169,60 +104,57 @@ class TuningCache:
                 (run, problem, *texts, now, now),
             )
 
-        self._transaction(write)
+        self.transaction(write)
 
     def load_run(self, run: str) -> tuple[dict[str, object], dict[str, object]] | None:
         """Settings and state of a tuner run; None if there is none of that name."""
-        rows = self._read("SELECT config, state FROM runs WHERE run = ?", (run,))
-        return (json.loads(rows[0][0]), json.loads(rows[0][1])) if rows else None
+        query = "SELECT config, state FROM runs WHERE run = ?"
+        row = self.read(lambda db: db.execute(query, (run,)).fetchone(), None)
+        return (json.loads(row[0]), json.loads(row[1])) if row else None
 
     def history(self, key: CacheKey) -> tuple[Record, ...]:
-        """Every record, ranked: correct ones first, fastest first, then failures, oldest first."""
-        rows = self._read(
-            "SELECT options, verdict, time, samples, message, created, run FROM results "
-            "WHERE problem = (SELECT id FROM problems WHERE digest = ?) "
-            "ORDER BY time IS NULL, time, id",
-            (key.digest,),
-        )
-        return tuple(
-            Record(o, Verdict(v), t, tuple(json.loads(samples)), message, when, run)
-            for o, v, t, samples, message, when, run in rows
-        )
+        """Every record: correct ones first, fastest first, then failures, oldest first."""
+        return ranking.history(self._records(key))
 
     def top(self, key: CacheKey, count: int) -> tuple[Record, ...]:
-        """The ``count`` fastest options, fastest first, each once.
-
-        Of options that were measured several times the last record counts, so that one lucky
-        sample, or a verdict that was since refuted, does not win for ever.
-        """
-        last: dict[str, Record] = {}
-        for record in sorted(self.history(key), key=lambda r: r.when):
-            last[record.options] = record
-        correct = [(r.time, r) for r in last.values() if r.time is not None]
-        return tuple(r for _, r in sorted(correct, key=lambda pair: pair[0])[:count])
+        """The ``count`` best options, best first, each once; see ``tcl.tuner.ranking``."""
+        return ranking.ranked(self._records(key))[:count]
 
     def best(self, key: CacheKey) -> Record | None:
-        """The fastest options; None if nothing correct is known."""
+        """The best options; None if nothing correct is known."""
         return next(iter(self.top(key, 1)), None)
+
+    def keys(self, like: CacheKey) -> tuple[CacheKey, ...]:
+        """All keys of the same def."""
+        return self.read(
+            lambda db: tuple(key for _, key, _ in cache_rows.problems(db, like.definition_hash)), ()
+        )
 
     def list(self) -> tuple[Summary, ...]:
         """What the cache holds, last used first."""
-        rows = self._read(
-            "SELECT definition, backend, inputs, device, codegen_version, entry, "
-            "(SELECT max(created) FROM results WHERE problem = p.id) AS last FROM problems p "
-            "WHERE last IS NOT NULL ORDER BY last DESC, p.id",
-            (),
-        )
-        found = []
-        for definition, backend, inputs, device, version, entry, last in rows:
-            layouts = tuple(
-                ArrayLayout(tuple(shape), tuple(strides), dtype)
-                for shape, strides, dtype in json.loads(inputs)
-            )
-            key = CacheKey(definition, backend, layouts, device, version)
-            best, count = self.best(key), len(self.history(key))
-            found.append(Summary(key, entry, count, best.time if best else None, last))
-        return tuple(found)
+
+        def read(db: sqlite3.Connection) -> tuple[Summary, ...]:
+            found = []
+            for problem, key, entry in cache_rows.problems(db):
+                records = [record for _, record in cache_rows.records(db, problem)]
+                if records:
+                    found.append(_summary(key, entry, records))
+            return tuple(sorted(found, key=lambda s: -s.last))
+
+        return self.read(read, ())
+
+    def _records(self, key: CacheKey) -> tuple[Record, ...]:
+        def read(db: sqlite3.Connection) -> tuple[Record, ...]:
+            query = "SELECT id FROM problems WHERE digest = ?"
+            row = db.execute(query, (key.digest,)).fetchone()
+            return tuple(record for _, record in cache_rows.records(db, row[0])) if row else ()
+
+        return self.read(read, ())
+
+    def compact(self) -> None:
+        """Give the space of what was removed back to the disk, if nobody uses the file now."""
+        with contextlib.suppress(CacheError):
+            self._guarded(lambda db: db.execute("VACUUM"))
 
     def close(self) -> None:
         """Close the file; it is opened again when needed."""
@@ -231,23 +163,36 @@ class TuningCache:
                 self._connection.close()
             self._connection = None
 
-    def _read(self, query: str, values: Sequence[object]) -> _Rows:
+    def read(self, action: Callable[[sqlite3.Connection], _T], absent: _T) -> _T:
+        """What ``action`` finds, all of it as of one moment; ``absent`` if there is no file."""
         if self._connection is None and not self.path.exists():
-            return ()  # looking something up leaves nothing behind
-        return self._guarded(lambda db: tuple(db.execute(query, values)))
+            return absent  # looking something up leaves nothing behind
 
-    def _transaction(self, write: Callable[[sqlite3.Connection], None]) -> None:
-        def run(db: sqlite3.Connection) -> None:
+        def run(db: sqlite3.Connection) -> _T:
+            db.execute("BEGIN")
+            try:
+                return action(db)
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+        return self._guarded(run)
+
+    def transaction(self, write: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Change the file. What ``write`` did is committed when this returns, or not at all."""
+
+        def run(db: sqlite3.Connection) -> _T:
             db.execute("BEGIN IMMEDIATE")
             try:
-                write(db)
+                result = write(db)
                 db.execute("COMMIT")
+                return result
             except BaseException:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
 
-        self._guarded(run)
+        return self._guarded(run)
 
     def _guarded(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
         """Run ``action``; on a damaged file once more, after setting that aside."""
@@ -255,9 +200,13 @@ class TuningCache:
             for attempt in (1, 2):
                 try:
                     return action(self._open())
+                except cache_rows.RowError as error:
+                    raise CacheError(
+                        f"the tuning cache {self.path} cannot be used: {error}"
+                    ) from None
                 except sqlite3.Error as error:
                     if attempt == 2 or not is_damage(error):
-                        raise self._explained(error) from error
+                        raise cache_file.explained(error, self.path, self._patience) from error
                     self.close()
                     cache_file.set_aside(self.path, "damaged", str(error), self._identity)
             raise AssertionError("unreachable")
@@ -270,33 +219,8 @@ class TuningCache:
             self._identity = cache_file.identity(self.path)
         return self._connection
 
-    def _explained(self, error: sqlite3.Error) -> CacheError:
-        code = getattr(error, "sqlite_errorcode", None)
-        primary = code & 0xFF if isinstance(code, int) else None
-        match primary:
-            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                reason = f"another process has kept it locked for more than {self._patience:g} s"
-            case sqlite3.SQLITE_READONLY:
-                reason = "it is read-only"
-            case sqlite3.SQLITE_FULL:
-                reason = "the disk is full"
-            case sqlite3.SQLITE_CANTOPEN:
-                reason = "it cannot be opened; check that the folder exists and is writable"
-            case _:
-                reason = str(error)
-        return CacheError(f"the tuning cache {self.path} cannot be used: {reason}")
 
-
-def _problem_id(db: sqlite3.Connection, key: CacheKey, entry: str) -> int:
-    """The row of ``key``, made if there is none."""
-    inputs = json.dumps([[i.shape, i.strides, i.dtype] for i in key.inputs])
-    db.execute(
-        "INSERT OR IGNORE INTO problems (digest, definition_hash, definition, entry, backend, "
-        "inputs, device, codegen_version, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(key.digest, key.definition_hash, key.definition, entry, key.backend, inputs),
-            *(key.device, key.codegen_version, time.time()),
-        ),
-    )
-    row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
-    return int(row[0])
+def _summary(key: CacheKey, entry: str, records: Sequence[Record]) -> Summary:
+    best = next(iter(ranking.ranked(records)), None)
+    last = max(record.when for record in records)
+    return Summary(key, entry, len(records), best.time if best else None, last)

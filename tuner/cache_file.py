@@ -1,65 +1,28 @@
-"""The file under the tuning cache: opening, schema, migrations, setting a bad file aside."""
+"""The file under the tuning cache: opening, copying, setting a bad one aside."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 from tcl.grammar.errors import TclWarning
+from tcl.tuner import cache_schema
 from tcl.tuner.errors import CacheError
 
 FILE_NAME = "tuning.db"
 """What the user's cache is called, in its folder."""
 
+_RENAMING = 5.0
+"""Seconds that setting a file aside may take another process."""
 _MAGIC = b"SQLite format 3\0"
-_APPLICATION_ID = 0x74636C31  # "tcl1"
-
-MIGRATIONS: tuple[str, ...] = (
-    """
-    CREATE TABLE problems (
-        id INTEGER PRIMARY KEY,
-        digest TEXT NOT NULL UNIQUE,
-        definition_hash TEXT NOT NULL,
-        definition TEXT NOT NULL,
-        entry TEXT NOT NULL,
-        backend TEXT NOT NULL,
-        inputs TEXT NOT NULL,
-        device TEXT NOT NULL,
-        codegen_version TEXT NOT NULL,
-        created REAL NOT NULL
-    );
-    CREATE INDEX problems_by_definition ON problems (definition_hash);
-    CREATE TABLE runs (
-        run TEXT PRIMARY KEY,
-        problem INTEGER NOT NULL REFERENCES problems (id),
-        config TEXT NOT NULL,
-        state TEXT NOT NULL,
-        started REAL NOT NULL,
-        updated REAL NOT NULL
-    );
-    CREATE TABLE results (
-        id INTEGER PRIMARY KEY,
-        problem INTEGER NOT NULL REFERENCES problems (id),
-        options TEXT NOT NULL,
-        verdict TEXT NOT NULL,
-        time REAL,
-        samples TEXT NOT NULL,
-        message TEXT NOT NULL,
-        created REAL NOT NULL,
-        run TEXT NOT NULL
-    );
-    CREATE INDEX results_by_problem ON results (problem, time);
-    """,
-)
-"""Schema version n is the first n of these. Never edit one that was released: append."""
-
-SCHEMA_VERSION = len(MIGRATIONS)
 
 
 def is_damage(error: sqlite3.Error) -> bool:
@@ -73,14 +36,23 @@ def is_damage(error: sqlite3.Error) -> bool:
 def open_file(path: Path, patience: float) -> sqlite3.Connection:
     """A connection to the cache at ``path``, at the current schema version.
 
-    A damaged cache, or one of a newer version, is set aside first. ``CacheError`` if the file
+    A damaged cache, or one of a newer version, is set aside first; of one of an older version
+    that may not be written, a copy in memory is brought up to date. ``CacheError`` if the file
     is none, or belongs to another program; ``sqlite3.Error`` if it cannot be opened.
     """
     for _ in range(3):
         _make_private(path)
         found = identity(path)
+        if _stranded(path):
+            return snapshot(path, patience)
         connection = _connect(path, patience)
         try:
+            if (
+                not _writable(path)
+                and cache_schema.version(connection, path) < cache_schema.SCHEMA_VERSION
+            ):
+                connection.close()
+                return snapshot(path, patience)
             version = _prepare(connection, path, patience)
         except sqlite3.Error as error:
             connection.close()
@@ -95,10 +67,12 @@ def open_file(path: Path, patience: float) -> sqlite3.Connection:
         except BaseException:
             connection.close()
             raise
-        if version <= SCHEMA_VERSION:
+        if version <= cache_schema.SCHEMA_VERSION:
             return connection
         connection.close()
-        detail = f"it has schema version {version}, this tcl knows up to {SCHEMA_VERSION}"
+        detail = (
+            f"it has schema version {version}, this tcl knows up to {cache_schema.SCHEMA_VERSION}"
+        )
         set_aside(path, f"newer-v{version}", detail, found)
     raise CacheError(f"the tuning cache {path} keeps being replaced by one that cannot be used")
 
@@ -124,10 +98,94 @@ def _make_private(path: Path) -> None:
         raise CacheError(f"the tuning cache {path} cannot be created: {reason}") from error
 
 
+def snapshot(path: Path, patience: float) -> sqlite3.Connection:
+    """A copy in memory, at the current schema version, of a cache that is left as it is.
+
+    ``CacheError`` unless it is a sound one, of this version or an older one.
+    """
+    if not path.is_file():
+        raise CacheError(f"there is no tuning cache {path}")
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    try:
+        with (
+            _readable(path) as readable,
+            contextlib.closing(_connect(readable, patience)) as source,
+        ):
+            version = cache_schema.version(source, path)
+            if version > cache_schema.SCHEMA_VERSION:
+                raise CacheError(
+                    f"the tuning cache {path} cannot be used: it has schema version {version}, "
+                    f"this tcl knows up to {cache_schema.SCHEMA_VERSION}"
+                )
+            source.backup(copy)
+        sound = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if sound != "ok":
+            raise CacheError(f"the tuning cache {path} cannot be used: it is damaged ({sound})")
+        cache_schema.migrate(copy, version)
+        copy.execute("PRAGMA query_only = ON")
+        return copy
+    except sqlite3.Error as error:
+        copy.close()
+        if is_damage(error) and not _was_a_cache(path):
+            raise CacheError(f"{path} is not a tuning cache") from None
+        raise explained(error, path, patience) from error
+    except BaseException:
+        copy.close()
+        raise
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[Path]:
+    """The file, or a copy of it where SQLite could not read it."""
+    if not _stranded(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="tcl-cache-") as folder:
+        copy = Path(folder) / path.name
+        try:
+            for suffix in ("", "-wal"):
+                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        except OSError as error:
+            raise CacheError(
+                f"the tuning cache {path} cannot be read by way of a copy: {error.strerror}"
+            ) from error
+        yield copy
+
+
+def _stranded(path: Path) -> bool:
+    """Whether its last results are still in the log, which needs a folder that can be written."""
+    log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
+    return not _writable(path) and not index.exists() and log.exists() and log.stat().st_size > 0
+
+
+def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
+    """What SQLite says, in one sentence for people."""
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & 0xFF if isinstance(code, int) else None
+    match primary:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            reason = f"another process has kept it locked for more than {patience:g} s"
+        case sqlite3.SQLITE_READONLY:
+            reason = "it is read-only"
+        case sqlite3.SQLITE_FULL:
+            reason = "the disk is full"
+        case sqlite3.SQLITE_CANTOPEN:
+            reason = "it cannot be opened; check that the folder exists and is writable"
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            reason = f"it is damaged ({error})"
+        case _:
+            reason = str(error)
+    return CacheError(f"the tuning cache {path} cannot be used: {reason}")
+
+
+def _writable(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
 def _connect(path: Path, patience: float) -> sqlite3.Connection:
     # Autocommit: transactions are written out. Threads take turns under the cache's lock.
     name, uri = str(path), False
-    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+    if not _writable(path):
         # Readers of a WAL file write beside it, unless told that nobody can change it.
         log = Path(f"{path}-wal")
         frozen = not (log.exists() and log.stat().st_size)
@@ -141,12 +199,14 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
 
 def _prepare(db: sqlite3.Connection, path: Path, patience: float) -> int:
     """Bring the schema up to date. Returns the version found if that is newer, else ours."""
-    version = _version(db, path)
-    if version < SCHEMA_VERSION:
+    version = cache_schema.version(db, path)
+    if version < cache_schema.SCHEMA_VERSION:
         _use_wal(db, patience)
         db.execute("BEGIN IMMEDIATE")
         try:
-            version = _migrate(db, _version(db, path))  # another process may have been quicker
+            version = cache_schema.migrate(
+                db, cache_schema.version(db, path)
+            )  # another process may have been quicker
             db.execute("COMMIT")
         except BaseException:
             if db.in_transaction:
@@ -169,32 +229,6 @@ def _use_wal(db: sqlite3.Connection, patience: float) -> None:
             if not busy or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-
-
-def _migrate(db: sqlite3.Connection, version: int) -> int:
-    """Apply the migrations that come after ``version``; the version reached."""
-    if version == 0:
-        db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        db.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY, applied REAL NOT NULL)")
-    for number, migration in enumerate(MIGRATIONS, start=1):
-        if number > version:
-            for statement in migration.split(";"):
-                db.execute(statement)
-            db.execute("INSERT INTO migrations VALUES (?, ?)", (number, time.time()))
-    return max(version, SCHEMA_VERSION)
-
-
-def _version(db: sqlite3.Connection, path: Path) -> int:
-    """Schema version of the file; 0 for an empty one. ``CacheError`` for a foreign database."""
-    # In one statement: another process may be making the file between two.
-    application, tables = db.execute(
-        "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
-    ).fetchone()
-    if application == _APPLICATION_ID:
-        return int(db.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchone()[0])
-    if application == 0 and tables == 0:
-        return 0
-    raise CacheError(f"{path} is a database of another program; choose another cache file")
 
 
 def identity(path: Path) -> tuple[int, int] | None:
@@ -245,9 +279,18 @@ def _unused(name: str, path: Path) -> Path:
 
 @contextlib.contextmanager
 def _locked(descriptor: int) -> Iterator[None]:
-    """Hold the one lock under which a cache file is renamed."""
+    """Hold the one lock under which a cache file is renamed, for a moment. ``OSError`` if another
+    process, stopped in the middle, holds it for long."""
     if sys.platform != "win32":
         import fcntl
 
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # released when the file is closed
+        deadline = time.monotonic() + _RENAMING
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released by closing
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
     yield

@@ -68,6 +68,13 @@ class Entrant:
     times: tuple[float, ...]
 
 
+def placed(entrants: Sequence[Entrant], incumbent: str | None) -> list[Entrant]:
+    """The entrants in the order of the verdict: the winner, then the others by their medians."""
+    first = winner(entrants, incumbent)
+    others = (e for e in entrants if e is not first)
+    return [first, *sorted(others, key=lambda e: median(e.times))]
+
+
 def winner(entrants: Sequence[Entrant], incumbent: str | None) -> Entrant:
     """The one with the least median; the incumbent unless that one is clearly faster, which it is
     if its median is lower and it was faster in two rounds of three."""

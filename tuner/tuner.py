@@ -29,7 +29,7 @@ from tcl.tuner.events import (
     NewBest,
     Note,
 )
-from tcl.tuner.finals import FINALISTS, HEATS, Entrant, winner
+from tcl.tuner.finals import FINALISTS, HEATS, Entrant, placed
 from tcl.tuner.interrupt import FINISH, KILL, Interrupts
 from tcl.tuner.measure import MeasureSettings
 from tcl.tuner.pipeline import Job, Pipeline
@@ -238,7 +238,7 @@ class Tuner(Generic[OptionsT]):
         known = {self._options.to_json(c.options): c for c in run.history if c.time is not None}
         incumbent = next((name for name, c in known.items() if c.generation == 0), None)
         raced: dict[str, Candidate[OptionsT]] = {}
-        for _ in range(HEATS):
+        for heat in range(HEATS):
             ranked = sorted(known, key=lambda name: known[name].time or math.inf)
             names = dict.fromkeys([*([incumbent] if incumbent else []), *ranked[:FINALISTS]])
             if len(names) < 2 or raced.keys() >= names.keys():
@@ -246,12 +246,14 @@ class Tuner(Generic[OptionsT]):
             times = pipeline.race([known[name].options for name in names])
             if times is None:
                 return
-            for name, taken in zip(names, times, strict=True):
-                outcome = replace(known[name].outcome, times=taken, message="in the finals")
-                known[name] = raced[name] = replace(known[name], outcome=outcome)
-                self._store(run, raced[name])
-            entrants = [Entrant(n, t) for n, t in zip(names, times, strict=True)]
-            run.best = raced[winner(entrants, incumbent).name]
+            verdict = placed([Entrant(*e) for e in zip(names, times, strict=True)], incumbent)
+            for place, entrant in enumerate(verdict, start=1):
+                before = known[entrant.name]
+                outcome = replace(before.outcome, times=entrant.times, message="in the finals")
+                candidate = replace(before, outcome=replace(outcome, heat=heat, place=place))
+                known[entrant.name] = raced[entrant.name] = candidate
+                self._store(run, candidate)
+            run.best = raced[verdict[0].name]
 
     def _generation(
         self,

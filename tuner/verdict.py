@@ -32,6 +32,10 @@ class Outcome:
     """Seconds per call, one per sample, in the order measured. Empty unless ``CORRECT``."""
     message: str = ""
     """Why it failed, or that measuring stopped early; a sentence."""
+    heat: int | None = None
+    """Which heat of the finals this is from; None outside of the finals."""
+    place: int | None = None
+    """The place that this heat's verdict gave, from 1; None outside of the finals."""
 
     @property
     def time(self) -> float | None:

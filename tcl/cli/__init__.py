@@ -19,7 +19,7 @@ _COMMANDS = {
     "show": "show what becomes of a def: ast, ir, schedule, source, asm, reference",
     "run": "run a def on random inputs, compare with the reference, print the time",
     "tune": "search for the fastest options and keep them",
-    "cache": "list what was tuned",
+    "cache": "what was tuned: list, show, why, merge, prune, export, import",
     "bench": "measure the benchmark suite side by side with its peers",
     "devices": "what this machine has",
 }

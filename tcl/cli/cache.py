@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from tcl.cli import cache_files, cache_prune, cache_show
+from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain, print_table
 from tcl.cli.common import duration, reporting
+
+if TYPE_CHECKING:
+    from tcl.tuner.cache import Summary
 
 
 @click.group("cache", context_settings={"help_option_names": ["-h", "--help"]})
@@ -16,33 +22,48 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option(
-    "--cache", "path", type=click.Path(dir_okay=False, path_type=Path), help="The cache file."
-)
+@cache_option
 @reporting
 def list_(path: Path | None) -> None:
-    """Every def and shape that has results, with its best time."""
-    from rich.console import Console
+    """What was tuned, with its best time.
+
+    Every def and sizes that have results, device by device, those that were tuned last first.
+    """
+    from tcl.tuner.cache_key import split_threads
+
+    cache = existing(path)
+    if cache is None:
+        return
+    summaries = cache.list()
+    devices: dict[str, list[tuple[Summary, int]]] = {}
+    for summary in summaries:
+        device, threads = split_threads(summary.key.device)
+        devices.setdefault(f"{summary.key.backend}: {device}", []).append((summary, threads))
+    for device, found in devices.items():
+        click.echo(plain(device))
+        _table(found)
+    click.echo(f"{len(summaries)} in {cache.path}")
+
+
+def _table(found: Sequence[tuple[Summary, int]]) -> None:
     from rich.table import Table
 
-    from tcl.tuner.cache import TuningCache, default_path
-
-    path = path or default_path()
-    if not path.exists():
-        click.echo(f"{path} does not exist: nothing was tuned yet")
-        return
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("def", "inputs", "best", "measured", "last", "device"):
-        table.add_column(heading, justify="right" if heading in ("best", "measured") else "left")
-    summaries = TuningCache(path).list()
-    for summary in summaries:
-        inputs = " ".join(f"{i.dtype}[{','.join(map(str, i.shape))}]" for i in summary.key.inputs)
-        last = datetime.datetime.fromtimestamp(summary.last).strftime("%Y-%m-%d %H:%M")
+    for heading in ("def", "inputs", "best", "measured", "last", "threads", "version", "key"):
+        left = heading in ("def", "inputs", "last", "key")
+        table.add_column(heading, justify="left" if left else "right")
+    for summary, threads in found:
+        key = summary.key
         best = "-" if summary.best is None else duration(summary.best)
-        device = f"{summary.key.backend}: {summary.key.device}"
-        table.add_row(summary.entry, inputs, best, str(summary.measured), last, device)
-    console = Console()
-    if not console.is_terminal:  # a pipe has no width: do not cut lines
-        console = Console(width=1000)
-    console.print(table)
-    click.echo(f"{len(summaries)} in {path}")
+        table.add_row(
+            *(plain(summary.entry), plain(key.sizes), best, str(summary.measured)),
+            *(moment(summary.last), str(threads), plain(key.codegen_version), key.digest[:SHORT]),
+        )
+    print_table(table)
+
+
+for _each in (
+    *(cache_show.show, cache_show.why, cache_files.merge, cache_files.export),
+    *(cache_files.import_, cache_prune.prune),
+):
+    command.add_command(_each)

@@ -1,0 +1,133 @@
+"""What the commands of ``tcl cache`` share."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tcl.cli.common import choose
+from tcl.grammar.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tcl.tuner.cache import CacheKey, Summary, TuningCache
+
+cache_option = click.option(
+    "--cache",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The cache file. Default: the user's.",
+)
+SHORT = 10
+"""Digits by which people name a key."""
+
+
+def existing(path: Path | None) -> TuningCache | None:
+    """The cache to work on; None, and said so, if there is none yet."""
+    from tcl.tuner.cache import TuningCache, default_path
+
+    path = path or default_path()
+    if not path.exists():
+        click.echo(f"{path} does not exist: nothing was tuned yet")
+        return None
+    return TuningCache(path)
+
+
+def named_key(
+    what: str, entry: str | None, sizes: str | None, threads: int | None
+) -> tuple[CacheKey, str]:
+    """The key of a def in a file on inputs of these sizes, and the def's name."""
+    from tcl.annotations import default_sizes, parse_sizes
+    from tcl.codegen.cpu.threads import thread_count
+    from tcl.codegen.dtypes import numpy_dtype
+    from tcl.executor import contiguous
+    from tcl.grammar.ranges import infer
+    from tcl.known import layout_key
+    from tcl.sample import input_shape
+    from tcl.tuner.cache import ArrayLayout
+
+    _, checked = choose(Path(what), entry)
+    values = default_sizes(checked) if sizes is None else parse_sizes(sizes, checked)
+    shapes = {t.name: input_shape(t, values) for t in checked.inputs}
+    layouts = []
+    for tensor in checked.inputs:
+        dtype, shape = numpy_dtype(tensor.type), shapes[tensor.name]
+        layouts.append(ArrayLayout(shape, contiguous(shape, dtype.itemsize), dtype.name))
+    key = layout_key(infer(checked, shapes), tuple(layouts), thread_count(threads))
+    return key, checked.name
+
+
+def listed_key(cache: TuningCache, digits: str) -> Summary:
+    """The key whose digest begins with these digits; ``ArgumentError`` unless it is one."""
+    found = [s for s in cache.list() if s.key.digest.startswith(digits.lower())]
+    if len(found) != 1:
+        there = "no key that begins" if not found else f"{len(found)} keys that begin"
+        raise ArgumentError(f"{cache.path} has {there} with {digits}; tcl cache list shows them")
+    return found[0]
+
+
+def is_digits(what: str) -> bool:
+    """Whether this names a key, rather than a file."""
+    return re.fullmatch(r"[0-9a-fA-F]{4,64}", what) is not None and not Path(what).exists()
+
+
+def plain(text: str) -> str:
+    """A text of a file that others may have made, fit for a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def moment(when: float) -> str:
+    """A time of day for people."""
+    try:
+        return datetime.datetime.fromtimestamp(when).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return "?"
+
+
+def print_table(table: Table) -> None:
+    """Print a table; whole lines where there is no width to fit it into."""
+    from rich.console import Console
+
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console = Console(markup=False, highlight=False, width=1000)
+    console.print(table)
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a file, or standard output for ``-``: all of it, or nothing but an error."""
+    if path == "-":
+        click.echo(text, nl=False)
+        return
+    target = Path(path)
+    try:
+        if target.exists() and not target.is_file():  # a pipe, a device
+            target.write_text(text, encoding="utf-8")
+            return
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with open(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(name, 0o666 & ~_umask())
+            os.replace(name, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+    except OSError as error:
+        raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _umask() -> int:
+    """The process's mask for new files."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

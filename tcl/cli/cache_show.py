@@ -1,0 +1,160 @@
+"""``tcl cache show`` and ``tcl cache why``: what is known of one key, and why not more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tcl.cli.cache_common import (
+    SHORT,
+    cache_option,
+    existing,
+    is_digits,
+    listed_key,
+    moment,
+    named_key,
+    plain,
+    print_table,
+)
+from tcl.cli.common import (
+    duration,
+    entry_option,
+    fail,
+    file_argument,
+    reporting,
+    sizes_option,
+    threads_option,
+)
+
+if TYPE_CHECKING:
+    from tcl.tuner.cache import Record, Summary
+
+
+@click.command("show")
+@click.argument("what", metavar="FILE|KEY")
+@entry_option
+@sizes_option
+@threads_option
+@click.option(
+    "--top",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="Best options to show; 0: all.",
+)
+@cache_option
+@reporting
+def show(
+    what: str,
+    entry: str | None,
+    sizes: str | None,
+    threads: int | None,
+    top: int,
+    path: Path | None,
+) -> None:
+    """The ranked results for some sizes.
+
+    They are named by a FILE with a def, and sizes, or by a KEY that tcl cache list shows. Of
+    options that were measured several times the last result counts. Those that were in the finals,
+    where the fastest are timed in turns, keep the places that they got there.
+    """
+    cache = existing(path)
+    if cache is None:
+        raise SystemExit(1)
+    if is_digits(what):
+        summary = listed_key(cache, what)
+        key, name = summary.key, summary.entry
+    else:
+        key, name = named_key(what, entry, sizes, threads)
+    history = cache.history(key)
+    if not history:
+        fail(f"{cache.path} has no results for {name} on {key.sizes}; see tcl cache why")
+    best = cache.top(key, top or len(history))
+    click.echo(f"{plain(name)} {plain(key.sizes)}")
+    click.echo(plain(f"{key.backend}: {key.device}; code generator {key.codegen_version}"))
+    _table(best)
+    verdicts = Counter(record.verdict.value for record in history)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+    tried = len({record.options for record in history})
+    click.echo(f"{len(history)} results of {tried} options: {counts}; key {key.digest[:SHORT]}")
+
+
+def _table(records: tuple[Record, ...]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("", "time", "times best", "samples", "finals", "when", "run", "options"):
+        left = heading in ("run", "options")
+        table.add_column(heading, justify="left" if left else "right", overflow="fold")
+    fastest = records[0].time if records else None
+    for rank, record in enumerate(records, start=1):
+        if record.time is None:
+            continue
+        ratio = f"{record.time / fastest:.3f}" if fastest else "-"
+        place = "" if record.place is None else f"{record.place}."
+        table.add_row(
+            *(str(rank), duration(record.time), ratio, str(len(record.samples)), place),
+            *(moment(record.when), plain(record.run[:8]), plain(record.options)),
+        )
+    print_table(table)
+
+
+@click.command("why")
+@file_argument
+@entry_option
+@sizes_option
+@threads_option
+@cache_option
+@reporting
+def why(
+    file: Path, entry: str | None, sizes: str | None, threads: int | None, path: Path | None
+) -> None:
+    """Why sizes are tuned, or are not.
+
+    Results are used for exactly what they were measured for. Where there are none, this names the
+    nearest key that has some, and the ingredients in which it differs.
+    """
+    from tcl.tuner.nearby import explain
+
+    key, name = named_key(str(file), entry, sizes, threads)
+    cache = existing(path)
+    if cache is None:
+        return
+    answer = explain(cache, key, name)
+    if answer.exact is not None and answer.exact.best is not None:
+        click.echo(f"{name} {key.sizes} was tuned: {_known(answer.exact)}")
+        return
+    if answer.exact is not None:
+        click.echo(
+            f"{name} {key.sizes} has {answer.exact.measured} results, none of them correct; "
+            f"see tcl cache show {answer.exact.key.digest[:SHORT]}"
+        )
+    else:
+        click.echo(f"{name} {key.sizes} was not tuned: {cache.path} has no results for it")
+    if answer.nearest is None:
+        click.echo("nor for anything else")
+        return
+    click.echo(f"the nearest is {_title(answer.nearest)}: {_known(answer.nearest)}")
+    width = max(len(d.ingredient) for d in answer.differences)
+    for each in answer.differences:
+        click.echo(
+            f"  {each.ingredient:{width}}  asked for {plain(each.here)}\n"
+            f"  {'':{width}}  there is  {plain(each.there)}"
+        )
+
+
+def _title(summary: Summary) -> str:
+    return plain(f"{summary.entry} {summary.key.sizes}")
+
+
+def _known(summary: Summary) -> str:
+    best = "nothing correct" if summary.best is None else f"best {duration(summary.best)}"
+    return f"{best} of {_count(summary)}, key {summary.key.digest[:SHORT]}"
+
+
+def _count(summary: Summary) -> str:
+    plural = "" if summary.measured == 1 else "s"
+    return f"{summary.measured} result{plural}, last {moment(summary.last)}"

@@ -1,0 +1,514 @@
+"""``tcl cache`` as a user runs it, in a process of its own: what it says, and what it survives."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tcl.cli.cache_common import named_key
+from tcl.codegen.options import MappingOptions
+from tcl.tuner import cache_schema
+from tcl.tuner.cache import CacheKey, TuningCache
+from tcl.tuner.merge import results
+from tcl.tuner.verdict import Outcome, Verdict
+
+MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }\n"
+SIZES = "M=8,K=16,N=32"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run where ``mm.tc`` lies; the user's cache is empty."""
+    # Commands find the package wherever these tests did.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(p or os.getcwd() for p in sys.path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path / "home"))
+    monkeypatch.setenv("TCL_NUM_THREADS", "1")
+    Path("mm.tc").write_text(MM)
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "tcl", "cache", *arguments]
+
+
+def tcl(*arguments: str, within: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command; ``within``: a mount that it sees, made by this shell command."""
+    line = command(*arguments)
+    if within is not None:
+        line = [
+            "unshare",
+            "--mount",
+            "--map-root-user",
+            "sh",
+            "-c",
+            f'{within} && exec "$@"',
+            "sh",
+            *line,
+        ]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def key(sizes: str = SIZES, threads: int = 1) -> CacheKey:
+    return named_key("mm.tc", None, sizes, threads)[0]
+
+
+def options(*tile: int) -> str:
+    return MappingOptions("naive").tile(*tile).to_json()
+
+
+def filled(name: str, count: int = 5, sizes: str = SIZES, run: str = "run-of-mine") -> TuningCache:
+    """A cache with results, the best of which has tiles of 1."""
+    cache = TuningCache(name)
+    for i in range(count):
+        outcome = Outcome(Verdict.CORRECT, (1e-6 * (i + 1),) * 3)
+        cache.store(key(sizes), options(i + 1), outcome, run=run, entry="mm")
+    cache.store(
+        key(sizes), options(99), Outcome(Verdict.TIMEOUT, message="slow"), run=run, entry="mm"
+    )
+    cache.close()
+    return cache
+
+
+def test_help() -> None:
+    done = tcl("--help")
+    for name in ("list", "show", "why", "merge", "export", "import", "prune"):
+        assert re.search(rf"^  {name} ", done.stdout, re.MULTILINE)
+    assert tcl("prune", "--help").returncode == 0
+
+
+def test_show() -> None:
+    cache = filled("a.db")
+    cache.store(
+        key(), options(2), Outcome(Verdict.CORRECT, (2e-6,), heat=0, place=1), run="f", entry="mm"
+    )
+    cache.store(key(), options(1), Outcome(Verdict.CORRECT, (1.99e-6,), heat=0, place=2), run="f")
+    done = tcl("show", "mm.tc", "-s", SIZES, "--top", "2", "--cache", "a.db")
+    assert (done.returncode, done.stderr) == (0, "")
+    title, device, heading, first, second, counts = done.stdout.splitlines()
+    assert title == "mm float32[8,16] float32[16,32]"
+    assert device.startswith("cpu: ")
+    assert heading.split()[:2] == ["time", "times"]
+    assert first.split()[:2] == ["1", "2"] and "1." in first.split() and '"tile":[2]' in first
+    assert second.split()[0] == "2" and "2." in second.split() and '"tile":[1]' in second
+    assert counts.startswith("8 results of 6 options: 7 correct, 1 timeout; key ")
+    digits = counts.rpartition(" ")[2]
+    assert digits in tcl("list", "--cache", "a.db").stdout
+    by_key = tcl("show", digits, "--top", "2", "--cache", "a.db")
+    assert by_key.stdout == done.stdout
+    assert len(tcl("show", digits, "--top", "0", "--cache", "a.db").stdout.splitlines()) == 9
+
+
+def test_why() -> None:
+    assert "nothing was tuned yet" in tcl("why", "mm.tc", "-s", SIZES).stdout
+    cache = filled("a.db")
+    arguments = ("why", "--cache", "a.db", "mm.tc")
+    done = tcl(*arguments, "-s", SIZES)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(r"mm .* was tuned: best 1 µs of 6 results, last .*, key", done.stdout)
+    done = tcl(*arguments, "-s", "M=8,K=16,N=33", "-t", "3")
+    assert done.returncode == 0
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert "was not tuned: a.db has no results for it" in done.stdout
+    assert "the nearest is mm float32[8,16] float32[16,32]: best 1 µs" in done.stdout
+    assert lines[2:] == [
+        ["shapes", "asked", "for", "[8,16]", "[16,33]"],
+        ["there", "is", "[8,16]", "[16,32]"],
+        ["threads", "asked", "for", "3"],
+        ["there", "is", "1"],
+    ]
+    Path("mm.tc").write_text(MM.replace("* B", "+ B"))
+    done = tcl(*arguments, "-s", SIZES)
+    assert "  def text  asked for" in done.stdout
+    assert len(done.stdout.splitlines()) == 4
+    cache.store(key(), "x", Outcome(Verdict.COMPILE, message="no"), run="r")
+    assert (
+        "1 results, none of them correct; see tcl cache show" in tcl(*arguments, "-s", SIZES).stdout
+    )
+
+
+def test_merge() -> None:
+    filled("a.db", sizes="M=1,K=1,N=1")
+    filled("b.db")
+    Path("damaged.db").write_bytes(Path("b.db").read_bytes()[:5000])
+    done = tcl(
+        "merge", "new.db", "a.db", "nope.db", "damaged.db", "mm.tc", "b.db", "b.db", "new.db"
+    )
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "a.db: 6 results added",
+        "b.db: 6 results added",
+        "b.db: 0 results added (6 were there already)",
+    ]
+    errors = done.stderr.splitlines()
+    assert len(errors) == 4
+    assert errors[0] == "error: there is no tuning cache nope.db"
+    assert errors[1].startswith(
+        "error: the tuning cache damaged.db cannot be used: it is damaged ("
+    )
+    assert errors[2] == "error: mm.tc is not a tuning cache"
+    assert errors[3] == "error: new.db cannot be merged into itself"
+    assert len(TuningCache("new.db").list()) == 2
+    assert Path("mm.tc").read_text() == MM
+    assert not list(Path().glob("*.damaged-*"))
+    assert tcl("merge", "new.db", "a.db").returncode == 0
+
+
+def test_export_and_import() -> None:
+    filled("a.db")
+    filled("a.db", sizes="M=1,K=1,N=1")
+    done = tcl("export", "out.json", "--format", "t4", "--cache", "a.db")
+    assert (done.returncode, done.stdout) == (0, "12 results of 2 keys written to out.json\n")
+    done = tcl("import", "out.json", "--cache", "b.db")
+    assert done.stdout == "out.json: 12 results added to b.db\n"
+    done = tcl("import", "out.json", "--cache", "b.db")
+    assert done.stdout == "out.json: 0 results added (12 were there already) to b.db\n"
+    digest = key().digest[:10]
+    done = tcl("export", "-", "--key", digest, "--cache", "b.db")
+    assert len(json.loads(done.stdout)["results"]) == 6
+    assert done.stderr == "6 results of 1 keys written to -\n"
+    shown = [tcl("show", digest, "--cache", name).stdout for name in ("a.db", "b.db")]
+    assert shown[0] == shown[1]
+
+
+def test_prune() -> None:
+    assert "nothing was tuned yet" in tcl("prune", "--keep", "1").stdout
+    filled("a.db")
+    done = tcl("prune", "--keep", "2", "--dry-run", "--cache", "a.db")
+    said = "4 of 6 results {}, and with them 0 of 1 keys, from a.db\n"
+    assert (done.returncode, done.stdout) == (0, said.format("would be removed"))
+    for rules in (("--outdated",), ("--older-than", "1"), ("--codegen", "1", "--keep", "1")):
+        assert tcl("prune", *rules, "--cache", "a.db").stdout.startswith("0 of 6 results removed")
+    done = tcl("prune", "--keep", "2", "--cache", "a.db")
+    assert (done.returncode, done.stdout) == (0, said.format("removed"))
+    assert len(TuningCache("a.db").history(key())) == 2
+    done = tcl("prune", "--older-than", "0", "--cache", "a.db")
+    assert "2 of 2 results removed, and with them 1 of 1 keys" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("show", "abcd", "--cache", "a.db"), 1, "a.db has no key that begins with abcd"),
+        (("show", "none.tc", "--cache", "a.db"), 1, "none.tc cannot be read"),
+        (("show", "mm.tc", "-s", "M=1", "--cache", "a.db"), 1, "size"),
+        (("show", "mm.tc", "-s", "M=1,K=2,N=3", "--cache", "a.db"), 1, "see tcl cache why"),
+        (("show", "mm.tc", "-s", SIZES, "--cache", "none.db"), 1, "nothing was tuned yet"),
+        (("show", "mm.tc", "-s", SIZES, "--cache", "mm.tc"), 1, "is not a tuning cache"),
+        (("show", "mm.tc", "--top", "-1"), 2, "-1 is not in the range"),
+        (("why", "mm.tc", "-s", SIZES, "-t", "0", "--cache", "a.db"), 1, "threads"),
+        (("why", "mm.tc", "-s", SIZES, "--cache", "."), 2, "is a directory"),
+        (("merge", "a.db"), 2, "Missing argument"),
+        (("merge", "mm.tc", "a.db"), 1, "mm.tc is not a tuning cache; choose another"),
+        (("merge", "mm.tc/x.db", "a.db"), 1, "cannot be created: Not a directory"),
+        (("export", "x.json", "--cache", "none.db"), 1, "nothing was tuned yet"),
+        (("export", "x.json", "--format", "t3", "--cache", "a.db"), 2, "is not 't4'"),
+        (("export", "no/x.json", "--cache", "a.db"), 1, "no/x.json cannot be written: No such"),
+        (("export", "x.json", "-k", "zz", "--cache", "a.db"), 1, "no key that begins with zz"),
+        (("import", "none.json", "--cache", "a.db"), 1, "none.json cannot be read: No such"),
+        (("import", "mm.tc", "--cache", "a.db"), 1, "mm.tc is not JSON"),
+        (("import", "a.db", "--cache", "a.db"), 1, "is not UTF-8 text"),
+        (("prune", "--cache", "a.db"), 2, "say what to remove"),
+        (("prune", "--keep", "many", "--cache", "a.db"), 2, "is not a valid integer"),
+        (("prune", "--older-than", "-3", "--cache", "a.db"), 2, "-3.0 is not in the range"),
+        (("prune", "--keep", "1", "--cache", "mm.tc"), 1, "is not a tuning cache"),
+    ],
+)
+def test_mistakes_end_in_a_sentence(arguments: tuple[str, ...], code: int, sentence: str) -> None:
+    before = filled("a.db").path.read_bytes()
+    done = tcl(*arguments)
+    assert done.returncode == code
+    said = done.stdout if "nothing was tuned" in done.stdout else done.stderr
+    assert sentence in said
+    if code == 1:
+        assert len(said.splitlines()) == 1
+    assert Path("a.db").read_bytes() == before
+    assert Path("mm.tc").read_text() == MM
+
+
+def test_import_refuses_options_that_are_none() -> None:
+    filled("a.db")
+    tcl("export", "x.json", "--cache", "a.db")
+    data = json.loads(Path("x.json").read_text())
+    data["results"][3]["configuration"]["nests.0.tiles"] = 3
+    Path("x.json").write_text(json.dumps(data))
+    done = tcl("import", "x.json", "--cache", "b.db")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: x.json: result 3: ")
+    assert not Path("b.db").exists()
+
+
+def test_names_of_others_do_not_reach_the_terminal_as_they_are() -> None:
+    cache = filled("a.db")
+    cache.store(key(), options(1), Outcome(Verdict.CORRECT, (1e-9,)), run="[red]\x1b[31m")
+    evil = CacheKey("x", "\x1b[2Jcpu", (), "[bold]", "\n")
+    cache.store(
+        evil, options(1), Outcome(Verdict.CORRECT, (1e-9,)), run="r", entry="\x1b]0;x\x07[b]"
+    )
+    done = tcl("list", "--cache", "a.db")
+    assert "?]0;x?[b]" in done.stdout and "[bold]" in done.stdout
+    shown = (
+        tcl("show", evil.digest, "--cache", "a.db").stdout
+        + tcl("show", "mm.tc", "-s", SIZES, "--cache", "a.db").stdout
+    )
+    assert "\x1b" not in done.stdout + shown
+
+
+@pytest.mark.parametrize("name", ["list", "show", "why", "prune", "export", "import", "merge"])
+@pytest.mark.parametrize("how", ["damaged", "newer"])
+def test_bad_file_is_set_aside_with_one_line(name: str, how: str) -> None:
+    filled("good.db")
+    tcl("export", "good.json", "--cache", "good.db")
+    filled("a.db", 200)
+    if how == "damaged":
+        with open("a.db", "r+b") as file:
+            file.write(os.urandom(1000))
+    else:
+        newer = cache_schema.SCHEMA_VERSION + 1
+        cache = TuningCache("a.db")
+        cache.transaction(lambda db: db.execute("INSERT INTO migrations VALUES (?, 0)", (newer,)))
+        cache.close()
+    if how == "damaged":  # so that it may be one of ours
+        with open("a.db", "r+b") as file:
+            file.write(b"SQLite format 3\0")
+    content = Path("a.db").read_bytes()
+    arguments = {
+        "list": ("list", "--cache", "a.db"),
+        "show": ("show", "mm.tc", "-s", SIZES, "--cache", "a.db"),
+        "why": ("why", "mm.tc", "-s", SIZES, "--cache", "a.db"),
+        "prune": ("prune", "--keep", "1", "--cache", "a.db"),
+        "export": ("export", "out.json", "--cache", "a.db"),
+        "import": ("import", "good.json", "--cache", "a.db"),
+        "merge": ("merge", "a.db", "good.db"),
+    }[name]
+    done = tcl(*arguments)
+    assert done.returncode == (1 if name == "show" else 0)
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith("warning: the tuning cache a.db cannot be used (")
+    assert len(rest) == (1 if name == "show" else 0)
+    (aside,) = Path().glob("a.db.*")
+    assert aside.read_bytes() == content
+    left = len(TuningCache("a.db").history(key()))
+    assert left == (6 if name in ("import", "merge") else 0)
+
+
+@functools.cache
+def can_mount() -> bool:
+    """Whether this user may have mounts of his own."""
+    if shutil.which("unshare") is None:
+        return False
+    line = ["unshare", "--mount", "--map-root-user", "sh", "-c", "mount -t tmpfs none /mnt"]
+    return subprocess.run(line, capture_output=True, check=False).returncode == 0
+
+
+mounting = pytest.mark.skipif(not can_mount(), reason="needs mounts of one's own")
+
+
+@mounting
+def test_read_only_cache_can_be_read() -> None:
+    Path("ro").mkdir()
+    filled("ro/a.db")
+    tcl("export", "x.json", "--cache", "ro/a.db")
+    names = sorted(os.listdir("ro"))
+    run = functools.partial(tcl, within="mount --bind ro ro && mount -o remount,bind,ro ro && cd .")
+    where = ("--cache", "ro/a.db")
+    assert "1 in ro/a.db" in run("list", *where).stdout
+    assert "6 results" in run("show", "mm.tc", "-s", SIZES, *where).stdout
+    assert "was tuned" in run("why", "mm.tc", "-s", SIZES, *where).stdout
+    assert run("export", "y.json", *where).returncode == 0
+    assert Path("y.json").read_text() == Path("x.json").read_text()
+    assert run("merge", "new.db", "ro/a.db").stdout == "ro/a.db: 6 results added\n"
+    assert "4 of 6 results would be" in run("prune", "--keep", "2", "--dry-run", *where).stdout
+    for arguments in (
+        ("prune", "--keep", "2", *where),
+        ("import", "x.json", *where),
+        ("merge", "ro/a.db", "new.db"),
+    ):
+        done = run(*arguments)
+        assert done.returncode == 1
+        assert done.stderr == "error: the tuning cache ro/a.db cannot be used: it is read-only\n"
+    done = run("export", "ro/x.json", *where)
+    assert done.stderr == "error: ro/x.json cannot be written: Read-only file system\n"
+    assert sorted(os.listdir("ro")) == names
+    assert len(TuningCache("ro/a.db").history(key())) == 6
+
+
+@mounting
+def test_full_disk_is_said_and_loses_nothing() -> None:
+    """A file system of 200 KiB with a cache on it that fills half of it; ``after`` is what is left
+    on it."""
+    Path("small").mkdir()
+    Path("after").mkdir()
+    filled("small.db", 20)
+    filled("large.db", 1500, "M=1,K=1,N=1", "other")
+    tcl("export", "large.json", "--cache", "large.db")
+    mount = (
+        "mount -t tmpfs -o size=200k none small && cp small.db small/a.db && "
+        "echo old > small/x.json && {more} : && trap 'cp small/* after' EXIT"
+    )
+
+    def run(*arguments: str, more: str = "") -> subprocess.CompletedProcess[str]:
+        shutil.rmtree("after")
+        Path("after").mkdir()
+        # Not exec: what is left has to be copied afterwards.
+        quoted = " ".join(f"'{word}'" for word in command(*arguments))
+        script = f"{mount.format(more=more)}; {quoted}"
+        line = ["unshare", "--mount", "--map-root-user", "sh", "-c", script]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+        assert "Traceback" not in done.stderr
+        assert Path("after/x.json").read_text() == "old\n"
+        assert len(TuningCache("after/a.db").history(key())) == 21
+        assert not list(Path("after").glob("*.damaged*"))
+        return done
+
+    full = "error: the tuning cache small/a.db cannot be used: the disk is full\n"
+    done = run("merge", "small/a.db", "large.db")
+    assert (done.returncode, done.stderr) == (1, full)
+    done = run("import", "large.json", "--cache", "small/a.db")
+    assert (done.returncode, done.stderr) == (1, full)
+    done = run("export", "small/x.json", "--cache", "large.db")
+    assert done.returncode == 1
+    assert done.stderr == "error: small/x.json cannot be written: No space left on device\n"
+    fill = "dd if=/dev/zero of=small/fill bs=1k 2>/dev/null;"  # not a byte is left
+    done = run("prune", "--keep", "1", "--cache", "small/a.db", more=fill)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the tuning cache small/a.db cannot be used: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.fixture
+def writers() -> Iterator[list[subprocess.Popen[str]]]:
+    """Two processes that store results as fast as they can, until told to stop."""
+    script = (
+        "import sys, itertools\n"
+        "from tcl.tuner.cache import *\n"
+        "from tcl.tuner.verdict import *\n"
+        "cache, who = TuningCache('busy.db'), sys.argv[1]\n"
+        "key = CacheKey('def busy', 'fake', (), 'd', '1')\n"
+        "for i in itertools.count():\n"
+        "    cache.store(key, f'{who}-{i}', Outcome(Verdict.CORRECT, (1.0 + i,)), run=who)\n"
+        "    print(i, flush=True)\n"
+    )
+    outdated = replace(key(), codegen_version="0")
+    cache = filled("busy.db")
+    for i in range(200):
+        cache.store(outdated, options(i + 1), Outcome(Verdict.CORRECT, (1.0,)), run="old")
+    cache.close()
+    started = []
+    for who in "ab":
+        with open(f"{who}.log", "w") as log:
+            line = [sys.executable, "-c", script, who]
+            started.append(subprocess.Popen(line, stdout=log, stderr=subprocess.STDOUT, text=True))
+    yield started
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_cache_that_others_write(writers: list[subprocess.Popen[str]]) -> None:
+    """Commands on a cache in use work, and no result of anybody is lost."""
+    filled("other.db", sizes="M=1,K=1,N=1")
+    logs = [Path(f"{who}.log") for who in "ab"]
+    while not all(log.stat().st_size for log in logs):
+        time.sleep(0.05)
+    commands = (
+        ("list", "--cache", "busy.db"),
+        ("merge", "busy.db", "other.db"),
+        ("export", "busy.json", "--cache", "busy.db"),
+        ("why", "mm.tc", "-s", SIZES, "--cache", "busy.db"),
+        ("merge", "copy.db", "busy.db"),
+        ("import", "busy.json", "--cache", "busy.db"),
+        ("prune", "--codegen", "0", "--cache", "busy.db"),
+        ("show", "mm.tc", "-s", SIZES, "--cache", "busy.db"),
+    )
+    tcl("export", "busy.json", "--cache", "busy.db")
+    running = [
+        subprocess.Popen(command(*c), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for c in commands[:3]
+    ]
+    for arguments in commands[3:]:
+        done = tcl(*arguments)
+        assert (done.returncode, done.stderr) == (0, "")
+    for reader in running:
+        assert reader.wait(60) == 0
+    for process in writers:
+        assert process.poll() is None  # still at it
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    counts = [log.read_text().count("\n") for log in logs]
+    busy = CacheKey("def busy", "fake", (), "d", "1")
+    stored = [r.run for r in TuningCache("busy.db").history(busy)]
+    for who, count in zip("ab", counts, strict=True):
+        assert count <= stored.count(who) <= count + 1  # killed between storing and saying so
+    assert len(TuningCache("busy.db").history(key())) == 6
+    assert len(TuningCache("busy.db").history(key("M=1,K=1,N=1"))) == 6
+    assert len(TuningCache("busy.db").history(replace(key(), codegen_version="0"))) == 0
+    assert not list(Path().glob("busy.db.*"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_merge_that_is_killed_adds_all_or_nothing() -> None:
+    filled("large.db", 3000, "M=1,K=1,N=1")
+    filled("into.db")
+    rng = random.Random(0)
+    for _ in range(4):
+        shutil.copy("into.db", "try.db")
+        process = subprocess.Popen(command("merge", "try.db", "large.db"), stdout=subprocess.PIPE)
+        time.sleep(rng.uniform(0.2, 1.5))
+        process.kill()
+        process.communicate()
+        counts = [len(each.records) for each in results(TuningCache("try.db"))]
+        assert counts in ([6], [6, 3001])
+        for end in ("", "-wal", "-shm"):
+            Path(f"try.db{end}").unlink(missing_ok=True)
+    assert not list(Path().glob("try.db.*"))
+
+
+@pytest.mark.slow
+def test_two_tuners_and_three_readers_for_a_minute() -> None:
+    """Everything that the tuners measured is there, and nobody is refused."""
+    deadline = time.monotonic() + 60
+    tuners = [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-m", "tcl", "tune", "mm.tc", "-s", SIZES, "--cache", "busy.db"),
+                *("--generations", "1000", "--time-limit", "60", "--seed", str(seed)),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for seed in (1, 2)
+    ]
+    while not Path("busy.db").exists():
+        time.sleep(0.05)
+    reading = (
+        ("list", "--cache", "busy.db"),
+        ("export", "busy.json", "--cache", "busy.db"),
+        ("why", "mm.tc", "-s", SIZES, "--cache", "busy.db"),
+    )
+    while time.monotonic() < deadline:
+        readers = [subprocess.Popen(command(*c), stdout=subprocess.DEVNULL) for c in reading]
+        assert [reader.wait(60) for reader in readers] == [0, 0, 0]
+    for tuner in tuners:
+        out, err = tuner.communicate(timeout=120)
+        assert (tuner.returncode, err) == (0, "")  # 1 if a result could not be saved
+        assert "saved in busy.db" in out
+    (found,) = results(TuningCache("busy.db"))
+    assert len({record.run for record in found.records}) == 2
+    assert not list(Path().glob("busy.db.*"))

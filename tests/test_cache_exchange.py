@@ -1,0 +1,412 @@
+"""Results that go from file to file: merging, the T4 format, pruning."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tcl.tuner import cache_schema
+from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache
+from tcl.tuner.errors import CacheError
+from tcl.tuner.merge import Added, add, merge, results
+from tcl.tuner.prune import Pruned, Rules, prune
+from tcl.tuner.t4 import from_t4, to_t4
+from tcl.tuner.verdict import Outcome, Verdict
+
+KEY = CacheKey("def f", "cpu", (ArrayLayout((4, 8), (32, 4), "float32"),), "a cpu", "14")
+OTHER = replace(KEY, codegen_version="13")
+
+
+def correct(*times: float, heat: int | None = None, place: int | None = None) -> Outcome:
+    return Outcome(Verdict.CORRECT, times, heat=heat, place=place)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> TuningCache:
+    return TuningCache(tmp_path / "into.db")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> TuningCache:
+    """A cache with something of everything."""
+    made = TuningCache(tmp_path / "source.db")
+    made.store(KEY, '{"a":1}', correct(3.0, 1.0, 2.0), run="r1", entry="f")
+    made.store(KEY, '{"a":2}', Outcome(Verdict.COMPILE, message="no"), run="r1")
+    made.store(KEY, '{"a":3}', correct(1.0, heat=0, place=1), run="r1")
+    made.store(KEY, '{"a":1}', correct(0.9, heat=0, place=2), run="r1")
+    made.store(OTHER, '{"nests":[{"tile":[4,0]},{}],"p":"x"}', correct(1e-6), run="r2", entry="f")
+    made.save_run(KEY, "r1", config={"seed": 1}, state={"generation": 3}, entry="f")
+    return made
+
+
+def everything(cache: TuningCache) -> dict[CacheKey, list[tuple[Any, ...]]]:
+    """What a cache holds, the times to ten digits."""
+    return {
+        each.key: sorted(
+            (r.options, r.verdict.value, f"{r.time or 0:.9e}", r.message, r.run, r.heat, r.place)
+            for r in each.records
+        )
+        for each in results(cache)
+    }
+
+
+def test_merging_adds_all_once_and_leaves_the_source_alone(
+    cache: TuningCache, source: TuningCache
+) -> None:
+    source.close()
+    before = source.path.read_bytes()
+    cache.store(KEY, '{"a":9}', correct(9.0), run="r9", entry="mine")
+    assert merge(cache, source.path) == Added(5, 0)
+    assert merge(cache, source.path) == Added(0, 5)
+    assert cache.list()[-1].entry in ("mine", "f")
+    assert [r.options for r in cache.top(KEY, 9)] == ['{"a":3}', '{"a":1}', '{"a":9}']
+    assert len(cache.history(KEY)) == 5
+    assert cache.load_run("r1") == ({"seed": 1}, {"generation": 3})
+    assert source.path.read_bytes() == before
+    cache.close()
+    assert sorted(f.name for f in source.path.parent.iterdir()) == ["into.db", "source.db"]
+
+
+def test_merging_there_and_back_gives_equal_caches(cache: TuningCache, source: TuningCache) -> None:
+    cache.store(OTHER, '{"a":9}', correct(9.0), run="r9")
+    merge(cache, source.path)
+    assert merge(source, cache.path) == Added(1, 5)
+    assert everything(cache) == everything(source)
+
+
+def test_of_a_search_that_both_know_the_later_state_stays(
+    cache: TuningCache, source: TuningCache
+) -> None:
+    cache.save_run(KEY, "r1", config={"seed": 1}, state={"generation": 4})
+    merge(cache, source.path)
+    merge(source, cache.path)
+    for each in (cache, source):
+        assert each.load_run("r1") == ({"seed": 1}, {"generation": 4})
+
+
+def test_a_source_in_use_is_read_with_its_last_result(
+    cache: TuningCache, source: TuningCache
+) -> None:
+    source.store(KEY, '{"a":7}', correct(7.0), run="r1")
+    with sqlite3.connect(source.path, isolation_level=None) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        assert merge(cache, source.path).added == 6
+        writer.execute("ROLLBACK")
+    writer.close()
+
+
+def test_older_source_is_read_and_not_migrated(cache: TuningCache, tmp_path: Path) -> None:
+    path = tmp_path / "v1.db"
+    with sqlite3.connect(path) as db:
+        db.executescript((Path(__file__).parent / "older_caches" / "v1.sql").read_text())
+    db.close()
+    before = path.read_bytes()
+    assert merge(cache, path) == Added(5, 0)
+    assert path.read_bytes() == before
+    assert cache.list()[0].entry == "copy"
+
+
+_SPOILT = {
+    "newer": (
+        f"INSERT INTO migrations VALUES ({cache_schema.SCHEMA_VERSION + 1}, 0)",
+        f"cannot be used: it has schema version {cache_schema.SCHEMA_VERSION + 1}",
+    ),
+    "verdict": (
+        "UPDATE results SET verdict = 'fine' WHERE verdict = 'compile'",
+        "a result in it cannot be read: 'fine' is not a valid Verdict",
+    ),
+    "time": (
+        "UPDATE results SET time = 1e-9 WHERE time > 1",
+        "a result in it cannot be read: its time is 1e-09",
+    ),
+    "key": ("UPDATE problems SET inputs = '[1]'", "a key in it cannot be read"),
+    "foreign": ("PRAGMA application_id = 7", "is a database of another program"),
+}
+
+
+def damage(path: Path, how: str) -> str:
+    """Spoil a cache file; the sentence that says so."""
+    if how in _SPOILT:
+        statement, sentence = _SPOILT[how]
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute(statement)
+        return sentence
+    content = path.read_bytes()
+    match how:
+        case "truncated":
+            path.write_bytes(content[: len(content) // 2])
+            return "it is damaged"
+        case "text":
+            path.write_text("my diary " * 100)
+            return "is not a tuning cache"
+        case "zeros":
+            path.write_bytes(bytes(8192))
+            return "it is damaged"
+        case _:
+            path.unlink()
+            return "there is no tuning cache"
+
+
+@pytest.mark.parametrize(
+    "how",
+    [*_SPOILT, "truncated", "text", "zeros", "absent"],
+)
+def test_bad_source_is_one_sentence_and_nothing_is_taken(
+    cache: TuningCache, source: TuningCache, how: str
+) -> None:
+    cache.store(KEY, "mine", correct(1.0), run="r")
+    source.close()
+    sentence = damage(source.path, how)
+    before = source.path.read_bytes() if source.path.exists() else None
+    with pytest.raises(CacheError) as caught:
+        merge(cache, source.path)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(cache.history(KEY)) == 1
+    names = sorted(f.name for f in source.path.parent.iterdir() if not f.name.startswith("into"))
+    assert names == ([] if before is None else ["source.db"])  # nothing is set aside
+    assert before is None or source.path.read_bytes() == before
+
+
+def test_a_cache_is_not_merged_into_itself(source: TuningCache, tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(source.path)
+    with pytest.raises(CacheError, match="cannot be merged into itself"):
+        merge(source, tmp_path / "link.db")
+
+
+def test_locked_cache_is_waited_for_as_long_as_allowed(source: TuningCache, tmp_path: Path) -> None:
+    into = TuningCache(tmp_path / "locked.db", patience=0.1)
+    into.check_writable()
+    with sqlite3.connect(into.path, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(CacheError, match=r"locked for more than 0.1 s$"):
+            merge(into, source.path)
+        other.execute("ROLLBACK")
+    other.close()
+    assert merge(into, source.path).added == 5
+
+
+def test_full_disk_while_merging_loses_nothing(tmp_path: Path, source: TuningCache) -> None:
+    into = TuningCache(tmp_path / "small.db")
+    into.store(KEY, "mine", correct(1.0), run="r")
+    for i in range(50):
+        source.store(KEY, f"{i}" * 5000, correct(1.0), run="big")
+    pages = into.read(lambda db: db.execute("PRAGMA page_count").fetchone()[0], 0)
+    into.read(lambda db: db.execute(f"PRAGMA max_page_count = {pages + 10}"), None)
+    with pytest.raises(CacheError, match=r"the disk is full$"):
+        merge(into, source.path)
+    assert [r.options for r in into.history(KEY)] == ["mine"]  # all or nothing
+
+
+def check(key: CacheKey, options: str) -> str:
+    return options
+
+
+def test_t4_there_and_back(cache: TuningCache, source: TuningCache) -> None:
+    source.store(KEY, "no object", correct(1.5), run="r1")
+    source.store(KEY, '{"a.b":1,"0":{"x":[]}}', correct(1.5, 1.7), run="r1")
+    text = to_t4(results(source))
+    found = from_t4(text, "x.json", check)
+    assert add(cache, found) == Added(7, 0)
+    assert add(cache, found) == Added(0, 7)
+    assert everything(cache) == everything(source)
+    assert [r.options for r in cache.top(KEY, 9)] == [r.options for r in source.top(KEY, 9)]
+    assert merge(cache, source.path) == Added(0, 7)  # the same results, by whichever way
+
+
+def test_t4_of_random_options_comes_back(cache: TuningCache, tmp_path: Path) -> None:
+    from tcl.codegen.options import MappingOptions, NestOptions
+
+    rng = random.Random(0)
+    for i in range(200):
+        nests = tuple(
+            NestOptions(
+                tile=rng.choice([None, (), (4, 8, 16)]),
+                vectorize=rng.choice([None, (-1, 8)]),
+                fuse=rng.choice([None, True, False]),
+            )
+            for _ in range(rng.randrange(12))
+        )
+        options = MappingOptions("mlp", NestOptions(order=(1, 0)), nests).to_json()
+        cache.store(KEY, options, correct(rng.uniform(1e-7, 1e3)), run=str(i))
+    text = to_t4(results(cache))
+    assert "options" not in json.loads(text)["results"][0]["tcl"]  # the parameters say it all
+    other = TuningCache(tmp_path / "other.db")
+    add(other, from_t4(text, "x", lambda key, text: MappingOptions.from_json(text).to_json()))
+    assert everything(other) == everything(cache)
+
+
+def test_t4_is_as_its_schema_says(source: TuningCache) -> None:
+    """The rules of results-schema.json 1.0.0 of the T4 format."""
+    data = json.loads(to_t4(results(source)))
+    assert data["schema_version"] == "1.0.0"
+    assert len(data["results"]) == 5
+    for result in data["results"]:
+        assert isinstance(result["timestamp"], str)
+        assert isinstance(result["configuration"], dict)
+        assert not any(isinstance(v, dict) and v for v in result["configuration"].values())
+        assert isinstance(result["objectives"], list)
+        assert isinstance(result["times"]["runtimes"], list)
+        assert result["invalidity"] in {v.value for v in Verdict}
+        assert result["correctness"] in (0, 1)
+        for measured in result["measurements"]:
+            assert isinstance(measured["name"], str)
+            assert isinstance(measured["value"], float)
+            assert measured["unit"] == "ms"
+    first = data["results"][0]
+    assert first["configuration"] == {"a": 1}
+    assert first["times"]["runtimes"] == [3000.0, 1000.0, 2000.0]
+    assert first["measurements"] == [{"name": "time", "value": 2000.0, "unit": "ms"}]
+    last = data["results"][-1]
+    assert last["configuration"] == {
+        "nests.0.tile.0": 4,
+        "nests.0.tile.1": 0,
+        "nests.1": {},
+        "p": "x",
+    }
+
+
+def edited(source: TuningCache, edit: str) -> str:
+    data = json.loads(to_t4(results(source)))
+    exec(edit, {"d": data, "r": data["results"][0], "p": data["tcl"]["problems"][0]})
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        ("d.clear()", "is not a T4 file: it has no list of results"),
+        ("d['schema_version'] = '2.0.0'", "has T4 schema version '2.0.0'; this tcl reads 1.x"),
+        ("del d['tcl']", "does not say which def its results belong to"),
+        ("del r['tcl']", "result 0: tcl has to be an object"),
+        ("r['tcl']['problem'] = 7", "result 0: there is no problem 7"),
+        ("r['tcl']['problem'] = True", "problem has to be a whole number"),
+        ("r['invalidity'] = 'fine'", "result 0: 'fine' is not a valid Verdict"),
+        ("r['times'] = []", "times has to be an object"),
+        ("r['times']['runtimes'] = []", "a correct result has runtimes"),
+        ("r['times']['runtimes'] = [-1.0]", "not below 0"),
+        ("r['times']['runtimes'] = ['x']", "runtimes have to be numbers"),
+        ("r['times']['runtimes'] = [10**400]", "result 0: "),
+        ("r['times']['runtimes'] = [float('nan')]", "is not JSON: NaN is no number"),
+        ("r['timestamp'] = 'yesterday'", "yesterday"),
+        ("r['configuration'] = {'a.b': 1, 'a': 2, 'a.c': 3}", "has no place beside"),
+        ("r['configuration'] = {'.'.join('a' * 99): 1}", "nested too deeply"),
+        ("r['tcl']['place'] = 1", "a heat needs a place"),
+        ("r['tcl'].update(place=10**30, heat=1)", "counted from"),
+        ("r['tcl']['run'] = '\\ud800'", "result 0: 'utf-8' codec"),
+        ("p['inputs'][0]['shape'] = ['x', 2]", "problem 0: shape has to be a list of whole"),
+        ("p['inputs'][0]['strides'] = []", "problem 0: an input needs a stride"),
+        ("p['device'] = None", "problem 0: device has to be a text"),
+    ],
+)
+def test_t4_that_cannot_be_used_is_one_sentence(
+    source: TuningCache, edit: str, sentence: str
+) -> None:
+    with pytest.raises(CacheError) as caught:
+        from_t4(edited(source, edit), "x.json", check)
+    assert str(caught.value).startswith("x.json")
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "null", "[]", '{"results": 1}'])
+def test_text_that_is_no_t4(text: str) -> None:
+    with pytest.raises(CacheError, match=r"^x.json is not "):
+        from_t4(text, "x.json", check)
+
+
+def aged(cache: TuningCache, key: CacheKey, options: str, days: float, outcome: Outcome) -> None:
+    """A result of some days ago."""
+    cache.store(key, options, outcome, run=f"run {key.codegen_version}", entry="f")
+    cache.transaction(
+        lambda db: db.execute(
+            "UPDATE results SET created = created - ? WHERE id = (SELECT max(id) FROM results)",
+            (days * 86400,),
+        )
+    )
+
+
+@pytest.fixture
+def old(cache: TuningCache) -> TuningCache:
+    """Best first: c, b, a of today's version, then x; z of another version."""
+    cache.save_run(KEY, "run 14", config={}, state={})
+    cache.save_run(OTHER, "run 13", config={}, state={})
+    aged(cache, KEY, "a", 100, correct(3.0))
+    aged(cache, KEY, "b", 50, correct(2.0))
+    aged(cache, KEY, "c", 10, correct(1.0))
+    aged(cache, KEY, "x", 10, Outcome(Verdict.TIMEOUT))
+    aged(cache, OTHER, "z", 100, correct(0.5))
+    return cache
+
+
+DAY = 86400.0
+
+
+@pytest.mark.parametrize(
+    ("rules", "left"),
+    [
+        (Rules(older_than=60 * DAY), "bcx"),
+        (Rules(older_than=1 * DAY), ""),
+        (Rules(keep=1), "cz"),
+        (Rules(keep=2), "bcz"),
+        (Rules(keep=0), ""),
+        (Rules(older_than=20 * DAY, keep=1), "cxz"),
+        (Rules(except_version="14"), "abcx"),
+        (Rules(except_version="14", keep=1), "abcxz"),
+        (Rules(versions=frozenset({"14"})), "z"),
+        (Rules(versions=frozenset({"14"}), older_than=60 * DAY), "bcxz"),
+        (Rules(versions=frozenset({"1"})), "abcxz"),
+    ],
+)
+def test_pruning_takes_what_all_rules_name(old: TuningCache, rules: Rules, left: str) -> None:
+    foreseen = prune(old, rules, dry_run=True)
+    assert sum(len(each.records) for each in results(old)) == 5
+    assert prune(old, rules) == foreseen
+    found = [r.options for each in results(old) for r in each.records]
+    assert "".join(sorted(found)) == left
+    keys = 2 - len({each.key for each in results(old)})
+    assert foreseen == Pruned(5 - len(left), 5, keys, 2)
+    assert (old.load_run("run 13") is None) == ("z" not in left)
+    assert (old.load_run("run 14") is None) == (not set(left) - {"z"})
+
+
+def test_pruning_keeps_the_order_of_those_that_stay(cache: TuningCache) -> None:
+    cache.store(KEY, "i", correct(10.0, heat=0, place=1), run="r")
+    cache.store(KEY, "n", correct(9.0, heat=0, place=2), run="r")
+    cache.store(KEY, "s", correct(20.0, heat=0, place=3), run="r")
+    cache.store(KEY, "i", correct(9.5), run="later")
+    prune(cache, Rules(keep=2))
+    assert [r.options for r in cache.top(KEY, 9)] == ["i", "n"]
+    assert len(cache.history(KEY)) == 3
+
+
+def test_pruning_leaves_searches_that_have_just_begun(cache: TuningCache) -> None:
+    cache.save_run(KEY, "new", config={}, state={})
+    cache.store(KEY, "a", correct(1.0), run="old")
+    prune(cache, Rules(keep=0))
+    assert cache.load_run("new") is not None
+    cache.store(KEY, "b", correct(1.0), run="new")
+    assert len(cache.history(KEY)) == 1
+
+
+def test_pruning_gives_space_back(cache: TuningCache) -> None:
+    for i in range(100):
+        cache.store(KEY, f"{i}" * 3000, correct(1.0 + i), run="r")
+    cache.close()
+    before = cache.path.stat().st_size
+    prune(cache, Rules(keep=1))
+    cache.close()
+    assert cache.path.stat().st_size < before / 3
+
+
+def test_pruning_nothing(tmp_path: Path) -> None:
+    cache = TuningCache(tmp_path / "none.db")
+    assert prune(cache, Rules(keep=0)) == prune(cache, Rules(keep=0), dry_run=True)
+    assert not cache.path.exists()

@@ -1,0 +1,108 @@
+"""Which options come first: the last measurement counts, and the finals' verdict before that."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcl.tuner.finals import Entrant, placed
+from tcl.tuner.ranking import Record, ranked
+from tcl.tuner.verdict import Outcome, Verdict
+
+
+class History:
+    """Records one after the other."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def add(self, options: str, time: float | None, run: str = "r", **finals: int) -> None:
+        outcome = (
+            Outcome(Verdict.CORRECTNESS) if time is None else Outcome(Verdict.CORRECT, (time,))
+        )
+        when = float(len(self.records))
+        record = Record.of(options, outcome, when, run)
+        values = {name: getattr(record, name) for name in Record.__slots__}
+        self.records.append(Record(**{**values, **finals}))
+
+    def heat(self, number: int, *entrants: tuple[str, float], run: str = "r") -> None:
+        for place, (options, time) in enumerate(entrants, start=1):
+            self.add(options, time, run, heat=number, place=place)
+
+    @property
+    def order(self) -> str:
+        return "".join(r.options for r in ranked(reversed(self.records)))
+
+
+@pytest.fixture
+def h() -> History:
+    return History()
+
+
+def test_without_finals_the_last_time_counts(h: History) -> None:
+    h.add("a", 1.0)
+    h.add("b", 2.0)
+    h.add("c", 0.5)
+    h.add("c", 3.0)
+    h.add("d", 0.1)
+    h.add("d", None)
+    assert h.order == "abc"
+
+
+def test_a_tied_challenger_does_not_come_before_the_incumbent(h: History) -> None:
+    h.heat(0, ("incumbent", 10.0), ("new", 9.95), ("slow", 12.0))
+    assert [r.options for r in ranked(h.records)] == ["incumbent", "new", "slow"]
+    assert [r.time for r in ranked(h.records)] == [10.0, 9.95, 12.0]
+
+
+def test_nobody_else_of_that_search_comes_before_its_winner(h: History) -> None:
+    h.add("l", 9.0)  # lucky, but after three heats nobody looked again
+    h.heat(0, ("i", 10.0), ("n", 9.95))
+    assert h.order[0] == "i"
+
+
+def test_what_is_measured_after_the_finals_may_be_faster(h: History) -> None:
+    h.heat(0, ("i", 10.0), ("n", 9.95))
+    h.add("x", 9.0)
+    assert h.order == "xin"
+
+
+def test_another_search_may_find_something_faster(h: History) -> None:
+    h.heat(0, ("i", 10.0), ("n", 9.95))
+    h.add("x", 9.0, "later")
+    h.add("y", 11.0, "later")
+    assert h.order == "xiny"
+
+
+def test_the_last_heat_counts(h: History) -> None:
+    h.heat(0, ("i", 10.0), ("n", 9.95), ("o", 9.97))
+    h.heat(1, ("n", 9.0), ("i", 10.0))
+    assert h.order == "nio"  # o lost to i, whatever its time
+
+
+def test_an_older_verdict_binds_those_that_the_newer_is_silent_on(h: History) -> None:
+    h.heat(0, ("a", 1.0), ("b", 0.995), run="r1")
+    h.heat(0, ("c", 1.0), ("a", 1.05), run="r2")
+    assert h.order == "cab"
+
+
+def test_a_verdict_outlives_a_search_that_did_not_reach_its_finals(h: History) -> None:
+    h.heat(0, ("i", 10.0), ("n", 9.95), run="r1")
+    h.add("i", 9.0, "r2")
+    h.add("n", 8.9, "r2")
+    assert h.order == "in"
+
+
+def test_a_winner_that_was_refuted_is_gone(h: History) -> None:
+    h.heat(0, ("i", 10.0), ("n", 9.95), ("o", 11.0))
+    h.add("i", None, "r2")
+    assert h.order == "no"
+
+
+def test_verdict_puts_the_incumbent_before_a_tie() -> None:
+    entrants = [
+        Entrant("slow", (12.0, 12.0, 12.0)),
+        Entrant("new", (9.95, 9.95, 9.95)),
+        Entrant("old", (10.0, 10.0, 10.0)),
+    ]
+    assert [e.name for e in placed(entrants, "old")] == ["old", "new", "slow"]
+    assert [e.name for e in placed(entrants, None)] == ["new", "old", "slow"]

@@ -1,0 +1,129 @@
+"""What a measured time depends on, and in what two such things differ."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayLayout:
+    """What a kernel is compiled for, of one input."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In bytes."""
+    dtype: str
+
+    @property
+    def row_major(self) -> bool:
+        """Whether the elements lie one after the other, the last dimension's next to each other."""
+        bits = re.search(r"\d+$", self.dtype)
+        step = int(bits[0]) // 8 if bits else 1
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=False):
+            if stride != step and extent > 1:
+                return False
+            step *= max(1, extent)
+        return True
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """What a measured time depends on. Two keys that are equal may share winners."""
+
+    definition: str
+    """Canonical text of the def: names and layout do not matter."""
+    backend: str
+    """``cpu``, ``cuda``."""
+    inputs: tuple[ArrayLayout, ...]
+    device: str
+    """Identity of the device, as the backend reports it, and its threads (``with_threads``)."""
+    codegen_version: str
+    """Kernels made by another version may be faster, slower or wrong."""
+
+    @property
+    def definition_hash(self) -> str:
+        """SHA-256 of the definition, in hex."""
+        return hashlib.sha256(self.definition.encode()).hexdigest()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all ingredients, in hex."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def sizes(self) -> str:
+        """The inputs, for people."""
+        return " ".join(map(str, self.inputs))
+
+
+_THREADS = re.compile(r"^(.*); (\d+) threads$", re.DOTALL)
+
+
+def with_threads(device: str, threads: int) -> str:
+    """A device that kernels use with so many threads."""
+    return device if threads == 1 else f"{device}; {threads} threads"
+
+
+def split_threads(device: str) -> tuple[str, int]:
+    """The inverse of ``with_threads``."""
+    found = _THREADS.match(device)
+    return (found[1], int(found[2])) if found else (device, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An ingredient in which two keys differ."""
+
+    ingredient: str
+    here: str
+    there: str
+
+
+INGREDIENTS = (
+    *("def text", "backend", "dtypes", "device", "shapes", "threads", "strides"),
+    "codegen version",
+)
+"""What keys are compared by. What is named first sets results further apart."""
+
+
+def differences(key: CacheKey, other: CacheKey) -> tuple[Difference, ...]:
+    """The ingredients in which two keys differ, in the order of ``INGREDIENTS``."""
+    here, there = _ingredients(key), _ingredients(other)
+    found = []
+    for name in INGREDIENTS:
+        ours, theirs = here[name], there[name]
+        if ours == theirs:
+            continue
+        if name == "def text":
+            ours, theirs = _first_difference(ours, theirs)
+        found.append(Difference(name, ours, theirs))
+    return tuple(found)
+
+
+def _ingredients(key: CacheKey) -> dict[str, str]:
+    device, threads = split_threads(key.device)
+    strides = ["row-major" if i.row_major else str(i.strides) for i in key.inputs]
+    return {
+        "def text": key.definition,
+        "backend": key.backend,
+        "dtypes": " ".join(i.dtype for i in key.inputs),
+        "device": device,
+        "shapes": " ".join(f"[{','.join(map(str, i.shape))}]" for i in key.inputs),
+        "threads": str(threads),
+        "strides": " ".join(strides),
+        "codegen version": key.codegen_version,
+    }
+
+
+def _first_difference(ours: str, theirs: str) -> tuple[str, str]:
+    """The first lines that are not alike."""
+    pairs = itertools.zip_longest(ours.splitlines(), theirs.splitlines(), fillvalue="(nothing)")
+    return next(((a, b) for a, b in pairs if a != b), (ours, theirs))

@@ -1,0 +1,84 @@
+"""The tables of the tuning cache's file, and how those of an older version become ours."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+from tcl.tuner.errors import CacheError
+
+_APPLICATION_ID = 0x74636C31  # "tcl1"
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE problems (
+        id INTEGER PRIMARY KEY,
+        digest TEXT NOT NULL UNIQUE,
+        definition_hash TEXT NOT NULL,
+        definition TEXT NOT NULL,
+        entry TEXT NOT NULL,
+        backend TEXT NOT NULL,
+        inputs TEXT NOT NULL,
+        device TEXT NOT NULL,
+        codegen_version TEXT NOT NULL,
+        created REAL NOT NULL
+    );
+    CREATE INDEX problems_by_definition ON problems (definition_hash);
+    CREATE TABLE runs (
+        run TEXT PRIMARY KEY,
+        problem INTEGER NOT NULL REFERENCES problems (id),
+        config TEXT NOT NULL,
+        state TEXT NOT NULL,
+        started REAL NOT NULL,
+        updated REAL NOT NULL
+    );
+    CREATE TABLE results (
+        id INTEGER PRIMARY KEY,
+        problem INTEGER NOT NULL REFERENCES problems (id),
+        options TEXT NOT NULL,
+        verdict TEXT NOT NULL,
+        time REAL,
+        samples TEXT NOT NULL,
+        message TEXT NOT NULL,
+        created REAL NOT NULL,
+        run TEXT NOT NULL
+    );
+    CREATE INDEX results_by_problem ON results (problem, time);
+    """,
+    # Finals: which heat of its run, and the place in its verdict.
+    """
+    ALTER TABLE results ADD COLUMN heat INTEGER;
+    ALTER TABLE results ADD COLUMN place INTEGER;
+    CREATE INDEX results_by_run ON results (run);
+    """,
+)
+"""Schema version n is the first n of these. Never edit one that was released: append."""
+
+SCHEMA_VERSION = len(MIGRATIONS)
+
+
+def migrate(db: sqlite3.Connection, found: int) -> int:
+    """Apply the migrations that come after version ``found``; the version reached."""
+    if found == 0:
+        db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        db.execute("CREATE TABLE migrations (version INTEGER PRIMARY KEY, applied REAL NOT NULL)")
+    for number, migration in enumerate(MIGRATIONS, start=1):
+        if number > found:
+            for statement in migration.split(";"):
+                db.execute(statement)
+            db.execute("INSERT INTO migrations VALUES (?, ?)", (number, time.time()))
+    return max(found, SCHEMA_VERSION)
+
+
+def version(db: sqlite3.Connection, path: Path) -> int:
+    """Schema version of the file; 0 for an empty one. ``CacheError`` for a foreign database."""
+    # In one statement: another process may be making the file between two.
+    application, tables = db.execute(
+        "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
+    ).fetchone()
+    if application == _APPLICATION_ID:
+        return int(db.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchone()[0])
+    if application == 0 and tables == 0:
+        return 0
+    raise CacheError(f"{path} is a database of another program; choose another cache file")

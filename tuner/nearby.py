@@ -1,0 +1,120 @@
+"""What the cache knows that is not quite what was asked for: other sizes, another version.
+
+Options that were best for near sizes are good ones to begin a search with, and often good enough
+without one. Nothing here is exact, and whoever uses it has to say so, and to check that the
+options apply.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tcl.tuner.cache import Summary, TuningCache
+from tcl.tuner.cache_key import INGREDIENTS, CacheKey, Difference, differences
+from tcl.tuner.ranking import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Options that were measured for a key like the one asked for."""
+
+    record: Record
+    key: CacheKey
+    """What they were measured for."""
+    distance: float
+    """Between the sizes: the sum, over all dimensions of all inputs, of how many times one is
+    twice the other."""
+
+
+def distance(key: CacheKey, other: CacheKey) -> float:
+    """Between the sizes of two keys, see ``Near``; infinite unless their inputs are of the same
+    ranks."""
+    if [len(i.shape) for i in key.inputs] != [len(i.shape) for i in other.inputs]:
+        return math.inf
+    pairs = (
+        pair
+        for here, there in zip(key.inputs, other.inputs, strict=True)
+        for pair in zip(here.shape, there.shape, strict=True)
+    )
+    return sum(abs(math.log2(max(a, 1) / max(b, 1))) for a, b in pairs)
+
+
+def nearby(
+    cache: TuningCache, key: CacheKey, *, each: int = 3, versions: bool = False
+) -> Iterator[Near]:
+    """The best options for other sizes and strides of the same def, with the same element types,
+    on the same device with as many threads, the nearest sizes first: ``each`` of every key, and no
+    options twice. ``versions``: also what other versions of the code generator measured, after
+    their like of this one. The key itself, in this version, is left out.
+    """
+    alike = [
+        other
+        for other in cache.keys(key)
+        if other != key
+        and _nature(other) == _nature(key)
+        and (versions or other.codegen_version == key.codegen_version)
+        and math.isfinite(distance(key, other))
+    ]
+    seen: set[str] = set()
+    for other in sorted(alike, key=lambda other: _apart(key, other)):
+        for record in cache.top(other, each):
+            if record.options not in seen:
+                seen.add(record.options)
+                yield Near(record, other, distance(key, other))
+
+
+def seeds(cache: TuningCache, key: CacheKey, own: int = 10) -> Iterator[Near]:
+    """Options to begin a search with, the most promising first, each once: the ``own`` best for
+    this very key, then those for the nearest sizes and for other versions. Whether they apply is
+    for the caller to check; it may stop at any time."""
+    seen: set[str] = set()
+    for record in cache.top(key, own):
+        seen.add(record.options)
+        yield Near(record, key, 0.0)
+    for near in nearby(cache, key, versions=True):
+        if near.record.options not in seen:
+            seen.add(near.record.options)
+            yield near
+
+
+def _nature(key: CacheKey) -> tuple[object, ...]:
+    """What near keys have in common."""
+    dtypes = tuple(i.dtype for i in key.inputs)
+    return key.definition, key.backend, dtypes, key.device
+
+
+def _apart(key: CacheKey, other: CacheKey) -> tuple[float, int, bool]:
+    strides = sum(a.row_major != b.row_major for a, b in zip(key.inputs, other.inputs, strict=True))
+    return distance(key, other), strides, key.codegen_version != other.codegen_version
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Why the cache has, or has not, what was asked for."""
+
+    exact: Summary | None
+    """What it has of exactly this key."""
+    nearest: Summary | None
+    """Of another one, that which differs the least; None if there is none."""
+    differences: tuple[Difference, ...]
+    """In what the nearest differs."""
+
+
+def explain(cache: TuningCache, key: CacheKey, entry: str) -> Answer:
+    """Look a key up, and find the one that is nearest to it. ``entry`` is the def's name: of
+    other defs, one that is called the same is the nearest, as it may be an older text of it."""
+    known = cache.list()
+    exact = next((s for s in known if s.key == key), None)
+
+    def apart(summary: Summary) -> tuple[object, ...]:
+        found = {d.ingredient for d in differences(key, summary.key)}
+        weights = [name in found for name in INGREDIENTS]
+        other_name = "def text" in found and summary.entry != entry
+        return other_name, "def text" in found, len(found), *weights, distance(key, summary.key)
+
+    others = sorted((s for s in known if s.key != key), key=apart)
+    if not others:
+        return Answer(exact, None, ())
+    return Answer(exact, others[0], differences(key, others[0].key))
