@@ -31,7 +31,7 @@ class SearchSettings:
     """The best so far, which stay members without being evaluated again."""
     crossover: float = 0.8
     """Probability that a child mixes parents; otherwise it is the copy of one, mutated."""
-    mutation: float = 0.15
+    mutation: float = 0.1
     """Probability of a mutation, per knob of a child."""
     selection: str = "rank"
     """How parents are drawn: by ``rank``, or by ``roulette``, in proportion to 1 / time."""

@@ -13,8 +13,10 @@ from tcl.tuner.strategies.memory import Memory
 ENOUGH_TO_BREED = 3
 """With fewer parents there is nothing to mix."""
 _TRIES = 50
-_PRESSURE = 2.5
+_PRESSURE = 6.0
 """Of the selection by rank: above 1 prefers better parents, 1 would treat all alike."""
+_NEAR = 0.4
+"""Share of the children that differ from a parent in one knob only."""
 
 
 class Breeder:
@@ -47,6 +49,8 @@ class Breeder:
         return None
 
     def _bred(self) -> Config:
+        if self._free and self._rng.random() < _NEAR:
+            return self._changed(self._select(), 1)
         return self._mutate(self._cross())
 
     def _scattered(self) -> Config | None:
@@ -83,7 +87,9 @@ class Breeder:
 
     def _step(self, config: Config) -> Config:
         """One or two knobs changed."""
-        count = min(len(self._free), 1 if self._rng.random() < 0.7 else 2)
+        return self._changed(config, min(len(self._free), 1 if self._rng.random() < 0.7 else 2))
+
+    def _changed(self, config: Config, count: int) -> Config:
         changed = list(config)
         for i in self._rng.sample(self._free, count):
             changed[i] = self._knobs[i].mutate(changed[i], self._rng)

@@ -10,6 +10,7 @@ from typing import cast
 from tcl.tuner.space import Config, Space
 from tcl.tuner.strategies.base import Result, SearchSettings, State
 from tcl.tuner.strategies.memory import Memory
+from tcl.tuner.strategies.opening import known
 
 
 class Exhaustive:
@@ -32,7 +33,7 @@ class Exhaustive:
 
     def ask(self) -> tuple[Config, ...]:
         """See ``Strategy``."""
-        found = self._memory.open_with(self._seeds)
+        found = known(self._memory, self._seeds)
         while len(found) < self._settings.population:
             config = next(self._rest, None)
             if config is None:

@@ -1,7 +1,9 @@
 """A Gaussian process over configurations: what is likely, and how unlikely anything else is.
 
-The kernel is Matérn 5/2 on a distance with one length per knob; lengths and noise are those under
-which the results are likeliest, given a prior that is the same for every space.
+The kernel has two parts, both Matérn 5/2 with one length per knob: a mean over the knobs, each for
+itself, from which little data says much, and one on the distance over all knobs, for what they do
+together. Lengths and noise are those under which the results are likeliest, given a prior that is
+the same for every space.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ as points are further apart."""
 _KNOBS = 6
 _NOISE = 0.1
 """Expected noise, as a share of the spread of the results."""
+_ALONE = 0.6
+"""Share of the part in which each knob is for itself."""
 _JITTER = 1e-6
 _STEPS = 8
 _FIRST_STEP = 0.2
@@ -64,19 +68,22 @@ class GaussianProcess:
 
     def _loss(self, logs: Floats, squares: Floats, values: Floats) -> tuple[float, Floats]:
         """Minus the logarithm of the likelihood and the prior, and its gradient."""
-        weights, noise = np.exp(-2 * logs[:-1]), np.exp(2 * logs[-1])
-        far = np.sqrt(5 * np.einsum("p,pij->ij", weights, squares))
-        near = np.exp(-far)
-        lower = cholesky((1 + far + far * far / 3) * near + (noise + _JITTER) * np.eye(len(values)))
+        noise, count = np.exp(2 * logs[-1]), len(values)
+        apart = 5 * np.exp(-2 * logs[:-1])[:, None, None] * squares
+        alone, fall_alone = _matern(apart)
+        together, fall_together = _matern(apart.sum(axis=0))
+        kernel = _ALONE * alone.mean(axis=0) + (1 - _ALONE) * together
+        lower = cholesky(kernel + (noise + _JITTER) * np.eye(count))
         inverted = inverse(lower)
         alpha = np.einsum("ij,j->i", inverted, values)
-        count = len(values)
         scale = max(float(np.einsum("i,i->", values, alpha)) / count, 1e-9)
         off = logs - self._prior
         loss = 0.5 * count * np.log(scale) + np.log(np.diag(lower)).sum() + 0.5 * (off * off).sum()
         pull = 0.5 * (inverted - alpha[:, None] * alpha[None, :] / scale)
+        # A longer length brings points closer: the distance falls at twice its own rate.
+        fall = _ALONE / len(squares) * fall_alone + (1 - _ALONE) * fall_together
         slope = off.copy()
-        slope[:-1] += weights * np.einsum("pij,ij->p", squares, pull * (5 / 3) * (1 + far) * near)
+        slope[:-1] += 2 * np.einsum("pij,pij->p", apart, fall * pull)
         slope[-1] += 2 * noise * np.trace(pull)
         return float(loss), slope
 
@@ -91,8 +98,20 @@ class GaussianProcess:
         return Posterior(self, at, half, np.einsum("k,kq->q", told, half), scale, noise, weights)
 
     def _kernel(self, a: Floats, b: Floats, weights: Floats) -> Floats:
-        far = np.sqrt(5 * self._features.distances(a, b, weights))
-        return (1 + far + far * far / 3) * np.exp(-far)
+        apart, alone = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
+        for knob, weight in enumerate(weights):
+            square = 5 * weight * self._features.squares(a, b, knob)
+            apart += square
+            alone += _matern(square)[0]
+        return _ALONE / len(weights) * alone + (1 - _ALONE) * _matern(apart)[0]
+
+
+def _matern(apart: Floats) -> tuple[Floats, Floats]:
+    """The kernel by squared distance (times five), and how fast it falls with that."""
+    far = np.sqrt(apart)
+    near = np.exp(-far)
+    fall = (1 + far) * near
+    return fall + apart / 3 * near, fall / 6
 
 
 class Posterior:

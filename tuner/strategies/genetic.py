@@ -2,8 +2,9 @@
 
 The elites are the best configurations found so far; each generation adds children of them and
 of the generation before. A child mixes three parents knob by knob, better ones being likelier
-parents, and mutates. Nothing is evaluated twice. While fewer than three configurations work,
-there is nothing to breed from: the generation is drawn anew around the best.
+parents, and mutates; or it is one of them with one knob changed. Nothing is evaluated twice. While
+fewer than three configurations work, there is nothing to breed from: the generation is drawn anew
+around the best.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tcl.tuner.space import Config, Space
 from tcl.tuner.strategies.base import Result, SearchSettings, State
 from tcl.tuner.strategies.breeding import Breeder
 from tcl.tuner.strategies.memory import Memory
+from tcl.tuner.strategies.opening import opening
 
 
 class Genetic:
@@ -38,7 +40,7 @@ class Genetic:
         memory, settings = self._memory, self._settings
         if not self._begun:
             self._begun = True
-            return tuple(memory.fill(memory.open_with(self._seeds), settings.population))
+            return tuple(opening(memory, self._seeds, settings.population))
         breeder = Breeder(memory, settings, memory.ranked()[: settings.population])
         children: list[Config] = []
         for _ in range(settings.children):

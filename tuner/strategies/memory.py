@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from random import Random
 from typing import cast
 
@@ -35,10 +35,6 @@ class Memory:
             return False
         self.seen[config] = None
         return True
-
-    def open_with(self, seeds: Sequence[Config]) -> list[Config]:
-        """Those seeds that are valid and new, which they now are not."""
-        return [c for c in seeds if self.space.valid(c) and self.add(c)]
 
     def record(self, results: Iterable[Result]) -> None:
         """Keep results. A configuration reported twice keeps its last time."""

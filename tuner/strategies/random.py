@@ -8,6 +8,7 @@ from random import Random
 from tcl.tuner.space import Config, Space
 from tcl.tuner.strategies.base import Result, SearchSettings, State
 from tcl.tuner.strategies.memory import Memory
+from tcl.tuner.strategies.opening import known
 
 
 class RandomSearch:
@@ -28,7 +29,7 @@ class RandomSearch:
     def ask(self) -> tuple[Config, ...]:
         """See ``Strategy``."""
         memory = self._memory
-        return tuple(memory.fill(memory.open_with(self._seeds), self._settings.population))
+        return tuple(memory.fill(known(memory, self._seeds), self._settings.population))
 
     def tell(self, results: Sequence[Result]) -> None:
         """See ``Strategy``."""

@@ -19,12 +19,13 @@ from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
 from tcl.tuner.strategies.features import Features, Floats
 from tcl.tuner.strategies.gaussian import GaussianProcess
 from tcl.tuner.strategies.memory import Memory
+from tcl.tuner.strategies.opening import opening
 
-_CHILDREN = 300
+_CHILDREN = 150
 """Tries to breed a child for the screen."""
 _STRANGERS = 60
 """Random configurations that join them."""
-_BOLDNESS = 2.0
+_BOLDNESS = 1.5
 """How many standard deviations better than expected a candidate is assumed to be."""
 _LEARNT = 256
 """Results that the model is given at most."""
@@ -57,7 +58,7 @@ class Screened:
         memory, settings = self._memory, self._settings
         if not self._begun:
             self._begun = True
-            return tuple(memory.fill(memory.open_with(self._seeds), settings.population))
+            return tuple(opening(memory, self._seeds, settings.population))
         ranked = memory.ranked()
         breeder = Breeder(memory, settings, ranked[: settings.population])
         if len(ranked) < ENOUGH_TO_BREED:
