@@ -76,11 +76,12 @@ def load_space(path: Path) -> RecordedSpace:
     columns = [[row[i] for row in rows] for i in range(len(header) - 1)]
     parsed = [_column(name, texts) for name, texts in zip(header, columns, strict=False)]
     configs = zip(*(values for _, values in parsed), strict=True)
-    times = (float(row[-1]) / 1e3 if row[-1] else None for row in rows)
+    measured = (float(row[-1]) / 1e3 if row[-1] else None for row in rows)
+    times = dict(zip(configs, measured, strict=True))
+    if len(times) < len(rows):
+        raise ValueError(f"{path}: a configuration is there twice")
     knobs = tuple(knob for knob, _ in parsed)
-    return RecordedSpace(
-        path.name.removesuffix(".csv.gz"), knobs, dict(zip(configs, times, strict=True))
-    )
+    return RecordedSpace(path.name.removesuffix(".csv.gz"), knobs, times)
 
 
 def _column(name: str, texts: Sequence[str]) -> tuple[Knob, list[Value]]:

@@ -37,12 +37,19 @@ class Features:
         rows = [[table[config[i]] for i, table in pairs] for config in configs]
         return np.array(rows, np.float64).reshape(len(configs), self.count)
 
+    def pairs(self, a: Floats, b: Floats) -> Floats:
+        """Squared distances along each knob, of each row of ``a`` to the same row of ``b``."""
+        return np.array([self._square(a[:, k] - b[:, k], k) for k in range(self.count)])
+
     def squares(self, a: Floats, b: Floats, knob: int) -> Floats:
         """Squared distances along one knob, of each row of ``a`` to each of ``b``."""
-        difference = a[:, knob, None] - b[None, :, knob]
+        return self._square(a[:, knob, None] - b[None, :, knob], knob)
+
+    def _square(self, difference: Floats, knob: int) -> Floats:
         if self._ordered[knob]:
             return difference * difference
-        return np.sign(np.abs(difference))
+        unlike: Floats = (difference != 0).astype(np.float64)
+        return unlike
 
     def distances(self, a: Floats, b: Floats, weights: Floats) -> Floats:
         """Squared distances, with a weight for each knob."""

@@ -24,7 +24,7 @@ _NOISE = 0.1
 _ALONE = 0.6
 """Share of the part in which each knob is for itself."""
 _JITTER = 1e-6
-_STEPS = 8
+_STEPS = 5
 _FIRST_STEP = 0.2
 _LONGEST_STEP = 0.8
 
@@ -51,9 +51,8 @@ class GaussianProcess:
     def fit(self, rows: Floats, values: Floats) -> None:
         """Find lengths and noise that make these results likely, by steps whose signs are those
         of the gradient; ``values`` have mean 0 and spread 1."""
-        squares = np.array(
-            [self._features.squares(rows, rows, k) for k in range(self._features.count)]
-        )
+        first, second = np.triu_indices(len(rows), 1)
+        squares = self._features.pairs(rows[first], rows[second])
         logs = best = self._logs
         least, slope = self._loss(logs, squares, values)
         steps = np.full(len(logs), _FIRST_STEP)
@@ -67,23 +66,29 @@ class GaussianProcess:
         self._logs = best
 
     def _loss(self, logs: Floats, squares: Floats, values: Floats) -> tuple[float, Floats]:
-        """Minus the logarithm of the likelihood and the prior, and its gradient."""
+        """Minus the logarithm of the likelihood and the prior, and its gradient. ``squares``: of
+        distances along each knob, by pair."""
         noise, count = np.exp(2 * logs[-1]), len(values)
-        apart = 5 * np.exp(-2 * logs[:-1])[:, None, None] * squares
+        apart = 5 * np.exp(-2 * logs[:-1])[:, None] * squares
         alone, fall_alone = _matern(apart)
         together, fall_together = _matern(apart.sum(axis=0))
-        kernel = _ALONE * alone.mean(axis=0) + (1 - _ALONE) * together
-        lower = cholesky(kernel + (noise + _JITTER) * np.eye(count))
+        kernel = np.zeros((count, count))
+        above = np.triu_indices(count, 1)
+        kernel[above] = _ALONE * alone.mean(axis=0) + (1 - _ALONE) * together
+        kernel += kernel.T
+        kernel[np.diag_indices(count)] = 1 + noise + _JITTER
+        lower = cholesky(kernel)
         inverted = inverse(lower)
         alpha = np.einsum("ij,j->i", inverted, values)
         scale = max(float(np.einsum("i,i->", values, alpha)) / count, 1e-9)
         off = logs - self._prior
         loss = 0.5 * count * np.log(scale) + np.log(np.diag(lower)).sum() + 0.5 * (off * off).sum()
         pull = 0.5 * (inverted - alpha[:, None] * alpha[None, :] / scale)
-        # A longer length brings points closer: the distance falls at twice its own rate.
+        # A longer length brings points closer: the distance falls at twice its own rate. And each
+        # pair is there twice.
         fall = _ALONE / len(squares) * fall_alone + (1 - _ALONE) * fall_together
         slope = off.copy()
-        slope[:-1] += 2 * np.einsum("pij,pij->p", apart, fall * pull)
+        slope[:-1] += 4 * np.einsum("pm,pm,m->p", apart, fall, pull[above])
         slope[-1] += 2 * noise * np.trace(pull)
         return float(loss), slope
 

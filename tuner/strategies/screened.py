@@ -23,7 +23,7 @@ from tcl.tuner.strategies.opening import opening
 
 _CHILDREN = 150
 """Tries to breed a child for the screen."""
-_STRANGERS = 60
+_STRANGERS = 20
 """Random configurations that join them."""
 _BOLDNESS = 1.5
 """How many standard deviations better than expected a candidate is assumed to be."""
