@@ -350,6 +350,8 @@ def test_both_styles_of_configuration_agree() -> None:
         .number_elites(12)
         .crossover_rate(70)
         .mutation_rate(9)
+        .selection("roulette")
+        .parents(2)
         .threads(3)
         .seed(1)
         .time_limit(60)
@@ -361,6 +363,8 @@ def test_both_styles_of_configuration_agree() -> None:
         elites=12,
         crossover_rate=70,
         mutation_rate=9,
+        selection="roulette",
+        parents=2,
         threads=3,
         seed=1,
         time_limit=60,
@@ -391,7 +395,9 @@ def _config(**settings: Any) -> TunerConfig:
         (lambda: _config(time_limit=0), "time_limit must be a number of seconds above 0"),
         (lambda: _config(time_limit=float("nan")), "time_limit must be"),
         (lambda: _config(compile_timeout=None), "compile_timeout must be"),
-        (lambda: _config(strategy="annealing"), "strategy must be one of genetic, random"),
+        (lambda: _config(strategy="annealing"), "strategy must be one of exhaustive, genetic"),
+        (lambda: _config(selection="luck"), "selection must be rank or roulette, not 'luck'"),
+        (lambda: _config(parents=4), "parents must be a whole number from 2 to 3, not 4"),
         (lambda: _config(pop=3), "there is no setting 'pop'; settings are generations"),
         (lambda: fake_tuner(population=8, elites=5), "elites must be at most half"),
     ],

@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 
 from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.tuner.strategies import STRATEGIES
-from tcl.tuner.strategies.base import SearchSettings
+from tcl.tuner.strategies.base import SELECTIONS, SearchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,21 @@ class TunerSettings:
     10."""
     crossover_rate: int = 80
     """Percent of the children that mix parents."""
-    mutation_rate: int = 15
+    mutation_rate: int = 10
     """Percent of the knobs of a child that mutate."""
+    selection: str = "rank"
+    """How parents are drawn: by ``rank``, or by ``roulette``, in proportion to 1 / time."""
+    parents: int = 3
+    """Of a child that mixes them: two or three."""
     threads: int = 0
     """Processes that compile; 0: all cores but those that measure, or all if those are all."""
     seed: int | None = None
     """Of the random numbers; None: a different one each time."""
     time_limit: float | None = None
     """Seconds after which the search ends as if interrupted once; None: no limit."""
-    strategy: str = "genetic"
+    strategy: str = "screened"
+    """``screened``: genetic, with a model that chooses the children worth measuring; ``genetic``,
+    ``random``, ``exhaustive``."""
     compile_timeout: float = 60.0
     """Seconds for compiling one candidate."""
     run_timeout: float | None = None
@@ -61,6 +67,8 @@ class TunerSettings:
         if self.strategy not in STRATEGIES:
             known = ", ".join(sorted(STRATEGIES))
             raise OptionsError(f"strategy must be one of {known}, not {self.strategy!r}")
+        if self.selection not in SELECTIONS:
+            raise OptionsError(f"selection must be rank or roulette, not {self.selection!r}")
 
     @property
     def search(self) -> SearchSettings:
@@ -73,7 +81,12 @@ class TunerSettings:
                 f"not {elites}: the other members are what is searched"
             )
         return SearchSettings(
-            self.population, elites, self.crossover_rate / 100, self.mutation_rate / 100
+            self.population,
+            elites,
+            self.crossover_rate / 100,
+            self.mutation_rate / 100,
+            self.selection,
+            self.parents,
         )
 
     def as_dict(self) -> dict[str, object]:
@@ -88,6 +101,7 @@ _INTEGERS = (
     ("elites", 0, _MANY),
     ("crossover_rate", 0, 100),
     ("mutation_rate", 0, 100),
+    ("parents", 2, 3),
     ("threads", 0, 4096),
     ("cached_seeds", 0, _MANY),
 )
@@ -99,6 +113,8 @@ class SettingValues(TypedDict, total=False):
     elites: int | None
     crossover_rate: int
     mutation_rate: int
+    selection: str
+    parents: int
     threads: int
     seed: int | None
     time_limit: float | None
@@ -171,8 +187,16 @@ class TunerConfig:
         """Seconds after which the search ends as if interrupted once."""
         return self._with(time_limit=seconds)
 
+    def selection(self, name: str) -> TunerConfig:
+        """How parents are drawn: ``rank`` or ``roulette``."""
+        return self._with(selection=name)
+
+    def parents(self, count: int) -> TunerConfig:
+        """Of a child that mixes them: two or three."""
+        return self._with(parents=count)
+
     def strategy(self, name: str) -> TunerConfig:
-        """Search strategy, by name."""
+        """Search strategy: ``screened``, ``genetic``, ``random`` or ``exhaustive``."""
         return self._with(strategy=name)
 
 

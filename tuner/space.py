@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from tcl.tuner.knobs import Knob, Value
 
@@ -18,6 +18,30 @@ Constraint: TypeAlias = Callable[[Mapping[str, Value]], str | None]
 """Knob name → value, to the reason why it cannot work; None when it can."""
 
 _TRIES = 2000
+
+
+class Space(Protocol):
+    """What a search asks of its space: ours, derived from a def, or a recorded one."""
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """The decisions: default, sample, mutate, neighbours, encode, cardinality of each."""
+
+    @property
+    def cardinality(self) -> int:
+        """Number of configurations, constraints not counted."""
+
+    def valid(self, config: Config) -> bool:
+        """Whether all constraints are met: free, as nothing is compiled for it."""
+
+    def sample(self, rng: Random) -> Config | None:
+        """A random valid configuration; None if none was found."""
+
+    def neighbours(self, config: Config) -> Iterator[Config]:
+        """Valid configurations that differ in one knob, by one step where the knob is ordered."""
+
+    def enumerate(self) -> Iterator[Config]:
+        """All valid configurations, in a fixed order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from tcl.tuner.pool import WorkerDiedError, WorkerPool
 from tcl.tuner.space import Config
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.base import Result
-from tcl.tuner.strategies.genetic import ENOUGH_TO_BREED
+from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED
 from tcl.tuner.verdict import Outcome
 
 TIME_LIMIT = "time limit"

@@ -40,7 +40,13 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 @click.option("--population", type=int, default=20, show_default=True, help="Per generation.")
 @click.option("--elites", type=int, help="Best members that stay; at most half the population.")
 @click.option("--crossover", type=int, default=80, show_default=True, help="Percent of children.")
-@click.option("--mutation", type=int, default=15, show_default=True, help="Percent of knobs.")
+@click.option("--mutation", type=int, default=10, show_default=True, help="Percent of knobs.")
+@click.option(
+    "--strategy",
+    default="screened",
+    show_default=True,
+    help="Or genetic, without a model that screens the children; random; exhaustive.",
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Of the search and of the random inputs.")
 @threads_option
 @click.option(
@@ -68,6 +74,7 @@ def command(
     elites: int | None,
     crossover: int,
     mutation: int,
+    strategy: str,
     seed: int | None,
     threads: int | None,
     jobs: int,
@@ -99,6 +106,7 @@ def command(
         elites=elites,
         crossover_rate=crossover,
         mutation_rate=mutation,
+        strategy=strategy,
         seed=seed,
         threads=jobs,
         time_limit=time_limit,

@@ -7,22 +7,29 @@ from random import Random
 from types import MappingProxyType
 
 from tcl.codegen.errors import OptionsError
-from tcl.tuner.space import Config, SearchSpace
+from tcl.tuner.space import Config, Space
 from tcl.tuner.strategies.base import SearchSettings, Strategy
+from tcl.tuner.strategies.exhaustive import Exhaustive
 from tcl.tuner.strategies.genetic import Genetic
 from tcl.tuner.strategies.random import RandomSearch
+from tcl.tuner.strategies.screened import Screened
 
-_Make = Callable[[SearchSpace, Random, SearchSettings, Sequence[Config]], Strategy]
+_Make = Callable[[Space, Random, SearchSettings, Sequence[Config]], Strategy]
 
 STRATEGIES: MappingProxyType[str, _Make] = MappingProxyType(
-    {"genetic": Genetic, "random": RandomSearch}
+    {
+        "exhaustive": Exhaustive,
+        "genetic": Genetic,
+        "random": RandomSearch,
+        "screened": Screened,
+    }
 )
 """Name → strategy."""
 
 
 def make_strategy(
     name: str,
-    space: SearchSpace,
+    space: Space,
     rng: Random,
     settings: SearchSettings,
     seeds: Sequence[Config] = (),

@@ -6,18 +6,19 @@ the same random state with the same results makes the same proposals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias
 
-from tcl.tuner.space import Config, SearchSpace
+from tcl.tuner.space import Config
 
 Result: TypeAlias = tuple[Config, float | None]
 """A configuration and its time in seconds; None when it failed."""
 
 State: TypeAlias = dict[str, object]
-"""A strategy between two generations, as JSON data."""
+"""A strategy at any moment, as JSON data."""
+
+SELECTIONS = ("rank", "roulette")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,87 +31,35 @@ class SearchSettings:
     """The best so far, which stay members without being evaluated again."""
     crossover: float = 0.8
     """Probability that a child mixes parents; otherwise it is the copy of one, mutated."""
-    mutation: float = 0.15
+    mutation: float = 0.1
     """Probability of a mutation, per knob of a child."""
+    selection: str = "rank"
+    """How parents are drawn: by ``rank``, or by ``roulette``, in proportion to 1 / time."""
+    parents: int = 3
+    """Of a child that mixes them: two or three."""
+
+    @property
+    def children(self) -> int:
+        """What a generation adds to the elites."""
+        return max(1, self.population - self.elites)
 
 
 class Strategy(Protocol):
-    """The one signature. ``ask`` and ``tell`` alternate, a generation at a time."""
+    """The one signature. ``ask`` and ``tell`` alternate, a generation at a time; the results of a
+    generation may come in any order, in parts, or not at all."""
+
+    @property
+    def pending(self) -> tuple[Config, ...]:
+        """What was asked and not told: after ``restore``, what is still to be measured."""
 
     def ask(self) -> tuple[Config, ...]:
         """The next generation: valid, different, never proposed before. Empty: nothing is left."""
 
     def tell(self, results: Sequence[Result]) -> None:
-        """What became of them (or of others, measured elsewhere), in the order asked for."""
+        """What became of them, or of others, measured elsewhere."""
 
     def state(self) -> State:
-        """Everything needed to go on from here; to be taken when every ``ask`` was told."""
+        """Everything needed to go on from here, at any moment."""
 
     def restore(self, state: Mapping[str, object]) -> None:
-        """Go on from a state of a strategy of the same kind and space."""
-
-
-class Memory:
-    """What has been proposed and what was measured: the part that all strategies share."""
-
-    def __init__(self, space: SearchSpace, rng: Random) -> None:
-        self.space = space
-        self.rng = rng
-        self.seen: dict[Config, None] = {}
-        self.results: dict[Config, float | None] = {}
-
-    def add(self, config: Config) -> bool:
-        """Whether ``config`` was new; from now on it is not."""
-        if config in self.seen:
-            return False
-        self.seen[config] = None
-        return True
-
-    def record(self, results: Iterable[Result]) -> None:
-        """Keep results. A configuration reported twice keeps its last time."""
-        for config, time in results:
-            self.seen[config] = None
-            self.results[config] = time
-
-    def ranked(self) -> list[Config]:
-        """Everything that worked, fastest first; equals in the order of their proposal."""
-        timed = [(t, c) for c, t in self.results.items() if t is not None]
-        return [c for _, c in sorted(timed, key=lambda item: item[0])]
-
-    def fresh(self) -> Config | None:
-        """A random configuration not seen before; None when there seem to be no more."""
-        for _ in range(50):
-            config = self.space.sample(self.rng)
-            if config is None:
-                break
-            if self.add(config):
-                return config
-        if self.space.cardinality > _ENUMERABLE:
-            return None
-        left = [c for c in self.space.enumerate() if c not in self.seen]
-        if not left:
-            return None
-        config = self.rng.choice(left)
-        self.add(config)
-        return config
-
-    def state(self) -> State:
-        """Random state, proposals and results as JSON data."""
-        version, internal, gauss = self.rng.getstate()
-        return {
-            "rng": [version, list(internal), gauss],
-            "seen": [list(c) for c in self.seen],
-            "results": [[list(c), t] for c, t in self.results.items()],
-        }
-
-    def restore(self, state: Mapping[str, object]) -> None:
-        """The inverse of ``state``, for a state that may have been through JSON."""
-        version, internal, gauss = cast(tuple[int, list[int], float | None], state["rng"])
-        self.rng.setstate((version, tuple(internal), gauss))
-        self.seen = {tuple(c): None for c in cast(list[list[int | str]], state["seen"])}
-        results = cast(list[tuple[list[int | str], float | None]], state["results"])
-        self.results = {tuple(c): t for c, t in results}
-
-
-_ENUMERABLE = 100_000
-"""Spaces up to this size are searched to the last configuration."""
+        """Go on from a state of a strategy of the same kind, space and settings."""

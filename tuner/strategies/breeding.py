@@ -1,0 +1,96 @@
+"""How configurations are made of others: selection, crossover, mutation."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Container, Sequence
+from itertools import accumulate
+
+from tcl.tuner.space import Config
+from tcl.tuner.strategies.base import SearchSettings
+from tcl.tuner.strategies.memory import Memory
+
+ENOUGH_TO_BREED = 3
+"""With fewer parents there is nothing to mix."""
+_TRIES = 50
+_PRESSURE = 6.0
+"""Of the selection by rank: above 1 prefers better parents, 1 would treat all alike."""
+_NEAR = 0.4
+"""Share of the children that differ from a parent in one knob only."""
+
+
+class Breeder:
+    """Makes children of parents; better parents have more of them. While there are too few
+    parents to mix, children are scattered around the best, and elsewhere."""
+
+    def __init__(
+        self, memory: Memory, settings: SearchSettings, parents: Sequence[tuple[float, Config]]
+    ) -> None:
+        """``parents``: times and configurations, fastest first."""
+        self._memory = memory
+        self._rng = memory.rng
+        self._knobs = memory.space.knobs
+        self._settings = settings
+        self._parents = [c for _, c in parents]
+        self._wheel = list(accumulate(1 / max(t, 1e-12) for t, _ in parents))
+        self._free = [i for i, k in enumerate(self._knobs) if k.cardinality > 1]
+
+    def child(self, taken: Container[Config], tries: int = _TRIES) -> Config | None:
+        """A valid configuration that is not in ``taken``; None if so many tries made none."""
+        space = self._memory.space
+        for _ in range(tries):
+            child = self._bred() if len(self._parents) >= ENOUGH_TO_BREED else self._scattered()
+            if child is None:
+                return None
+            if child in taken:  # converged: step away from it rather than give up
+                child = self._step(child)
+            if child not in taken and space.valid(child):
+                return child
+        return None
+
+    def _bred(self) -> Config:
+        if self._free and self._rng.random() < _NEAR:
+            return self._changed(self._select(), 1)
+        return self._mutate(self._cross())
+
+    def _scattered(self) -> Config | None:
+        """Half of the time near the best, if there is one: a third of the knobs drawn anew."""
+        if not self._parents or self._rng.random() >= 0.5:
+            return self._memory.space.sample(self._rng)
+        changed = list(self._parents[0])
+        for i in self._rng.sample(self._free, max(1, len(self._free) // 3) if self._free else 0):
+            changed[i] = self._knobs[i].sample(self._rng)
+        return tuple(changed)
+
+    def _cross(self) -> Config:
+        rng = self._rng
+        if rng.random() >= self._settings.crossover:
+            return self._select()
+        mixed = [self._select() for _ in range(self._settings.parents)]
+        return tuple(rng.choice(genes) for genes in zip(*mixed, strict=True))
+
+    def _select(self) -> Config:
+        last = len(self._parents) - 1
+        if self._settings.selection == "roulette":
+            position = bisect(self._wheel, self._rng.random() * self._wheel[-1])
+        else:  # the beta distribution with parameters 1 and _PRESSURE, by its inverse
+            share = 1 - (1 - self._rng.random()) ** (1 / _PRESSURE)
+            position = int(share * len(self._parents))
+        return self._parents[min(position, last)]
+
+    def _mutate(self, config: Config) -> Config:
+        rng, rate = self._rng, self._settings.mutation
+        return tuple(
+            knob.mutate(value, rng) if rng.random() < rate else value
+            for knob, value in zip(self._knobs, config, strict=True)
+        )
+
+    def _step(self, config: Config) -> Config:
+        """One or two knobs changed."""
+        return self._changed(config, min(len(self._free), 1 if self._rng.random() < 0.7 else 2))
+
+    def _changed(self, config: Config, count: int) -> Config:
+        changed = list(config)
+        for i in self._rng.sample(self._free, count):
+            changed[i] = self._knobs[i].mutate(changed[i], self._rng)
+        return tuple(changed)

@@ -1,0 +1,156 @@
+"""A Gaussian process over configurations: what is likely, and how unlikely anything else is.
+
+The kernel has two parts, both Matérn 5/2 with one length per knob: a mean over the knobs, each for
+itself, from which little data says much, and one on the distance over all knobs, for what they do
+together. Lengths and noise are those under which the results are likeliest, given a prior that is
+the same for every space.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from tcl.tuner.strategies.features import Features, Floats
+from tcl.tuner.strategies.triangular import cholesky, inverse, solve
+
+_LENGTH = 0.55
+"""The length that is expected of each of ``_KNOBS`` knobs; with more knobs it is longer, as far
+as points are further apart."""
+_KNOBS = 6
+_NOISE = 0.1
+"""Expected noise, as a share of the spread of the results."""
+_ALONE = 0.6
+"""Share of the part in which each knob is for itself."""
+_JITTER = 1e-6
+_STEPS = 5
+_FIRST_STEP = 0.2
+_LONGEST_STEP = 0.8
+
+
+class GaussianProcess:
+    """Learns numbers by configuration; ``fit`` goes on from the lengths it found before."""
+
+    def __init__(self, features: Features) -> None:
+        self._features = features
+        count = features.count
+        self._prior = np.full(count + 1, np.log(_LENGTH) + 0.5 * np.log(max(count, 1) / _KNOBS))
+        self._prior[-1] = np.log(_NOISE)
+        self._logs = self._prior.copy()
+        """Of the lengths, and of the noise."""
+
+    def state(self) -> list[float]:
+        """What the next ``fit`` starts from."""
+        return [float(x) for x in self._logs]
+
+    def restore(self, state: object) -> None:
+        """The inverse of ``state``."""
+        self._logs = np.array(cast(list[float], state), np.float64)
+
+    def fit(self, rows: Floats, values: Floats) -> None:
+        """Find lengths and noise that make these results likely, by steps whose signs are those
+        of the gradient; ``values`` have mean 0 and spread 1."""
+        first, second = np.triu_indices(len(rows), 1)
+        squares = self._features.pairs(rows[first], rows[second])
+        logs = best = self._logs
+        least, slope = self._loss(logs, squares, values)
+        steps = np.full(len(logs), _FIRST_STEP)
+        for _ in range(_STEPS):
+            logs = logs - np.sign(slope) * steps
+            loss, new = self._loss(logs, squares, values)
+            if loss < least:
+                least, best = loss, logs
+            steps = np.where(new * slope > 0, np.minimum(steps * 1.3, _LONGEST_STEP), steps * 0.5)
+            slope = new
+        self._logs = best
+
+    def _loss(self, logs: Floats, squares: Floats, values: Floats) -> tuple[float, Floats]:
+        """Minus the logarithm of the likelihood and the prior, and its gradient. ``squares``: of
+        distances along each knob, by pair."""
+        noise, count = np.exp(2 * logs[-1]), len(values)
+        apart = 5 * np.exp(-2 * logs[:-1])[:, None] * squares
+        alone, fall_alone = _matern(apart)
+        together, fall_together = _matern(apart.sum(axis=0))
+        kernel = np.zeros((count, count))
+        above = np.triu_indices(count, 1)
+        kernel[above] = _ALONE * alone.mean(axis=0) + (1 - _ALONE) * together
+        kernel += kernel.T
+        kernel[np.diag_indices(count)] = 1 + noise + _JITTER
+        lower = cholesky(kernel)
+        inverted = inverse(lower)
+        alpha = np.einsum("ij,j->i", inverted, values)
+        scale = max(float(np.einsum("i,i->", values, alpha)) / count, 1e-9)
+        off = logs - self._prior
+        loss = 0.5 * count * np.log(scale) + np.log(np.diag(lower)).sum() + 0.5 * (off * off).sum()
+        pull = 0.5 * (inverted - alpha[:, None] * alpha[None, :] / scale)
+        # A longer length brings points closer: the distance falls at twice its own rate. And each
+        # pair is there twice.
+        fall = _ALONE / len(squares) * fall_alone + (1 - _ALONE) * fall_together
+        slope = off.copy()
+        slope[:-1] += 4 * np.einsum("pm,pm,m->p", apart, fall, pull[above])
+        slope[-1] += 2 * noise * np.trace(pull)
+        return float(loss), slope
+
+    def posterior(self, rows: Floats, values: Floats, at: Floats) -> Posterior:
+        """What ``values`` measured at ``rows`` say about other places."""
+        weights, noise = np.exp(-2 * self._logs[:-1]), float(np.exp(2 * self._logs[-1])) + _JITTER
+        covariance = self._kernel(rows, rows, weights) + noise * np.eye(len(values))
+        lower = cholesky(covariance)
+        half = solve(lower, self._kernel(rows, at, weights))
+        told = solve(lower, values[:, None])[:, 0]
+        scale = max(float(np.einsum("i,i->", told, told)) / len(values), 1e-9)
+        return Posterior(self, at, half, np.einsum("k,kq->q", told, half), scale, noise, weights)
+
+    def _kernel(self, a: Floats, b: Floats, weights: Floats) -> Floats:
+        apart, alone = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
+        for knob, weight in enumerate(weights):
+            square = 5 * weight * self._features.squares(a, b, knob)
+            apart += square
+            alone += _matern(square)[0]
+        return _ALONE / len(weights) * alone + (1 - _ALONE) * _matern(apart)[0]
+
+
+def _matern(apart: Floats) -> tuple[Floats, Floats]:
+    """The kernel by squared distance (times five), and how fast it falls with that."""
+    far = np.sqrt(apart)
+    near = np.exp(-far)
+    fall = (1 + far) * near
+    return fall + apart / 3 * near, fall / 6
+
+
+class Posterior:
+    """Expected values at some places and their uncertainty, which shrinks around those that are
+    ``chosen`` to be measured: what is chosen together is not all the same."""
+
+    def __init__(
+        self,
+        process: GaussianProcess,
+        at: Floats,
+        half: Floats,
+        mean: Floats,
+        scale: float,
+        noise: float,
+        weights: Floats,
+    ) -> None:
+        self._process, self._at, self._weights = process, at, weights
+        self._half = half
+        self._noise = noise
+        self._variance = np.maximum(1 - np.einsum("kq,kq->q", half, half), 1e-9)
+        self._scale = scale
+        self.mean = mean
+        """By place."""
+
+    @property
+    def spread(self) -> Floats:
+        """Standard deviation, by place."""
+        found: Floats = np.sqrt(self._scale * self._variance)
+        return found
+
+    def chosen(self, place: int) -> None:
+        """Reckon with a measurement at this place, whatever it will be."""
+        known = np.einsum("k,kq->q", self._half[:, place], self._half)
+        shared = self._process._kernel(self._at[place : place + 1], self._at, self._weights)[0]
+        column = (shared - known) / np.sqrt(self._variance[place] + self._noise)
+        self._variance = np.maximum(self._variance - column * column, 1e-9)
+        self._half = np.vstack([self._half, column])
