@@ -105,8 +105,8 @@ def importance(
         influences = []
         why_not = (
             f"a model trained on {len(configs)} measured configurations predicts only "
-            f"{max(0.0, explained):.0%} of the differences between others: it takes more "
-            "measurements to say which knobs matter"
+            f"{max(0.0, explained):.0%} of the differences between others: they do not say which "
+            "knobs matter"
         )
     chance = max(0.0, float(shares[half:].max()))
     return Importance(tuple(influences), chance, explained, len(configs), why_not)

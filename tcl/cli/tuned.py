@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import sys
 from collections.abc import Callable
@@ -80,12 +81,12 @@ class Session:
         if result.options is not None:
             try:
                 times = self._times(result, compare=not signalled)
+                if not signalled and yardstick.beaten(result.time or math.inf):
+                    yardstick = self._measured(yardstick)
             except KeyboardInterrupt:
                 signalled = True
-                times = self._times(result, compare=False)
+                times = times or self._times(result, compare=False)
         self._deaf()  # what is left takes a moment
-        if result.time is not None and not signalled and yardstick.beaten(result.time):
-            yardstick = self._measured(yardstick)
         self._show(result, times, progress)
         problems = self._write(yardstick, {} if signalled else times)
         problems += self._saved(result, default=default)

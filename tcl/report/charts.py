@@ -9,6 +9,8 @@ from tcl.report.axes import Axis, of_times
 from tcl.report.markup import Markup, join, tag
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 14.0, 12.0, 46.0
+_MANY = 500
+"""Points above which each is smaller."""
 _TITLES = 1500
 """Points up to which each says what it is when pointed at."""
 
@@ -90,7 +92,7 @@ def times_chart(
         tag("title", name),
         _time_axis(y, size),
         _place_axis(x, ticks, size),
-        tag("g", [_dot(d, x, y, len(dots) <= _TITLES) for d in dots], class_="dots"),
+        tag("g", [_dot(d, x, y, len(dots)) for d in dots], class_="dots"),
         tag("g", [_cross(d, x, floor - 7, len(dots) <= _TITLES) for d in failed], class_="failed"),
         [_line(line, x, y) for line in lines],
         viewBox=f"0 0 {size.width:.0f} {size.height:.0f}",
@@ -139,11 +141,11 @@ def _place_axis(x: Axis, ticks: Ticks, size: Size) -> Markup:
     return tag("g", pieces, class_="axis")
 
 
-def _dot(dot: Dot, x: Axis, y: Axis, titled: bool) -> Markup | None:
+def _dot(dot: Dot, x: Axis, y: Axis, among: int) -> Markup | None:
     if dot.time is None:
         return None
-    title = tag("title", dot.title) if titled else None
-    radius = 5.0 if dot.kind == "winner" else 3.0
+    title = tag("title", dot.title) if among <= _TITLES else None
+    radius = 5.0 if dot.kind == "winner" else 3.0 if among <= _MANY else 2.0
     return tag("circle", title, cx=x.place(dot.x), cy=y.place(dot.time), r=radius, class_=dot.kind)
 
 

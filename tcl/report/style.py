@@ -51,7 +51,7 @@ th, td { text-align: left; vertical-align: top; padding: .22rem 1.1rem .22rem 0;
 thead th { color: var(--soft); font-weight: 500; }
 tbody th { font-weight: 500; white-space: nowrap; }
 td.number, th.number { text-align: right; white-space: nowrap; }
-td.text { overflow-wrap: anywhere; }
+td.text { overflow-wrap: anywhere; min-width: 9rem; }
 tr.winner { font-weight: 600; }
 figure { margin: .6rem 0 1.2rem; }
 svg.chart { width: 100%; height: auto; display: block; overflow: visible; }
