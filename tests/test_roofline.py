@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tcl.bench import roofline
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import Yardstick, kept_ceilings, measure_ceilings, quantity
 from tcl.codegen.cost import Cost
@@ -47,6 +48,39 @@ def test_samples_that_do_not_agree_are_not_believed(tmp_path: Path) -> None:
     assert measured(tmp_path) is None
     assert measured(tmp_path, MACHINE, MACHINE) is None
     assert kept_ceilings(1, tmp_path) is None
+
+
+class FakeMeter:
+    """A machine on which our threads get a part of their cores; also the module ``time``."""
+
+    def __init__(self, part: float) -> None:
+        self.part, self.now, self.closed = part, 0.0, False
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    monotonic = perf_counter
+
+    def process_time(self) -> float:
+        return 2 * self.part * self.now
+
+    def sample(self) -> Ceilings:
+        self.now += 0.1
+        return MACHINE
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(("part", "count"), [(0.95, 8), (0.5, 0)])
+def test_samples_count_while_the_cores_are_ours(
+    part: float, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meter = FakeMeter(part)
+    monkeypatch.setattr(roofline, "Meter", lambda cores: meter)
+    monkeypatch.setattr(roofline, "time", meter)
+    assert roofline._sample(2) == [MACHINE] * count
+    assert meter.closed
 
 
 @pytest.mark.parametrize(

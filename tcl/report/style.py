@@ -70,7 +70,8 @@ i.fail { background: var(--failed); }
             margin-right: .4rem; vertical-align: -.08rem; }
 .bar { display: inline-block; vertical-align: -.15rem; } .bar .fill { fill: var(--best); }
 .bar .mark { stroke: var(--median); stroke-width: 2; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(18rem, 1fr)); gap: 0 1.5rem; }
+.pair { display: grid; gap: 0 1.5rem;
+        grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
 details { margin: .5rem 0; }
 summary { cursor: pointer; font-weight: 500; }
 summary .soft { font-weight: 400; }
