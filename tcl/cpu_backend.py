@@ -20,6 +20,7 @@ from tcl.codegen.cpu.launch import Launcher
 from tcl.codegen.device import CpuProfile, host_cpu
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import CompileError
+from tcl.codegen.ir_print import show
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.schedule import schedule
@@ -60,8 +61,16 @@ class CpuBackend:
         for position, array in enumerate(arrays):
             stored = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             np.save(Path(folder) / f"{position}.npy", stored)
+        return replace(cls.described(source, entry, arrays, threads), folder=folder)
+
+    @classmethod
+    def described(
+        cls, source: str, entry: str, arrays: Sequence[Array], threads: int = 1
+    ) -> CpuBackend:
+        """A backend that knows what these inputs are like and not their values: it can say how
+        options map the def, and compile, but run nothing."""
         layouts_ = tuple(Layout(a.shape, a.strides) for a in arrays)
-        return cls(source, entry, layouts_, folder, threads)
+        return cls(source, entry, layouts_, "", threads)
 
     @property
     def sized(self) -> SizedDef:
@@ -86,12 +95,20 @@ class CpuBackend:
 
     def compile(self, options: MappingOptions) -> bytes:
         """Object code and what else a run needs."""
+        program, device = self._scheduled(options)
+        source = emit(program, device)
+        return encode(to_keep(program, source, compile_object(source.text, device), device))
+
+    def explained(self, options: MappingOptions) -> dict[str, str]:
+        """What becomes of the def with these options, as texts by title."""
+        program, device = self._scheduled(options)
+        return {"Loop program": show(program), "LLVM IR": emit(program, device).text}
+
+    def _scheduled(self, options: MappingOptions) -> tuple[ir.Program, CpuProfile]:
         device = self.device
         if self.threads > 1:
             device = with_threads_worth(self.program(), device)
-        program = schedule(self.sized, options, device, self._layouts())
-        source = emit(program, device)
-        return encode(to_keep(program, source, compile_object(source.text, device), device))
+        return schedule(self.sized, options, device, self._layouts()), device
 
     def load(self, code: bytes) -> _Kernel:
         """The kernel in this process."""

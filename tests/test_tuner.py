@@ -26,13 +26,16 @@ from tcl.tuner.config import TunerConfig, TunerSettings, split_cores
 from tcl.tuner.errors import CacheError
 from tcl.tuner.events import (
     Candidate,
+    CandidateCompiled,
     CandidateDone,
     Event,
+    FinalsStarted,
     Finished,
     GenerationStarted,
     Interrupted,
     NewBest,
     Note,
+    Raced,
 )
 from tcl.tuner.interrupt import FINISH
 from tcl.tuner.knobs import Value
@@ -78,6 +81,14 @@ def test_tuner_finds_the_fastest_and_stores_everything(tmp_path: Path) -> None:
     assert times == sorted(times, reverse=True)
     generations = [e.generation for e in events if isinstance(e, GenerationStarted)]
     assert generations == list(range(7))
+    compiled = sum(isinstance(e, CandidateCompiled) for e in events)
+    assert compiled == len(result.history)  # nothing here fails to compile
+    heats = [e for e in events if isinstance(e, FinalsStarted)]
+    raced = [e for e in events if isinstance(e, Raced)]
+    assert len(heats) == len(raced) >= 1
+    assert raced[-1].best == result.best
+    assert {c.options.micros for c in raced[-1].candidates} >= {975, result.options.micros}
+    assert all(c.outcome.message == FINALS for c in raced[-1].candidates)
 
 
 def test_every_failure_gets_its_verdict_and_the_search_goes_on() -> None:
@@ -98,9 +109,11 @@ def test_every_failure_gets_its_verdict_and_the_search_goes_on() -> None:
     tuner = fake_tuner(generations=1, population=2, run_timeout=1.0)
     # The wrong ones would be the fastest.
     start = [FakeOptions(200 if k == "right" else 300 if k == "prints" else 1, k) for k in kinds]
-    result = tuner.tune(start)
+    result, events = events_of(tuner, start)
     verdicts = {c.options.kind: c.outcome.verdict for c in result.history if c.generation == 0}
     assert verdicts == kinds
+    compiled = [e for e in events if e == CandidateCompiled(0)]
+    assert len(compiled) == len(kinds) - 3  # constraints, no compile, compiler crash
     messages = {c.options.kind: c.outcome.message for c in result.history if c.generation == 0}
     assert messages["constraints"] == "tile: it cannot be tiled"
     assert messages["compiler crash"] == "its process was ended by SIGSEGV"

@@ -38,6 +38,13 @@ class GenerationStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class CandidateCompiled:
+    """One more candidate of this generation is compiled, and waits to be evaluated."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
 class CandidateDone(Generic[OptionsT]):
     """One candidate has its verdict. It is in the cache already."""
 
@@ -54,6 +61,24 @@ class NewBest(Generic[OptionsT]):
     candidate: Candidate[OptionsT]
     time: float
     """Seconds per call."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinalsStarted:
+    """``candidates`` of the fastest, with the one that the search began with, are about to be
+    timed in turns."""
+
+    candidates: int
+
+
+@dataclass(frozen=True, slots=True)
+class Raced(Generic[OptionsT]):
+    """A heat of the finals is over."""
+
+    candidates: tuple[Candidate[OptionsT], ...]
+    """All that have been timed in turns so far, with these times."""
+    best: Candidate[OptionsT]
+    """The one that holds the first place now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +108,11 @@ class Finished(Generic[OptionsT]):
 
 Event: TypeAlias = (
     GenerationStarted
+    | CandidateCompiled
     | CandidateDone[OptionsT]
     | NewBest[OptionsT]
+    | FinalsStarted
+    | Raced[OptionsT]
     | Note
     | Interrupted
     | Finished[OptionsT]

@@ -67,8 +67,14 @@ class Pipeline(Generic[OptionsT]):
         self._compiled: deque[tuple[Job[OptionsT], bytes]] = deque()
         self._evaluating: dict[Future[Outcome], tuple[Job[OptionsT], bytes]] = {}
 
-    def run(self, jobs: Iterable[Job[OptionsT]], done: Done[OptionsT]) -> None:
-        """Take all jobs to a verdict, calling ``done`` as soon as each has its own.
+    def run(
+        self,
+        jobs: Iterable[Job[OptionsT]],
+        done: Done[OptionsT],
+        compiled: Callable[[Job[OptionsT]], object] = lambda job: None,
+    ) -> None:
+        """Take all jobs to a verdict, calling ``done`` as soon as each has its own, and
+        ``compiled`` before that when it is compiled.
 
         Returns early, with jobs left out, when interrupted.
         """
@@ -82,7 +88,7 @@ class Pipeline(Generic[OptionsT]):
             if not futures:
                 return
             finished, _ = wait(futures, timeout=_POLL, return_when=FIRST_COMPLETED)
-            self._collect(finished, done)
+            self._collect(finished, done, compiled)
 
     def race(self, options: Sequence[OptionsT]) -> list[tuple[float, ...]] | None:
         """Times of candidates that are known to be correct, taken in turns; None if one of them
@@ -140,7 +146,12 @@ class Pipeline(Generic[OptionsT]):
         elif not self._waiting or len(self._compiled) + len(self._compiling) >= 2 * self._width:
             self._evaluators_turn = True
 
-    def _collect(self, finished: Set[Future[Any]], done: Done[OptionsT]) -> None:
+    def _collect(
+        self,
+        finished: Set[Future[Any]],
+        done: Done[OptionsT],
+        compiled: Callable[[Job[OptionsT]], object],
+    ) -> None:
         """Take over what is finished, in the order of its submission."""
         for measured in [f for f in self._evaluating if f in finished]:
             job, code = self._evaluating.pop(measured)
@@ -149,11 +160,12 @@ class Pipeline(Generic[OptionsT]):
             if outcome.time is not None and (self._best is None or outcome.time < self._best):
                 self._best = outcome.time
             done(job, outcome)
-        for compiled in [f for f in self._compiling if f in finished]:
-            job, result = self._compiling.pop(compiled), _result(compiled, Verdict.COMPILE)
+        for task in [f for f in self._compiling if f in finished]:
+            job, result = self._compiling.pop(task), _result(task, Verdict.COMPILE)
             if isinstance(result, Outcome):
                 done(job, result)
             else:
+                compiled(job)
                 self._compiled.append((job, result))
 
 

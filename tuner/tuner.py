@@ -21,13 +21,16 @@ from tcl.tuner.errors import CacheError
 from tcl.tuner.evaluate import Reference, compute_reference, set_up
 from tcl.tuner.events import (
     Candidate,
+    CandidateCompiled,
     CandidateDone,
     Event,
+    FinalsStarted,
     Finished,
     GenerationStarted,
     Interrupted,
     NewBest,
     Note,
+    Raced,
 )
 from tcl.tuner.finals import FINALISTS, HEATS, Entrant, placed
 from tcl.tuner.interrupt import FINISH, KILL, Interrupts
@@ -243,6 +246,7 @@ class Tuner(Generic[OptionsT]):
             names = dict.fromkeys([*([incumbent] if incumbent else []), *ranked[:FINALISTS]])
             if len(names) < 2 or raced.keys() >= names.keys():
                 return
+            run.report(FinalsStarted(len(names)))
             times = pipeline.race([known[name].options for name in names])
             if times is None:
                 return
@@ -254,6 +258,7 @@ class Tuner(Generic[OptionsT]):
                 known[entrant.name] = raced[entrant.name] = candidate
                 self._store(run, candidate)
             run.best = raced[verdict[0].name]
+            run.report(Raced(tuple(raced.values()), run.best))
 
     def _generation(
         self,
@@ -277,7 +282,7 @@ class Tuner(Generic[OptionsT]):
                 run.report(NewBest(candidate, time_))
 
         run.report(GenerationStarted(generation, self._settings.generations, len(jobs)))
-        pipeline.run(jobs, done)
+        pipeline.run(jobs, done, lambda job: run.report(CandidateCompiled(generation)))
         return [
             (job.config, times[job.position])
             for job in jobs

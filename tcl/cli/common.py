@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import errno
 import functools
+import math
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -36,6 +38,18 @@ threads_option = click.option(
     type=int,
     help="Threads that a kernel may use. Default: TCL_NUM_THREADS, else all cores.",
 )
+
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def numpy_threads(count: int | None = None) -> str:
+    """How many threads NumPy has, in words. It gets ``count``, before it is imported, unless the
+    user says otherwise."""
+    if count is not None and not any(name in os.environ for name in _THREADS):
+        os.environ.update(dict.fromkeys(_THREADS, str(count)))
+    found = min((os.environ[name] for name in _THREADS if name in os.environ), default="all")
+    return f"{found} thread{'' if found == '1' else 's'}"
 
 
 def reporting(command: _F) -> _F:
@@ -122,6 +136,13 @@ def duration(seconds: float) -> str:
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
+
+
+def micros(seconds: float) -> str:
+    """A time in microseconds, so that several can be compared at a glance: 12.3 µs, 4,560 µs."""
+    value = seconds * 1e6
+    digits = max(0, 2 - math.floor(math.log10(value))) if 0 < value < 1000 else 0
+    return f"{value:,.{min(digits, 4)}f} {'µs' if _can_print('µ') else 'us'}"
 
 
 def _can_print(text: str) -> bool:

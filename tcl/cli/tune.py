@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tcl.cli.common import (
-    duration,
     entry_option,
-    fail,
     file_argument,
-    report,
+    numpy_threads,
     reporting,
     sizes_option,
     threads_option,
 )
-
-if TYPE_CHECKING:
-    from tcl.cli.kernels import Work
-    from tcl.codegen.options import MappingOptions
-    from tcl.tuner.tuner import TuningResult
-
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+from tcl.grammar.errors import ArgumentError
 
 
 @click.command("tune")
@@ -63,6 +51,13 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where results are kept. Default: the user's cache, from which programs load them.",
 )
+@click.option(
+    "--report",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page (HTML) about the search to this file.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Events as JSON, one per line.")
 @reporting
 def command(
     file: Path,
@@ -81,23 +76,25 @@ def command(
     time_limit: float | None,
     options: str | None,
     cache: Path | None,
+    page: Path | None,
+    as_json: bool,
 ) -> None:
     """Search for the fastest options of a def.
 
     Every result is saved at once. Ctrl+C ends the search early and keeps the best (exit code
     130); twice ends it immediately.
     """
+    if page is not None:
+        _check_page(page)  # now, rather than after an hour
     from tcl.codegen.cpu.threads import thread_count
 
     count = thread_count(threads)
     # NumPy has as many threads as our kernels may use, unless the user says otherwise.
-    if not any(name in os.environ for name in _THREADS):
-        os.environ.update(dict.fromkeys(_THREADS, str(count)))
+    numpy_threads(count)
     from tcl.cli.kernels import Work, parse_options, require_cpu
-    from tcl.cli.progress import Progress
+    from tcl.cli.tuned import Session
     from tcl.tuner.cache import TuningCache, default_path
     from tcl.tuner.config import TunerConfig
-    from tcl.tuning import Tuner
 
     require_cpu(device)
     config = TunerConfig(
@@ -115,91 +112,16 @@ def command(
     work = Work.load(file, entry, sizes, seed or 0)
     path = cache or default_path()
     TuningCache(path).check_writable()  # now, rather than after an hour
-    tuner = Tuner(work.text, path, threads=count)
-    # During the search the tuner counts the signals. One that comes just before or after, or a
-    # second press of Ctrl+C, must neither be lost nor cost the user the table.
-    presses: list[int] = []
-    handler = signal.signal(signal.SIGINT, lambda number, frame: presses.append(number))
-    with Progress(work.title) as progress:
-        result = tuner.tune(work.checked.name, work.inputs, start, config, report=progress.report)
-    signalled = progress.signalled or bool(presses)
-    if not signalled:
-        signal.signal(signal.SIGINT, handler)
-    if result.options is None:
-        report(_nothing(result))
-        sys.exit(130 if signalled else 1)
-    try:
-        _table(work, result, count, compare=not signalled)
-    except KeyboardInterrupt:
-        signalled = True
-        _table(work, result, count, compare=False)
-    if result.unsaved:
-        fail(f"{result.unsaved} of {len(result.history)} results could not be saved in {path}")
-    use = "load it from there" if cache else "programs on this machine use it from now on"
-    click.echo(f"saved in {path}; {use}")
-    if signalled:
-        sys.exit(130)
+    session = Session(work, count, config, path, page, as_json=as_json)
+    sys.exit(session.run(start, default=cache is None))
 
 
-def _nothing(result: TuningResult[MappingOptions]) -> str:
-    if result.interrupted:
-        return "the search ended before any candidate was measured; nothing was found"
-    examples = dict.fromkeys(c.outcome.message for c in result.history)
-    return f"no candidate worked ({len(result.history)} tried): {'; '.join(list(examples)[:3])}"
-
-
-def _table(
-    work: Work, result: TuningResult[MappingOptions], threads: int, *, compare: bool
-) -> None:
-    """Before, after and NumPy: measured once more, in turns; or, in a hurry, as in the search."""
-    from rich.console import Console
-    from rich.table import Table
-
-    assert result.options is not None
-    if compare:
-        times = _compared(work, result.options, threads)
-    else:
-        times = {"tuned": result.time or 0.0}
-        if result.history[0].time is not None:
-            times = {"before: where the search began": result.history[0].time, **times}
-    before = next(iter(times.values()))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(work.title)
-    for heading in ("time a call", "speed-up"):
-        table.add_column(heading, justify="right")
-    for name, seconds in times.items():
-        style = "bold green" if name.startswith("after") else None
-        table.add_row(name, duration(seconds), f"{before / seconds:.2f} x", style=style)
-    Console().print(table)
-    click.echo(f"options: {result.options}")
-
-
-def _compared(work: Work, best: MappingOptions, threads: int) -> dict[str, float]:
-    from tcl.cli.kernels import interleaved
-    from tcl.codegen.options import MappingOptions
-    from tcl.codegen.whole_array import NoFormulationError, whole_array
-    from tcl.executor import Executor
-    from tcl.known import DEFAULT
-
-    outputs = work.outputs()
-    contenders: dict[str, Callable[[], object]] = {}
-    for name, options in (
-        ("before: naive", MappingOptions("naive")),
-        ("before: untuned default", DEFAULT),
-        ("after: tuned", best),
-    ):
-        executor = Executor(work.sized, options, threads)
-        contenders[name] = partial(executor.run, work.inputs, outputs)
-    numpy = partial(whole_array(work.sized), work.inputs, work.outputs())
-    try:
-        numpy()
-        contenders[f"NumPy ({_numpy_threads()})"] = numpy
-    except NoFormulationError as error:
-        click.echo(f"no comparison with NumPy: {error}")
-    return interleaved(contenders)
-
-
-def _numpy_threads() -> str:
-    counts = {os.environ[name] for name in _THREADS if name in os.environ}
-    count = min(counts, default="all")
-    return f"{count} thread{'' if count == '1' else 's'}"
+def _check_page(page: Path) -> None:
+    """Refuse a file that cannot be written."""
+    if page.exists():
+        if not os.access(page, os.W_OK):
+            raise ArgumentError(f"the report {page} cannot be written")
+    elif not page.parent.is_dir():
+        raise ArgumentError(f"the report {page} cannot be made: there is no folder {page.parent}")
+    elif not os.access(page.parent, os.W_OK | os.X_OK):
+        raise ArgumentError(f"the report {page} cannot be made: {page.parent} cannot be written to")

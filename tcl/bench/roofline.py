@@ -1,0 +1,243 @@
+"""What the machine can do, measured once and kept; and how near to it a time comes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tcl.bench.ceilings import Ceilings, Meter
+from tcl.codegen.cost import Cost
+from tcl.codegen.device import host_cpu
+from tcl.files import write_whole
+from tcl.known import device_identity
+from tcl.tuner.cache import default_path
+from tcl.tuner.config import available_cores
+from tcl.tuner.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
+
+_FILE = "ceilings.json"
+_SCHEMA = 1
+_RATES = ("read", "copy", "flops")
+_SAMPLES = 8
+"""Least number of samples."""
+_WITNESSES = 3
+"""Samples that have to come near the best of each rate: a machine that does something else, too,
+never gets there twice."""
+_NEAR = 0.9
+_ALONE = 0.85
+"""The part of a sample that our threads have to be running: else others had their cores."""
+_PATIENCE = 5.0
+"""Seconds of sampling, at most."""
+_INTENSE = 10.0
+"""Operations per byte from which on arithmetic is taken to be what limits a def, on a machine that
+was not measured."""
+_ROUNDING = 1.02
+"""No time is nearer to the roofline than this: the measurement of one of them was disturbed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was measured, and when."""
+
+    ceilings: Ceilings
+    when: float
+    """Seconds since the epoch."""
+
+
+def kept_ceilings(threads: int, folder: Path | None = None) -> Known | None:
+    """What this machine can do with so many threads, if it was measured before."""
+    found = _read(folder or default_path().parent).get(_identity(threads))
+    try:
+        rates = [float(found[name]) for name in (*_RATES, "when")]  # type: ignore[index]
+    except (TypeError, KeyError, ValueError):
+        return None
+    if not all(math.isfinite(r) and r > 0 for r in rates):
+        return None
+    return Known(Ceilings(*rates[:3]), rates[3])
+
+
+def measure_ceilings(
+    threads: int,
+    folder: Path | None = None,
+    sample: Callable[[int], list[Ceilings]] | None = None,
+) -> Known | None:
+    """Measure what this machine can do with so many threads (some seconds), and keep it.
+
+    Whatever else the machine does makes it look slower, so the best sample of each rate counts,
+    those of earlier times included. None if the machine is too busy (others have the cores, or
+    samples do not agree), or short of memory. What cannot be kept is measured again next time.
+    """
+    samples = (sample or _sampled_apart)(threads)
+    if not _agree(samples):
+        return None
+    folder = folder or default_path().parent
+    before = kept_ceilings(threads, folder)
+    if before is not None:
+        samples = [*samples, before.ceilings]
+    known = Known(_best(samples), time.time())
+    with contextlib.suppress(OSError):
+        _write(folder, {**_read(folder), _identity(threads): _as_dict(known)})
+    return known
+
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """What a def has to do, and what the machine can."""
+
+    cost: Cost
+    ceilings: Ceilings | None
+    """None where they were not measured."""
+    cached: int
+    """Bytes that stay in the caches of the cores from one call to the next."""
+
+    @staticmethod
+    def of(cost: Cost, known: Known | None, threads: int) -> Yardstick:
+        """The yardstick for a def with this cost, on this machine with so many threads."""
+        ceilings = None if known is None else known.ceilings
+        return Yardstick(cost, ceilings, host_cpu().l2_bytes * threads)
+
+    @property
+    def from_memory(self) -> bool:
+        """Whether the data is too large for the cores' own caches."""
+        return self.cost.moved > self.cached
+
+    @property
+    def limited_by_memory(self) -> bool:
+        """Whether moving the data takes longer than computing with it, at best."""
+        if not self.cost.operations:
+            return True
+        if self.ceilings is None:
+            return self.from_memory and self.cost.operations < _INTENSE * self.cost.moved
+        return self.from_memory and self._moving > self._computing
+
+    @property
+    def _computing(self) -> float:
+        return self.cost.single / self.ceilings.flops if self.ceilings else 0.0
+
+    @property
+    def _moving(self) -> float:
+        return self.ceilings.seconds(0, self.cost.read, self.cost.written) if self.ceilings else 0.0
+
+    def share(self, seconds: float) -> float | None:
+        """The least time that the machine allows over this one, as in the roofline model
+        (Williams, Waterman and Patterson 2009); None where that is not known.
+
+        Data that stays in the cores' own caches costs nothing in it. A time that beats memory
+        shows that the data was in a cache that they share, and one that beats arithmetic that the
+        machine was busy when it was measured: then the share is not known.
+        """
+        least = max(self._computing, self._moving if self.from_memory else 0.0)
+        if self.ceilings is None or least == 0.0 or least > _ROUNDING * seconds:
+            return None
+        return min(1.0, least / seconds)
+
+    def beaten(self, seconds: float) -> bool:
+        """Whether a time shows that the machine can compute faster than was measured."""
+        return self._computing > _ROUNDING * seconds
+
+    def rate(self, seconds: float) -> str:
+        """What is done per second, of what limits the def: ``12.3 GFLOP/s`` or ``4.5 GB/s``."""
+        amount = self.cost.moved if self.limited_by_memory else self.cost.operations
+        unit = "B/s" if self.limited_by_memory else "FLOP/s"
+        return quantity(amount / seconds, unit)
+
+    def describe(self, seconds: float) -> str:
+        """The rate, and the share of the roofline where it is known."""
+        share = self.share(seconds)
+        if share is not None:
+            return f"{self.rate(seconds)}, {share:.0%} of the roofline"
+        if self.beaten(seconds):
+            return f"{self.rate(seconds)}, more than was measured of this machine"
+        if self.ceilings is not None and self.limited_by_memory:
+            return f"{self.rate(seconds)}, from the caches"
+        return self.rate(seconds)
+
+
+def quantity(value: float, unit: str) -> str:
+    """A number for people: ``1.23 GFLOP``."""
+    for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= scale:
+            return f"{value / scale:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+def describe_ceilings(ceilings: Ceilings) -> str:
+    """The machine's roofline in words."""
+    return (
+        f"{quantity(ceilings.flops, 'FLOP/s')}; memory: {quantity(ceilings.read, 'B/s')} read, "
+        f"{quantity(ceilings.copy, 'B/s')} copied"
+    )
+
+
+def _sampled_apart(threads: int) -> list[Ceilings]:
+    """In a process of its own: it takes memory, and must not take this one with it."""
+    pool = WorkerPool(1, timeout=_PATIENCE + 60.0)
+    try:
+        return pool.submit(_sample, threads).result()
+    except (WorkerDiedError, WorkerTimeoutError, MemoryError):
+        return []
+    finally:
+        pool.kill()
+
+
+def _sample(threads: int) -> list[Ceilings]:
+    cores = available_cores()
+    meter = Meter(cores[len(cores) - threads :])  # those that the tuner measures on
+    samples: list[Ceilings] = []
+    begin = time.monotonic()
+    try:
+        while time.monotonic() - begin < _PATIENCE:
+            wall, own = time.perf_counter(), time.process_time()
+            sample = meter.sample()
+            wall, own = time.perf_counter() - wall, time.process_time() - own
+            if own >= _ALONE * wall * threads:
+                samples.append(sample)
+            if len(samples) >= _SAMPLES and _agree(samples):
+                break
+        return samples
+    finally:
+        meter.close()
+
+
+def _agree(samples: Sequence[Ceilings]) -> bool:
+    if len(samples) < _WITNESSES:
+        return False
+    best = _best(samples)
+    return all(
+        sum(getattr(s, k) >= _NEAR * getattr(best, k) for s in samples) >= _WITNESSES
+        for k in _RATES
+    )
+
+
+def _best(samples: Sequence[Ceilings]) -> Ceilings:
+    return Ceilings(*(max(getattr(s, k) for s in samples) for k in _RATES))
+
+
+def _identity(threads: int) -> str:
+    return device_identity(replace(host_cpu(), threads=threads))
+
+
+def _as_dict(known: Known) -> dict[str, float]:
+    return {**dataclasses.asdict(known.ceilings), "when": known.when}
+
+
+def _read(folder: Path) -> dict[str, object]:
+    """What is kept; nothing if the file is not there, or not ours."""
+    try:
+        data = json.loads((folder / _FILE).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(data, dict) or data.get("schema") != _SCHEMA:
+        return {}
+    machines = data.get("machines")
+    return machines if isinstance(machines, dict) else {}
+
+
+def _write(folder: Path, machines: dict[str, object]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / _FILE, json.dumps({"schema": _SCHEMA, "machines": machines}, indent=1))

@@ -1,0 +1,92 @@
+"""The tuner's progress for programs: one JSON object per line.
+
+Every object has ``event``, and ``seconds`` since the search began; times of kernels are in seconds.
+The first is ``started``, the last one of the search ``finished``; ``tcl tune`` adds a ``result``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, TextIO, TypeAlias, assert_never
+
+from tcl.cli.progress_state import Event
+from tcl.codegen.options import MappingOptions
+from tcl.tuner import events
+
+_Candidate: TypeAlias = events.Candidate[MappingOptions]
+
+
+class JsonProgress:
+    """Writes events as they come; a context manager like ``Progress``."""
+
+    def __init__(self, about: Mapping[str, Any], stream: TextIO) -> None:
+        self._about = about
+        self._stream = stream
+        self._started = time.monotonic()
+        self.signalled = False
+        """Whether a signal ended the search."""
+
+    def __enter__(self) -> JsonProgress:
+        self.write("started", self._about)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def report(self, event: Event) -> None:
+        """Take one event."""
+        if isinstance(event, events.Interrupted):
+            self.signalled = self.signalled or "SIG" in event.reason
+        name, data = as_data(event)
+        self.write(name, data)
+
+    def write(self, name: str, data: Mapping[str, Any]) -> None:
+        """One line, at once: who reads it may be waiting."""
+        seconds = round(time.monotonic() - self._started, 6)
+        line = json.dumps({"event": name, "seconds": seconds, **data}, allow_nan=False)
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+
+def as_data(event: Event) -> tuple[str, dict[str, Any]]:
+    """The name of an event, and what it says as JSON data."""
+    match event:
+        case events.GenerationStarted(generation=number, generations=most, candidates=count):
+            return "generation", {"generation": number, "generations": most, "candidates": count}
+        case events.CandidateCompiled(generation=number):
+            return "compiled", {"generation": number}
+        case events.CandidateDone(candidate=candidate, done=done, of=of):
+            return "candidate", {**_candidate(candidate), "done": done, "of": of}
+        case events.NewBest(candidate=candidate):
+            return "best", _candidate(candidate)
+        case events.FinalsStarted(candidates=count):
+            return "finals", {"candidates": count}
+        case events.Raced(candidates=raced, best=best):
+            return "raced", {"candidates": [_candidate(c) for c in raced], "best": _candidate(best)}
+        case events.Note(message=message):
+            return "note", {"message": message}
+        case events.Interrupted(level=level, reason=reason):
+            return "interrupted", {"level": level, "reason": reason}
+        case events.Finished(best=best, interrupted=interrupted):
+            found = None if best is None else _candidate(best)
+            return "finished", {"best": found, "interrupted": interrupted}
+        case _:
+            assert_never(event)
+
+
+def _candidate(candidate: _Candidate) -> dict[str, Any]:
+    return {
+        "generation": candidate.generation,
+        "options": json.loads(candidate.options.to_json()),
+        "verdict": candidate.outcome.verdict.value,
+        "time": candidate.time,
+        "samples": list(candidate.outcome.times),
+        "message": candidate.outcome.message,
+    }

@@ -1,0 +1,182 @@
+"""What is known of a search while it goes on, and how it is told to people."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tcl.bench.roofline import Yardstick
+from tcl.cli.common import duration, micros
+from tcl.codegen.options import MappingOptions
+from tcl.tuner import events
+from tcl.tuner.verdict import Verdict, median
+
+Event: TypeAlias = events.Event[MappingOptions]
+
+_RECENT = 40
+"""Candidates that say how long the next ones will take."""
+
+
+class SearchState:
+    """The search so far. ``yardstick`` says what a time means; ``time_limit`` is the user's."""
+
+    def __init__(
+        self,
+        yardstick: Yardstick | None = None,
+        time_limit: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._yardstick = yardstick
+        self._limit = time_limit
+        self._clock = clock
+        self.started = clock()
+        self.generation = self.generations = self.done = self.of = 0
+        self.compiled = self.evaluated = 0
+        self.failed: dict[Verdict, int] = {}
+        self.first: float | None = None
+        self.best: float | None = None
+        self.current: list[float] = []
+        self.finalists = 0
+        """How many are in the finals; 0 before these."""
+        self.ending = False
+        """Interrupted: what is in flight finishes."""
+        self._recent: deque[float] = deque([self.started], maxlen=_RECENT)
+
+    def take(self, event: Event) -> None:
+        """Add what happened."""
+        match event:
+            case events.GenerationStarted():
+                self.generation, self.generations = event.generation, event.generations
+                self.done, self.of, self.current = 0, event.candidates, []
+                if event.generation <= 1:  # what came before says nothing about what comes now
+                    self._recent.clear()
+                    self._recent.append(self._clock())
+            case events.CandidateCompiled():
+                self.compiled += 1
+            case events.CandidateDone(candidate=candidate, done=done, of=of):
+                self.done, self.of = done, of
+                self._recent.append(self._clock())
+                self._count(candidate)
+            case events.FinalsStarted(candidates=candidates):
+                self.finalists = candidates
+            case events.Raced(candidates=raced, best=best):
+                self.best = best.time
+                own = next((c.time for c in raced if c.generation == 0), None)
+                self.first = own or self.first
+            case events.Interrupted():
+                self.ending = True
+
+    def _count(self, candidate: events.Candidate[MappingOptions]) -> None:
+        self.evaluated += 1
+        if candidate.time is None:
+            verdict = candidate.outcome.verdict
+            self.failed[verdict] = self.failed.get(verdict, 0) + 1
+            return
+        self.current.append(candidate.time)
+        if self.first is None:
+            self.first = candidate.time
+        self.best = min(candidate.time, self.best or candidate.time)
+
+    # For people.
+
+    @property
+    def progress(self) -> float:
+        """The part of all candidates that has its verdict, about."""
+        if not self.generations:
+            return 0.0
+        if self.finalists:
+            return 1.0
+        part = self.done / self.of if self.of else 0.0
+        return max(0.0, (self.generation - 1 + part) / self.generations)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Names and values for the panel."""
+        facts = [
+            ("generation", self._where()),
+            ("compiled", str(self.compiled)),
+            ("evaluated", str(self.evaluated)),
+            ("failed", self._failures() or "none"),
+            ("best", self._best()),
+        ]
+        if self._yardstick is not None and self.best is not None:
+            facts.append(("", self._yardstick.describe(self.best)))
+        facts.append(("this generation", self._this_generation()))
+        facts.append(("elapsed", duration(self._clock() - self.started)))
+        facts.append(("left", self._left()))
+        return facts
+
+    def line(self) -> str:
+        """The state after a generation, on one line."""
+        name = f"generation {self.generation}/{self.generations}" if self.generation else "start"
+        parts = [
+            f"best {self._best()}",
+            f"this generation {self._this_generation()}",
+            f"{self.compiled} compiled, {self.evaluated} evaluated"
+            + (f", failed: {self._failures()}" if self.failed else ""),
+            duration(self._clock() - self.started),
+        ]
+        if self._yardstick is not None and self.best is not None:
+            parts.insert(1, self._yardstick.describe(self.best))
+        if self.generation:
+            parts.append(f"{self._left()} left")
+        return f"{name}: {'; '.join(parts)}"
+
+    def finals_line(self) -> str:
+        """The state after a heat of the finals, on one line."""
+        rate = ""
+        if self._yardstick is not None and self.best is not None:
+            rate = f"; {self._yardstick.describe(self.best)}"
+        return f"finals: best {self._best()}{rate}; {self.finalists} timed in turns"
+
+    def seconds_left(self) -> float | None:
+        """About how long the search goes on; None while nothing says."""
+        elapsed = self._clock() - self.started
+        limit = math.inf if self._limit is None else max(0.0, self._limit - elapsed)
+        span, count = self._recent[-1] - self._recent[0], len(self._recent) - 1
+        candidates = self.of - self.done + (self.generations - self.generation) * self.of
+        rest = span / count * candidates if self.generation and count else math.inf
+        left = min(limit, rest)
+        return left if math.isfinite(left) else None
+
+    def _where(self) -> str:
+        if self.ending:
+            return "ending: what is in flight finishes"
+        if self.finalists:
+            return f"finals: the {self.finalists} fastest, in turns"
+        if not self.generations:
+            return "computing the reference"
+        if not self.generation:
+            return "the options that the search starts from"
+        return f"{self.generation} of {self.generations}, candidate {self.done} of {self.of}"
+
+    def _left(self) -> str:
+        if self.finalists or self.ending:
+            return "seconds"
+        left = self.seconds_left()
+        if left == 0.0:
+            return "the finals are"
+        return "?" if left is None else f"about {_minutes(left)}"
+
+    def _best(self) -> str:
+        if self.best is None or self.first is None:
+            return "-"
+        return f"{micros(self.best)} ({self.first / self.best:.2f} x the start)"
+
+    def _this_generation(self) -> str:
+        if not self.current:
+            return "-"
+        return f"best {micros(min(self.current))}, median {micros(median(tuple(self.current)))}"
+
+    def _failures(self) -> str:
+        return ", ".join(f"{n} {v.value}" for v, n in self.failed.items())
+
+
+def _minutes(seconds: float) -> str:
+    """``45 s``, ``3 min``, ``1 h 5 min``."""
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,257 @@
+"""One search of ``tcl tune``: what is shown while it goes on, and after it."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from tcl import __version__
+from tcl.bench.roofline import Yardstick, describe_ceilings, kept_ceilings, measure_ceilings
+from tcl.cli.common import duration, numpy_threads, report
+from tcl.cli.kernels import Work, interleaved
+from tcl.cli.progress import Progress
+from tcl.cli.progress_json import JsonProgress
+from tcl.cli.progress_state import Event
+from tcl.codegen.cost import cost_of
+from tcl.codegen.device import host_cpu
+from tcl.codegen.lower import lower
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.whole_array import NoFormulationError, whole_array
+from tcl.executor import Executor
+from tcl.known import DEFAULT, device_identity
+from tcl.report.log import SearchLog
+from tcl.tuner.config import TunerConfig, available_cores
+from tcl.tuner.tuner import TuningResult
+from tcl.tuning import Tuner
+
+
+class Session:
+    """A search from its first line to its exit code."""
+
+    def __init__(
+        self,
+        work: Work,
+        threads: int,
+        config: TunerConfig,
+        cache: Path,
+        page: Path | None,
+        *,
+        as_json: bool,
+    ) -> None:
+        self._work = work
+        self._threads = threads
+        self._config = config
+        self._cache = cache
+        self._page = page
+        self._as_json = as_json
+        self._log = SearchLog()
+        self._presses: list[int] = []
+
+    def run(self, start: MappingOptions | None, *, default: bool) -> int:
+        """Search, show, save; the exit code. ``default``: whether the cache is the user's own."""
+        tuner = Tuner(self._work.text, self._cache, threads=self._threads)
+        yardstick = self._yardstick()
+        progress = self._progress(yardstick)
+
+        def told(event: Event) -> None:
+            self._log.take(event)
+            progress.report(event)
+
+        # During the search the tuner counts the signals. One that comes just before or after, or a
+        # second press of Ctrl+C, must neither be lost nor cost the user the table.
+        handler = self._deaf()
+        name, inputs = self._work.checked.name, self._work.inputs
+        with progress:
+            result = tuner.tune(name, inputs, start, self._config, report=told)
+        signalled = progress.signalled or bool(self._presses)
+        if not signalled:
+            signal.signal(signal.SIGINT, handler)
+        times: dict[str, float] = {}
+        if result.options is not None:
+            try:
+                times = self._times(result, compare=not signalled)
+                if not signalled and yardstick.beaten(result.time or math.inf):
+                    yardstick = self._measured(yardstick)
+            except KeyboardInterrupt:
+                signalled = True
+                times = times or self._times(result, compare=False)
+        self._deaf()  # what is left takes a moment
+        self._show(result, times, progress)
+        problems = self._write(yardstick, {} if signalled else times)
+        problems += self._saved(result, default=default)
+        for problem in problems:
+            report(problem)
+        if signalled or self._presses:
+            return 130
+        return 1 if problems or result.options is None else 0
+
+    def _deaf(self) -> Any:
+        """Count presses of Ctrl+C from now on; the handler until now."""
+        return signal.signal(signal.SIGINT, lambda number, frame: self._presses.append(number))
+
+    # Before.
+
+    def _yardstick(self) -> Yardstick:
+        """What the def has to do and the machine can, measured if it never was."""
+        cost = cost_of(lower(self._work.sized))
+        yardstick = Yardstick.of(cost, kept_ceilings(self._threads), self._threads)
+        if yardstick.ceilings is None and self._threads <= len(available_cores()):
+            self._say("measuring what this machine can do (once: it is kept)")
+            yardstick = self._measured(yardstick)
+        if yardstick.ceilings is not None:
+            count = f"{self._threads} thread{'' if self._threads == 1 else 's'}"
+            self._say(f"this machine, {count}: {describe_ceilings(yardstick.ceilings)}")
+        return yardstick
+
+    def _measured(self, yardstick: Yardstick) -> Yardstick:
+        """The same with the machine measured, or measured again: it was busy, and looked slow."""
+        known = measure_ceilings(self._threads)
+        if known is None:
+            self._say("what this machine can do could not be measured now: shares are left out")
+        return Yardstick.of(yardstick.cost, known, self._threads)
+
+    def _progress(self, yardstick: Yardstick) -> Progress | JsonProgress:
+        work, settings = self._work, self._config.settings
+        if not self._as_json:
+            return Progress(work.title, yardstick, settings.time_limit)
+        ceilings = yardstick.ceilings
+        about = {
+            "tcl": __version__,
+            "entry": work.checked.name,
+            "sizes": dict(work.sizes),
+            "device": self._device,
+            "threads": self._threads,
+            "settings": settings.as_dict(),
+            "cost": {
+                "operations": yardstick.cost.operations,
+                "read": yardstick.cost.read,
+                "written": yardstick.cost.written,
+            },
+            "ceilings": None
+            if ceilings is None
+            else {"read": ceilings.read, "copy": ceilings.copy, "flops": ceilings.flops},
+        }
+        return JsonProgress(about, sys.stdout)
+
+    @property
+    def _device(self) -> str:
+        return device_identity(replace(host_cpu(), threads=self._threads))
+
+    def _say(self, line: str) -> None:
+        click.echo(line, err=self._as_json)
+
+    # After.
+
+    def _times(self, result: TuningResult[MappingOptions], *, compare: bool) -> dict[str, float]:
+        """Before, after and NumPy: measured once more, in turns; or, in a hurry, as in the
+        search."""
+        assert result.options is not None
+        if compare:
+            return self._compared(result.options)
+        times = {"tuned": result.time or 0.0}
+        first = self._log.start
+        if first is not None and first.time is not None:
+            times = {"before: where the search began": first.time, **times}
+        return times
+
+    def _compared(self, best: MappingOptions) -> dict[str, float]:
+        work = self._work
+        outputs = work.outputs()
+        contenders: dict[str, Callable[[], object]] = {}
+        for name, options in (
+            ("before: naive", MappingOptions("naive")),
+            ("before: untuned default", DEFAULT),
+            ("after: tuned", best),
+        ):
+            executor = Executor(work.sized, options, self._threads)
+            contenders[name] = partial(executor.run, work.inputs, outputs)
+        numpy = partial(whole_array(work.sized), work.inputs, work.outputs())
+        try:
+            numpy()
+            contenders[f"NumPy ({numpy_threads()})"] = numpy
+        except NoFormulationError as error:
+            self._say(f"no comparison with NumPy: {error}")
+        return interleaved(contenders)
+
+    def _show(
+        self,
+        result: TuningResult[MappingOptions],
+        times: dict[str, float],
+        progress: Progress | JsonProgress,
+    ) -> None:
+        if isinstance(progress, JsonProgress):
+            options = None if result.options is None else json.loads(result.options.to_json())
+            saved = {"cache": str(self._cache), "unsaved": result.unsaved}
+            progress.write("result", {"options": options, "times": times, **saved})
+        elif result.options is not None:
+            _table(self._work.title, times)
+            click.echo(f"options: {result.options}")
+
+    def _write(self, yardstick: Yardstick, times: dict[str, float]) -> list[str]:
+        """Write the page, if one is wanted; what went wrong."""
+        if self._page is None:
+            return []
+        from tcl.report.data import collect
+        from tcl.report.page import write_page
+
+        work = self._work
+        settings = {k: v for k, v in self._config.settings.as_dict().items() if v is not None}
+        settings["compile processes"] = settings.pop("threads") or "as many as there are cores for"
+        facts = [
+            ("device", self._device),
+            ("threads", str(self._threads)),
+            ("inputs", ", ".join(f"{a.dtype.name}{list(a.shape)}" for a in work.inputs)),
+            ("settings", ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in settings.items())),
+            ("tuning cache", str(self._cache)),
+        ]
+        page = collect(
+            work.text, work.checked, work.inputs, self._threads, self._log,
+            title=work.title, facts=facts, yardstick=yardstick, compared=times,
+        )  # fmt: skip
+        try:
+            write_page(page, self._page)
+        except OSError as error:
+            return [f"the report {self._page} cannot be written: {error.strerror}"]
+        self._say(f"report in {self._page}")
+        return []
+
+    def _saved(self, result: TuningResult[MappingOptions], *, default: bool) -> list[str]:
+        """Say where the results are; what went wrong."""
+        if result.options is None:
+            return [_nothing(result)]
+        if result.unsaved:
+            count = f"{result.unsaved} of {len(result.history)}"
+            return [f"{count} results could not be saved in {self._cache}"]
+        use = "programs on this machine use it from now on" if default else "load it from there"
+        self._say(f"saved in {self._cache}; {use}")
+        return []
+
+
+def _nothing(result: TuningResult[MappingOptions]) -> str:
+    if result.interrupted:
+        return "the search ended before any candidate was measured; nothing was found"
+    examples = dict.fromkeys(c.outcome.message for c in result.history)
+    return f"no candidate worked ({len(result.history)} tried): {'; '.join(list(examples)[:3])}"
+
+
+def _table(title: str, times: dict[str, float]) -> None:
+    before = next(iter(times.values()))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(title)
+    for heading in ("time a call", "speed-up"):
+        table.add_column(heading, justify="right")
+    for name, seconds in times.items():
+        style = "bold green" if name.startswith("after") else None
+        table.add_row(name, duration(seconds), f"{before / seconds:.2f} x", style=style)
+    Console().print(table)

@@ -1,0 +1,1 @@
+"""What a search did, as one page of HTML that needs nothing else."""

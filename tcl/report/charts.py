@@ -1,0 +1,192 @@
+"""Charts as inline SVG. Colours are the page's, by class, so that they follow light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcl.report.axes import Axis, of_times
+from tcl.report.markup import Markup, join, tag
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 14.0, 12.0, 46.0
+_MANY = 500
+"""Points above which each is smaller."""
+_TITLES = 1500
+"""Points up to which each says what it is when pointed at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A point."""
+
+    x: float
+    time: float | None
+    """Seconds a call; None for one that failed, which is shown below the others."""
+    title: str
+    kind: str = "dot"
+    """Class: ``dot``, ``winner``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line through points."""
+
+    points: Sequence[tuple[float, float]]
+    """(x, seconds a call)"""
+    kind: str
+    """Class: ``best``, ``median``."""
+    steps: bool = False
+    """Whether a value holds until the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """What is written below a chart."""
+
+    label: str
+    end: float
+    """The axis runs from ``begin`` to here."""
+    begin: float = 0.0
+    named: Sequence[str] = ()
+    """Names for 0, 1, 2, ...; empty for numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of a chart, in its own units: text is 12 of them high."""
+
+    width: float = 760.0
+    height: float = 310.0
+
+    @property
+    def floor(self) -> float:
+        """Where the horizontal axis lies."""
+        return self.height - _BOTTOM
+
+    @property
+    def right(self) -> float:
+        """Where it ends."""
+        return self.width - _RIGHT
+
+
+WIDE, HALF = Size(), Size(380.0, 230.0)
+
+
+def times_chart(
+    name: str,
+    ticks: Ticks,
+    dots: Sequence[Dot],
+    lines: Sequence[Line] = (),
+    size: Size = WIDE,
+) -> Markup:
+    """Times of calls over something; ``name`` says what it shows to those who cannot see it."""
+    times = [d.time for d in dots if d.time is not None]
+    times += [y for line in lines for _, y in line.points]
+    if not times:
+        return tag("p", "Nothing was measured.", class_="none")
+    x, floor = Axis(ticks.begin, ticks.end, _LEFT, size.right), size.floor
+    failed = [d for d in dots if d.time is None]
+    y = of_times(times, floor - (16 if failed else 4), _TOP)
+    return tag(
+        "svg",
+        tag("title", name),
+        _time_axis(y, size),
+        _place_axis(x, ticks, size),
+        tag("g", [_dot(d, x, y, len(dots)) for d in dots], class_="dots"),
+        tag("g", [_cross(d, x, floor - 7, len(dots) <= _TITLES) for d in failed], class_="failed"),
+        [_line(line, x, y) for line in lines],
+        viewBox=f"0 0 {size.width:.0f} {size.height:.0f}",
+        role="img",
+        class_="chart",
+        xmlns="http://www.w3.org/2000/svg",
+    )
+
+
+def unit_of(seconds: float) -> tuple[str, float]:
+    """The unit in which times up to this one are written, and its length."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= 10 * scale:
+            return unit, scale
+    return "µs", 1e-6
+
+
+def _time_axis(y: Axis, size: Size) -> Markup:
+    unit, scale = unit_of(y.high)
+    pieces = []
+    for value in y.ticks(6 if size is WIDE else 4):
+        at = y.place(value)
+        pieces.append(tag("line", x1=_LEFT, x2=size.right, y1=at, y2=at, class_="grid"))
+        label = f"{value / scale:,.6g}"
+        pieces.append(tag("text", label, x=_LEFT - 8, y=at + 4, text_anchor="end"))
+    middle = (y.start + y.end) / 2
+    label = f"time a call, {unit}" + (" (log scale)" if y.logarithmic else "")
+    turned = f"rotate(-90 14 {middle:.0f})"
+    pieces.append(tag("text", label, x=14.0, y=middle, text_anchor="middle", transform=turned))
+    return tag("g", pieces, class_="axis")
+
+
+def _place_axis(x: Axis, ticks: Ticks, size: Size) -> Markup:
+    floor = size.floor
+    pieces = [tag("line", x1=_LEFT, x2=size.right, y1=floor, y2=floor, class_="base")]
+    if ticks.named:
+        labels = [(float(k), name) for k, name in enumerate(ticks.named)]
+    else:
+        labels = [(v, f"{v:,.6g}") for v in x.ticks(9 if size is WIDE else 5)]
+    for value, label in labels:
+        at = x.place(value)
+        pieces.append(tag("line", x1=at, x2=at, y1=floor, y2=floor + 4, class_="base"))
+        pieces.append(tag("text", label, x=at, y=floor + 18, text_anchor="middle"))
+    middle, low = (x.start + x.end) / 2, size.height - 8
+    pieces.append(tag("text", ticks.label, x=middle, y=low, text_anchor="middle"))
+    return tag("g", pieces, class_="axis")
+
+
+def _dot(dot: Dot, x: Axis, y: Axis, among: int) -> Markup | None:
+    if dot.time is None:
+        return None
+    title = tag("title", dot.title) if among <= _TITLES else None
+    radius = 5.0 if dot.kind == "winner" else 3.0 if among <= _MANY else 2.0
+    return tag("circle", title, cx=x.place(dot.x), cy=y.place(dot.time), r=radius, class_=dot.kind)
+
+
+def _cross(dot: Dot, x: Axis, at: float, titled: bool) -> Markup:
+    title = tag("title", dot.title) if titled else None
+    return tag("path", title, d=f"M{x.place(dot.x) - 3:.1f} {at - 3:.1f}l6 6m0 -6l-6 6")
+
+
+def _line(line: Line, x: Axis, y: Axis) -> Markup:
+    path = ""
+    for place, time in line.points:
+        px, py = x.place(place), y.place(time)
+        if path and line.steps:
+            path += f"H{px:.1f}V{py:.1f}"
+        else:
+            path += f"{'L' if path else 'M'}{px:.1f} {py:.1f}"
+    # A single point has no length: its round ends still show it.
+    return tag("path", d=path + ("h0" if len(line.points) == 1 else ""), class_=f"line {line.kind}")
+
+
+def bar(share: float, mark: float | None = None) -> Markup:
+    """A horizontal bar that is filled to a share of its length, with a mark on it."""
+    filled = min(max(share, 0.0), 1.0) * 200
+    return tag(
+        "svg",
+        tag("rect", x=0.0, y=2.0, width=filled, height=10.0, class_="fill"),
+        None
+        if mark is None
+        else tag("line", x1=mark * 200, x2=mark * 200, y1=0.0, y2=14.0, class_="mark"),
+        viewBox="0 0 200 14",
+        width=200.0,
+        height=14.0,
+        class_="bar",
+        aria_hidden="true",
+        xmlns="http://www.w3.org/2000/svg",
+    )
+
+
+def legend(*entries: tuple[str, str]) -> Markup:
+    """(class, meaning) of what is in a chart."""
+    return tag(
+        "p", join(tag("span", tag("i", class_=kind), meaning) for kind, meaning in entries),
+        class_="legend",
+    )  # fmt: skip

@@ -1,0 +1,113 @@
+"""What a page shows, collected from a search and what it searched for."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tcl.arguments import Array
+from tcl.bench.roofline import Yardstick
+from tcl.codegen.cpu.threads import thread_count
+from tcl.codegen.options import MappingOptions
+from tcl.cpu_backend import CpuBackend
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.parser import parse
+from tcl.grammar.printer import to_text
+from tcl.report.log import Candidate, SearchLog
+from tcl.tuner.importance import Importance, importance
+from tcl.tuner.knobs import Value
+from tcl.tuner.mapping import MappingSpace
+from tcl.tuner.space import Config, SearchSpace
+
+
+@dataclass(frozen=True, slots=True)
+class KnobRow:
+    """A knob, and what it was set to."""
+
+    name: str
+    choices: int
+    start: Value | None
+    """None where the options are not in the space."""
+    best: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything that is on it."""
+
+    title: str
+    definition: str
+    """The def, as text."""
+    facts: Sequence[tuple[str, str]]
+    """Names and values: device, sizes, settings."""
+    log: SearchLog
+    yardstick: Yardstick | None
+    compared: Mapping[str, float]
+    """Seconds a call, measured in turns after the search; empty if there was no time for that."""
+    space: SearchSpace
+    importance: Importance
+    sources: Sequence[tuple[str, str]]
+    """Title and text of what the winner became."""
+    date: str
+    version: str
+
+    @property
+    def knobs(self) -> list[KnobRow]:
+        """All knobs with more than one choice, as the start and the winner have them."""
+        start, best = _config(self.log.start), _config(self.log.best)
+        return [
+            KnobRow(k.name, k.cardinality, start[i] if start else None, best[i] if best else None)
+            for i, k in enumerate(self.space.knobs)
+            if k.cardinality > 1
+        ]
+
+
+def collect(
+    source: str,
+    checked: CheckedDef,
+    inputs: Sequence[Array],
+    threads: int | None,
+    log: SearchLog,
+    *,
+    title: str,
+    facts: Sequence[tuple[str, str]] = (),
+    yardstick: Yardstick | None = None,
+    compared: Mapping[str, float] | None = None,
+) -> Page:
+    """What there is to show of a search for the def ``checked`` of the text ``source``."""
+    from tcl import __version__
+
+    count = thread_count(threads)
+    # Nothing is run, so there is no need for a folder with the inputs.
+    backend = CpuBackend.described(source, checked.name, inputs, count)
+    space = MappingSpace(backend.program(), backend.device).space
+    measured: dict[Config, float] = {}
+    for each in log.tries:
+        if each.candidate.config is not None and each.time is not None:
+            measured[each.candidate.config] = each.time
+    return Page(
+        title=title,
+        definition=_definition(source, checked),
+        facts=facts,
+        log=log,
+        yardstick=yardstick,
+        compared=compared or {},
+        space=space,
+        importance=importance(space.knobs, list(measured), list(measured.values())),
+        sources=_sources(backend, log.best.options if log.best is not None else None),
+        date=datetime.datetime.now().astimezone().isoformat(" ", "seconds"),
+        version=__version__,
+    )
+
+
+def _sources(backend: CpuBackend, options: MappingOptions | None) -> list[tuple[str, str]]:
+    return [] if options is None else list(backend.explained(options).items())
+
+
+def _definition(source: str, checked: CheckedDef) -> str:
+    return next(to_text(d) for d in parse(source).defs if d.name == checked.name)
+
+
+def _config(candidate: Candidate | None) -> Config | None:
+    return None if candidate is None else candidate.config

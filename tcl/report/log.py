@@ -1,0 +1,101 @@
+"""What a search reported, with the time of each event: what its page is made from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tcl.codegen.options import MappingOptions
+from tcl.tuner import events
+from tcl.tuner.verdict import median
+
+Candidate: TypeAlias = events.Candidate[MappingOptions]
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """A candidate with its verdict."""
+
+    seconds: float
+    """Since the search began."""
+    candidate: Candidate
+
+    @property
+    def time(self) -> float | None:
+        """Seconds per call; None unless correct."""
+        return self.candidate.time
+
+
+@dataclass(slots=True)
+class SearchLog:
+    """Events as they come; ``take`` is the tuner's ``report``."""
+
+    tries: list[Try] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    raced: tuple[Candidate, ...] = ()
+    """With their times in the finals."""
+    best: Candidate | None = None
+    compiled: int = 0
+    ended_by: str = ""
+    """What ended the search early; empty if nothing did."""
+    seconds: float = 0.0
+    """How long it took."""
+    clock: Callable[[], float] = time.monotonic
+    _started: float | None = None
+
+    def take(self, event: events.Event[MappingOptions]) -> None:
+        """Note one event."""
+        if self._started is None:
+            self._started = self.clock()
+        match event:
+            case events.CandidateCompiled():
+                self.compiled += 1
+            case events.CandidateDone(candidate=candidate):
+                self.tries.append(Try(self.clock() - self._started, candidate))
+            case events.NewBest(candidate=candidate):
+                self.best = candidate
+            case events.Raced(candidates=candidates, best=best):
+                self.raced, self.best = candidates, best
+            case events.Note(message=message):
+                self.notes.append(message)
+            case events.Interrupted(reason=reason):
+                self.ended_by = reason
+            case events.Finished(best=best, seconds=seconds):
+                self.best, self.seconds = best, seconds
+
+    @property
+    def start(self) -> Candidate | None:
+        """What the search began with, as measured in the finals if it was in them."""
+        own = [t.candidate for t in self.tries if t.candidate.generation == 0]
+        if not own:
+            return None
+        raced = (c for c in self.raced if c.options == own[0].options)
+        return next(raced, own[0])
+
+    @property
+    def fair(self) -> bool:
+        """Whether start and best were timed in turns."""
+        return self.best in self.raced and self.start in self.raced
+
+    def best_so_far(self) -> list[tuple[int, float, float]]:
+        """(evaluations, seconds, time of a call) whenever that became less."""
+        found: list[tuple[int, float, float]] = []
+        for number, each in enumerate(self.tries, 1):
+            if each.time is not None and (not found or each.time < found[-1][2]):
+                found.append((number, each.seconds, each.time))
+        return found
+
+    def generations(self) -> dict[int, list[Try]]:
+        """Generation to its candidates."""
+        found: dict[int, list[Try]] = {}
+        for each in self.tries:
+            found.setdefault(each.candidate.generation, []).append(each)
+        return found
+
+
+def best_and_median(tries: Sequence[Try]) -> tuple[float, float] | None:
+    """Of the times of those that are correct."""
+    times = tuple(t.time for t in tries if t.time is not None)
+    return (min(times), median(times)) if times else None

@@ -1,0 +1,63 @@
+"""HTML and SVG as nested calls. Whatever text goes in comes out as text: nothing is markup but what
+``tag`` made."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from typing import TypeAlias
+
+
+class Markup(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+Child: TypeAlias = "str | Markup | Iterable[Child] | None"
+
+_VOID = frozenset({"meta", "br", "hr", "col"})
+
+
+def tag(name: str, /, *children: Child, **attributes: str | float | bool | None) -> Markup:
+    """An element. An attribute of two words is written with ``_``, as ``stroke_width``; ``class_``
+    and ``for_`` stand for Python's keywords. None and False leave an attribute out."""
+    opening = name
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        written = key.rstrip("_").replace("_", "-")
+        opening += f" {written}" if value is True else f' {written}="{_attribute(value)}"'
+    if name in _VOID:
+        return Markup(f"<{opening}>")
+    return Markup(f"<{opening}>{join(children)}</{name}>")
+
+
+def join(children: Iterable[Child]) -> Markup:
+    """Several pieces, one after the other."""
+    return Markup("".join(_piece(child) for child in children))
+
+
+def _piece(child: Child) -> str:
+    if child is None:
+        return ""
+    if isinstance(child, Markup):
+        return str(child)
+    if isinstance(child, str):
+        return html.escape(_printable(child), quote=False)
+    return join(child)
+
+
+def _attribute(value: str | float) -> str:
+    if isinstance(value, float):
+        value = f"{value:.2f}".rstrip("0").rstrip(".")
+    return html.escape(_printable(str(value)))
+
+
+def _printable(text: str) -> str:
+    """Without what no document may hold: control characters and halves of surrogate pairs."""
+    return "".join(
+        c if c in "\n\t" or (ord(c) >= 32 and not 0xD800 <= ord(c) < 0xE000 and ord(c) != 0x7F)
+        else "\ufffd"
+        for c in text
+    )  # fmt: skip

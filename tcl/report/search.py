@@ -1,0 +1,233 @@
+"""How the search went: its curves, and what the knobs have to do with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from tcl.report.charts import HALF, Dot, Line, Ticks, bar, legend, times_chart
+from tcl.report.data import KnobRow, Page
+from tcl.report.log import SearchLog, Try, best_and_median
+from tcl.report.markup import Markup, tag
+from tcl.report.outcome import row, table, time_text
+from tcl.tuner.importance import Influence
+from tcl.tuner.knobs import Value
+
+_LISTED = 15
+"""Knobs whose importance is listed."""
+_SHOWN = 4
+"""Knobs whose values are shown with their times."""
+_NAMES = 8
+"""Values of a knob up to which each is written below its chart."""
+
+
+def search_section(page: Page) -> Markup | None:
+    """Best so far, and the population."""
+    log = page.log
+    if not log.tries:
+        return None
+    return tag(
+        "section",
+        tag("h2", "The search"),
+        legend(
+            ("best", "best so far"),
+            ("dot", "a candidate"),
+            ("winner", "the winner, chosen in the finals"),
+            ("fail", "one that failed"),
+        ),
+        _figure("Best so far, by evaluations", _by_evaluation(log)),
+        _figure("Best so far, by time", _by_seconds(log)),
+        _figure(
+            "Population by generation: each candidate, the best and the median. Generation 0 is "
+            "what the search began with; members that stay are not measured again.",
+            _by_generation(log),
+        ),
+    )
+
+
+def _figure(caption: str, chart: Markup) -> Markup:
+    return tag("figure", tag("figcaption", caption), chart)
+
+
+def _title(number: int, each: Try) -> str:
+    candidate = each.candidate
+    what = candidate.outcome.verdict.value if each.time is None else time_text(each.time)
+    return f"evaluation {number}, generation {candidate.generation}: {what}"
+
+
+def _kind(log: SearchLog, each: Try) -> str:
+    best = log.best
+    return "winner" if best is not None and each.candidate.options == best.options else "dot"
+
+
+def _dots(log: SearchLog, places: Iterable[float]) -> list[Dot]:
+    """The tries at these places, the winner last: it is drawn above the others."""
+    dots = [
+        Dot(place, each.time, _title(number, each), _kind(log, each))
+        for number, (place, each) in enumerate(zip(places, log.tries, strict=True), 1)
+    ]
+    return sorted(dots, key=lambda d: d.kind == "winner")
+
+
+def _by_evaluation(log: SearchLog) -> Markup:
+    count = float(len(log.tries))
+    points = [(float(number), time) for number, _, time in log.best_so_far()]
+    best = Line(_held(points, count), "best", steps=True)
+    dots = _dots(log, map(float, range(1, len(log.tries) + 1)))
+    ticks = Ticks("evaluations", max(count, 2.0), 0.0)
+    return times_chart("Time a call of each candidate, in order", ticks, dots, [best])
+
+
+def _by_seconds(log: SearchLog) -> Markup:
+    end = max(log.tries[-1].seconds, 1e-3)
+    best = Line(_held([(s, time) for _, s, time in log.best_so_far()], end), "best", steps=True)
+    ticks = Ticks("seconds since the search began", end, 0.0)
+    dots = _dots(log, (t.seconds for t in log.tries))
+    return times_chart("Time a call of each candidate, when it was measured", ticks, dots, [best])
+
+
+def _held(points: list[tuple[float, float]], end: float) -> list[tuple[float, float]]:
+    """The points, with the last value held to the end."""
+    return [*points, (end, points[-1][1])] if points else []
+
+
+def _by_generation(log: SearchLog) -> Markup:
+    generations = log.generations()
+    dots, bests, medians = [], [], []
+    number = {id(each): k for k, each in enumerate(log.tries, 1)}
+    for generation, tries in sorted(generations.items()):
+        for k, each in enumerate(tries):
+            # Beside each other in the order in which they came, so that equal times are all seen.
+            place = generation + 0.5 * ((k + 0.5) / len(tries) - 0.5)
+            dots.append(Dot(place, each.time, _title(number[id(each)], each), _kind(log, each)))
+        found = best_and_median(tries)
+        if found is not None:
+            bests.append((float(generation), found[0]))
+            medians.append((float(generation), found[1]))
+    dots.sort(key=lambda d: d.kind == "winner")
+    last = max(generations)
+    # Few generations have their numbers below; many, the axis's own.
+    named = [str(g) for g in range(last + 1)] if last <= 20 else ()
+    ticks = Ticks("generation", last + 0.5, -0.5, named)
+    chart = times_chart(
+        "Times of each generation", ticks, dots, [Line(medians, "median"), Line(bests, "best")]
+    )
+    return tag("div", chart, legend(("best", "its best"), ("median", "its median")))
+
+
+def importance_section(page: Page) -> Markup | None:
+    """Which knobs made a difference, and how."""
+    found = page.importance
+    if not page.log.tries:
+        return None
+    heading = tag("h2", "Which knobs mattered")
+    if found.why_not:
+        return tag("section", heading, tag("p", _sentence(found.why_not), class_="none"))
+    listed = [i for i in found.influences if i.share > found.chance][:_LISTED]
+    top = max((i.share for i in listed), default=1.0) or 1.0
+    rows = [
+        row(
+            i.knob.name,
+            [bar(i.share / top, min(1.0, found.chance / top)), f" {i.share:.0%}"],
+            f"{i.values} of {i.knob.cardinality}",
+            numbers=(2,),
+        )
+        for i in listed
+    ]
+    rest = sum(1 for i in found.influences if i.knob.cardinality > 1) - len(listed)
+    return tag(
+        "section",
+        heading,
+        tag(
+            "p",
+            "What a model of the measured times loses when a knob's values are shuffled, as a "
+            "share of how much the (logarithms of the) times differ: the permutation importance "
+            f"of a random forest (Breiman 2001). Its trees were trained on {found.samples} "
+            f"configurations, and predict {found.explained:.0%} of the differences between those "
+            "that each of them was not shown. The mark is what a knob without influence reaches by "
+            "chance. All this is about the part of the space where the search looked.",
+            class_="soft",
+        ),
+        table(("knob", "importance", "values tried"), rows, (2,))
+        if rows
+        else tag("p", "No knob stands out from chance.", class_="none"),
+        tag("p", f"{rest} more knobs cannot be told from chance.", class_="soft") if rest else None,
+        tag("div", [_values_chart(page, i) for i in listed[:_SHOWN]], class_="pair"),
+    )
+
+
+def _values_chart(page: Page, influence: Influence) -> Markup:
+    """Times by the value of one knob."""
+    position = page.space.knobs.index(influence.knob)
+    measured: list[tuple[Value, Try]] = [
+        (t.candidate.config[position], t)
+        for t in page.log.tries
+        if t.candidate.config is not None and t.time is not None
+    ]
+    seen = {value for value, _ in measured}
+    values = [v for v in influence.knob.choices if v in seen]
+    dots, bests = [], []
+    for place, value in enumerate(values):
+        own = [t for v, t in measured if v == value]
+        for k, each in enumerate(own):
+            spread = 0.5 * ((k + 0.5) / len(own) - 0.5)
+            title = f"{influence.knob.name} = {value}: {time_text(each.time or 0.0)}"
+            dots.append(Dot(place + spread, each.time, title, _kind(page.log, each)))
+        bests.append((float(place), min(t.time or 0.0 for t in own)))
+    dots.sort(key=lambda d: d.kind == "winner")
+    step = -(-len(values) // _NAMES)
+    named = [str(v) if k % step == 0 else "" for k, v in enumerate(values)]
+    ticks = Ticks(influence.knob.name, len(values) - 0.5, -0.5, named)
+    lines = [Line(bests, "best")] if influence.knob.ordered else []
+    return _figure(influence.knob.name, times_chart("Times by value", ticks, dots, lines, HALF))
+
+
+def knobs_section(page: Page) -> Markup | None:
+    """All knobs, as they were and as they are; and the options that they stand for."""
+    start, best = page.log.start, page.log.best
+    if best is None:
+        return None
+    changed = [k for k in page.knobs if k.start != k.best]
+    same = [k for k in page.knobs if k.start == k.best]
+    return tag(
+        "section",
+        tag("h2", "What changed"),
+        tag(
+            "p",
+            f"{len(changed)} of {len(page.knobs)} knobs differ between the start and the winner. "
+            f"The space has {_count(page.space.cardinality)} configurations, constraints not "
+            "counted; s0, s1, ... are the statements of the def.",
+            class_="soft",
+        ),
+        _knobs(changed) if changed else None,
+        tag("details", tag("summary", f"{len(same)} knobs that did not"), _knobs(same))
+        if same
+        else None,
+        None if start is None else _options("start", start.options.to_json()),
+        _options("winner", best.options.to_json()),
+    )
+
+
+def _knobs(knobs: Sequence[KnobRow]) -> Markup:
+    rows = (
+        row(k.name, _value(k.start), _value(k.best), str(k.choices), numbers=(3,)) for k in knobs
+    )
+    return table(("knob", "start", "winner", "choices"), rows, (3,))
+
+
+def _options(name: str, text: str) -> Markup:
+    summary = tag("summary", f"Options of the {name} ", tag("span", "for --options", class_="soft"))
+    return tag("details", summary, tag("pre", tag("code", text)))
+
+
+def _count(number: int) -> str:
+    """A number that may have thousands of digits."""
+    return f"{number:,}" if number < 10**7 else f"about 10^{math.log10(number):.0f}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _value(value: Value | None) -> str:
+    return "not in the space" if value is None else str(value)

@@ -1,0 +1,190 @@
+"""What ``tcl tune`` shows while it searches: the panel, the lines, the JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fake_search import Event, search, take
+from rich.console import Console
+
+from tcl.bench.ceilings import Ceilings
+from tcl.bench.roofline import Yardstick
+from tcl.cli.common import micros
+from tcl.cli.progress import Progress
+from tcl.cli.progress_json import JsonProgress
+from tcl.cli.progress_state import SearchState
+from tcl.codegen.cost import Cost
+from tcl.codegen.options import MappingOptions
+from tcl.tuner import events
+from tcl.tuner.interrupt import FINISH, KILL
+
+YARDSTICK = Yardstick(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def paced(found: Iterator[Event], clock: Clock, seconds: float) -> Iterator[Event]:
+    """A candidate takes so many seconds."""
+    for event in found:
+        if isinstance(event, events.CandidateDone):
+            clock.now += seconds
+        yield event
+
+
+def until(found: Iterator[Event], *place: int) -> Iterator[Event]:
+    for event in found:
+        yield event
+        match event:
+            case events.CandidateDone() if (event.candidate.generation, event.done) == place:
+                return
+
+
+def facts(state: SearchState) -> dict[str, str]:
+    return dict(state.facts())
+
+
+def test_panel_has_all_that_was_asked_for() -> None:
+    clock = Clock()
+    state = SearchState(YARDSTICK, clock=clock)
+    take(state, paced(until(search(4, 20), 2, 10), clock, 0.5))
+    shown = facts(state)
+    assert shown["generation"] == "2 of 4, candidate 10 of 20"
+    assert shown["compiled"] == str(31 - 3)
+    assert shown["evaluated"] == "31"
+    assert shown["failed"] == "3 constraints"
+    assert "us" in shown["best"] or "µs" in shown["best"]
+    assert "x the start" in shown["best"]
+    assert "FLOP/s" in shown[""]
+    assert "% of the roofline" in shown[""]
+    assert "best" in shown["this generation"] and "median" in shown["this generation"]
+    assert shown["elapsed"] == "15.5 s"
+    # 50 candidates of half a second are left: 10 of this generation, 20 of each of two.
+    assert shown["left"] == "about 25 s"
+    assert 0.3 < state.progress < 0.4
+
+
+def test_time_left_ends_with_the_limit() -> None:
+    clock = Clock()
+    state = SearchState(None, 20.0, clock)
+    assert state.seconds_left() == 20.0
+    take(state, paced(until(search(4, 20), 2, 10), clock, 0.5))
+    assert state.seconds_left() == pytest.approx(4.5)
+    clock.now = 30.0
+    assert state.seconds_left() == 0.0
+
+
+def test_time_left_is_not_guessed_from_nothing() -> None:
+    state = SearchState(YARDSTICK, clock=Clock())
+    assert state.seconds_left() is None
+    assert facts(state)["left"] == "?"
+    assert facts(state)["generation"] == "computing the reference"
+    assert facts(state)["best"] == "-"
+
+
+def test_finals_have_the_last_word() -> None:
+    state = take(SearchState(YARDSTICK, clock=Clock()), search())
+    assert facts(state)["generation"].startswith("finals: the 4 fastest")
+    assert state.progress == 1.0
+    assert state.finals_line().startswith("finals: best ")
+
+
+def shown(found: Iterator[Event], terminal: bool, **settings: Any) -> tuple[str, Progress]:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=terminal, width=100)
+    with Progress("mm M=64 [bold]", YARDSTICK, console=console, **settings) as progress:
+        take(progress, found)
+    return stream.getvalue(), progress
+
+
+def test_lines_where_there_is_no_terminal() -> None:
+    text, progress = shown(search(), terminal=False)
+    lines = text.splitlines()
+    assert lines[0] == "tuning mm M=64 [bold]"
+    assert lines[1].startswith("start: best 1,000 ")
+    assert [line.split(":")[0] for line in lines[2:]] == [
+        *(f"generation {k}/3" for k in (1, 2, 3)),
+        "finals",
+    ]
+    assert "compiled" in lines[2] and "evaluated" in lines[2] and "2 constraints" in lines[2]
+    assert "GFLOP/s" in lines[2] and "of the roofline" in lines[2]
+    assert lines[2].endswith(" left")
+    assert "\x1b" not in text
+    assert not progress.signalled
+
+
+def test_panel_on_a_terminal() -> None:
+    text, _ = shown(search(), terminal=True)
+    for word in ("generation", "compiled", "evaluated", "failed", "best", "left", "roofline"):
+        assert word in text
+    assert "mm M=64 [bold]" in text
+
+
+def test_panel_has_a_line_for_each_fact() -> None:
+    stream = io.StringIO()
+    progress = take(Progress("mm", YARDSTICK), until(search(), 2, 5))
+    Console(file=stream, width=90).print(progress.panel())
+    lines = [line.strip("│ ") for line in stream.getvalue().splitlines()]
+    names = ("compiled", "evaluated", "failed", "best", "this generation", "elapsed", "left")
+    for name in ("generation", *names):
+        assert sum(line.startswith(f"{name}  ") for line in lines) == 1, lines
+    assert len({len(line) for line in stream.getvalue().splitlines()}) == 1
+
+
+def test_interrupts_are_told() -> None:
+    found: list[Event] = [events.Interrupted(FINISH, "SIGINT"), events.Interrupted(KILL, "SIGINT")]
+    text, progress = shown(iter(found), terminal=False)
+    assert "SIGINT: what is in flight finishes" in text
+    assert "again: stopped" in text
+    assert progress.signalled
+    assert not shown(iter([events.Interrupted(FINISH, "time limit")]), False)[1].signalled
+
+
+def test_json_has_every_event() -> None:
+    stream = io.StringIO()
+    with JsonProgress({"entry": "mm"}, stream) as progress:
+        take(progress, search(2, 8))
+        progress.report(events.Note("a sentence\nof two lines"))
+        progress.report(events.Interrupted(FINISH, "SIGTERM"))
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert lines[0]["event"] == "started"
+    assert lines[0]["entry"] == "mm"
+    kinds = {line["event"] for line in lines}
+    assert kinds == {
+        *("started", "generation", "compiled", "candidate", "best", "finals", "raced"),
+        *("finished", "note", "interrupted"),
+    }
+    seconds = [line["seconds"] for line in lines]
+    assert seconds == sorted(seconds)
+    candidates = [line for line in lines if line["event"] == "candidate"]
+    assert len(candidates) == 17
+    for line in candidates:
+        MappingOptions.from_json(json.dumps(line["options"]))
+        assert (line["time"] is None) == (line["verdict"] != "correct") == (not line["samples"])
+    finished = next(line for line in lines if line["event"] == "finished")
+    raced = next(line for line in lines if line["event"] == "raced")
+    assert raced["best"]["options"] == finished["best"]["options"]
+    assert progress.signalled
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (1.5e-6, "1.50 "),
+        (45.678e-6, "45.7 "),
+        (456.7e-6, "457 "),
+        (0.012345, "12,345 "),
+        (2.5e-9, "0.0025 "),
+    ],
+)
+def test_times_in_one_unit(seconds: float, text: str) -> None:
+    assert micros(seconds)[:-2] == text

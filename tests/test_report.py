@@ -1,0 +1,271 @@
+"""The page about a search: whole, escaped, alone, and saying what happened."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from fake_search import CHECKED, INPUTS, MM, Event, failing, search, take
+
+from tcl.bench.ceilings import Ceilings
+from tcl.bench.roofline import Yardstick
+from tcl.codegen.cost import Cost
+from tcl.files import write_whole
+from tcl.report.axes import Axis, of_times
+from tcl.report.data import Page, collect
+from tcl.report.log import SearchLog
+from tcl.report.markup import Markup, join, tag
+from tcl.report.page import render, write_page
+
+SVG = "{http://www.w3.org/2000/svg}"
+YARDSTICK = Yardstick(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
+
+
+class Reader(HTMLParser):
+    """Checks that elements are closed in turn, and takes the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(name)
+        self.attributes += attributes
+        if name != "meta":
+            self.open.append(name)
+
+    def handle_endtag(self, name: str) -> None:
+        assert self.open.pop() == name
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def page_of(found: Iterator[Event], **more: object) -> Page:
+    log = take(SearchLog(), found)
+    title = str(more.pop("title", "mm M=64"))
+    return collect(MM, CHECKED, INPUTS, 1, log, title=title, yardstick=YARDSTICK, **more)  # type: ignore[arg-type]
+
+
+def read(text: str) -> Reader:
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def drawings(text: str) -> list[ElementTree.Element]:
+    return [ElementTree.fromstring(s) for s in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
+
+
+def test_page_says_what_happened() -> None:
+    page = page_of(search(4, 20), facts=[("device", "a machine")], compared={"NumPy": 1e-3})
+    text = render(page)
+    words = " ".join(" ".join(read(text).text).split())
+    for expected in (
+        "mm M=64",
+        "81 candidates in 12 s",
+        "timed in turns",
+        "a machine",
+        "10 MFLOP",
+        "1 TFLOP/s",
+        "of the roofline",
+        "NumPy",
+        "Best so far, by evaluations",
+        "Best so far, by time",
+        "Population by generation",
+        "constraints",
+        "it took more than 1 s",
+        "knobs differ",
+        "C(m, n) +=! A(m, k) * B(k, n)",
+        "Loop program of the winner",
+        "for s0.",
+        "LLVM IR of the winner",
+        "define ",
+    ):
+        assert expected in words, expected
+
+
+def test_drawings_show_every_candidate() -> None:
+    page = page_of(search(3, 20))
+    charts = [d for d in drawings(render(page)) if d.get("class") == "chart"]
+    tries = page.log.tries
+    correct = [t for t in tries if t.time is not None]
+    for chart in charts[:3]:
+        assert len(chart.findall(f".//{SVG}circle")) == len(correct)
+        failed = chart.find(f".//{SVG}g[@class='failed']")
+        assert failed is not None
+        assert len(failed) == len(tries) - len(correct)
+        assert len(chart.findall(f".//{SVG}circle[@class='winner']")) == 1
+        _, _, width, height = map(float, (chart.get("viewBox") or "").split())
+        for circle in chart.findall(f".//{SVG}circle"):
+            assert 0 < float(circle.get("cx", "")) <= width
+            assert 0 < float(circle.get("cy", "")) <= height
+    # The faster, the lower.
+    circles = charts[0].findall(f".//{SVG}circle")
+    by_place = sorted(circles, key=lambda c: float(c.get("cx", "")))
+    heights = [float(c.get("cy", "")) for c in by_place]
+    for a, b in zip(range(len(correct)), range(1, len(correct)), strict=False):
+        faster = (correct[b].time or 0) < (correct[a].time or 0)
+        assert faster == (heights[b] > heights[a])
+
+
+def test_page_needs_nothing_else() -> None:
+    reader = read(render(page_of(search())))
+    assert not {"script", "link", "img", "iframe", "object", "image", "use"} & set(reader.tags)
+    for name, value in reader.attributes:
+        assert name not in ("src", "href", "onload", "onclick")
+        if name != "xmlns":
+            assert "http" not in (value or "") or name == "http-equiv"
+    policy = dict(reader.attributes)
+    assert policy["content"] is not None
+    text = render(page_of(search()))
+    assert "default-src 'none'" in text.replace("&#x27;", "'")
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_everything_is_escaped() -> None:
+    evil = "</code></pre><script>alert('&')</script>\x00\ud800<img src=x onerror=\"x\">"
+    page = page_of(search(message=evil), title=evil, facts=[(evil, evil)], compared={evil: 1e-3})
+    text = render(page)
+    text.encode("utf-8")
+    reader = read(text)
+    assert "script" not in reader.tags
+    assert "img" not in reader.tags
+    assert "<script>alert('&')</script>" in " ".join(reader.text)
+    assert "\x00" not in text
+    drawings(text)
+
+
+def test_page_of_a_search_that_was_interrupted() -> None:
+    page = page_of(search(interrupted=True))
+    text = render(page)
+    assert "ended early by SIGINT" in text
+    assert "Each was timed when it came up" in text
+
+
+def test_page_of_a_search_that_found_nothing() -> None:
+    text = render(page_of(failing()))
+    words = " ".join(read(text).text)
+    assert "no candidate worked" in words
+    assert "ended by SIGSEGV" in words
+    assert "only 0 of 1 candidates work" in words
+    drawings(text)
+
+
+def test_page_of_a_search_that_never_began() -> None:
+    read(render(page_of(iter(()))))
+
+
+def test_page_of_a_start_that_fails() -> None:
+    text = render(page_of(search(start=None)))
+    assert "constraints: it took more than 1 s" in " ".join(read(text).text)
+
+
+def test_few_measurements_are_admitted() -> None:
+    words = " ".join(read(render(page_of(search(1, 10)))).text)
+    assert "measured configurations are too few" in words
+
+
+def test_what_is_faster_than_the_winner_is_said() -> None:
+    page = page_of(search(), compared={"before: untuned default": 1e-7, "after: tuned": 1e-7})
+    assert "Faster than what the search found: untuned default." in render(page)
+
+
+def test_log_takes_the_finals_times() -> None:
+    log = take(SearchLog(), search())
+    assert log.fair
+    assert log.start is not None and log.start.outcome.message == "in the finals"
+    assert log.best is not None and log.best.outcome.message == "in the finals"
+    times = [time for _, _, time in log.best_so_far()]
+    assert times == sorted(times, reverse=True)
+
+
+# Files.
+
+
+def test_page_is_written_as_a_whole(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text("old")
+    write_page(page_of(failing()), file)
+    assert file.read_text("utf-8").startswith("<!doctype html>")
+    assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
+    with pytest.raises(OSError, match="No such file"):
+        write_whole(tmp_path / "none" / "page.html", "x")
+
+
+def test_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "page.html"
+    file.write_text("old")
+
+    def fail(source: object, target: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_whole(file, "new")
+    assert file.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_links_and_devices_stay_what_they_are(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_whole(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    write_whole(Path(os.devnull), "text")
+    assert not stat.S_ISREG(os.stat(os.devnull).st_mode)
+
+
+# Pieces.
+
+
+def test_markup() -> None:
+    assert (
+        tag("p", "a < b", tag("b", "&"), None, ["c", Markup("<i>")])
+        == "<p>a &lt; b<b>&amp;</b>c<i></p>"
+    )
+    assert (
+        tag("p", class_="a", data_x='"', hidden=True, lang=None)
+        == '<p class="a" data-x="&quot;" hidden></p>'
+    )
+    assert tag("meta", name="x") == '<meta name="x">'
+    assert tag("line", x1=1.0, y1=0.333333) == '<line x1="1" y1="0.33"></line>'
+    assert join(["<", ">"]) == "&lt;&gt;"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "logarithmic"),
+    [
+        (1e-6, 1e-3, True),
+        (1e-4, 1.5e-4, False),
+        (3e-5, 2e-4, True),
+        (1e-9, 10.0, True),
+        (5e-5, 5e-5, False),
+    ],
+)
+def test_axes(low: float, high: float, logarithmic: bool) -> None:
+    axis = of_times([low, high], 200.0, 0.0)
+    assert axis.logarithmic == logarithmic
+    assert 0 <= axis.place(high) <= axis.place(low) <= 200
+    ticks = axis.ticks()
+    assert 2 <= len(ticks) <= 8
+    assert all(axis.low * 0.999 <= t <= axis.high * 1.001 for t in ticks)
+
+
+def test_axis_of_small_numbers() -> None:
+    assert Axis(0.0, 2.0, 0, 100).ticks() == [0.0, 0.5, 1.0, 1.5, 2.0]
+    assert Axis(0.0, 100.0, 0, 100).place(1e9) == 100
