@@ -18,6 +18,7 @@ from tcl.codegen.core_point import reach
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.ir_walk import children, indices, operands, renamed, values_of
 from tcl.codegen.options import NestOptions
+from tcl.codegen.passes.stage import dims_of
 from tcl.codegen.passes.units import Untiled, units
 
 NEAR = 2048
@@ -65,10 +66,11 @@ def prefetching(
     }
 
 
-def blocks_ahead(
+def tiles_ahead(
     program: ir.Program, nest: ir.Nest, chosen: NestOptions, device: CpuProfile
 ) -> tuple[int, ...]:
-    """Bytes ahead, per operand, of an untiled nest that reads some block by block."""
+    """Bytes ahead, per operand, of an untiled nest with this register tile: one that the tile
+    needs but once, or one that is read block by block."""
     if chosen.tile or chosen.order or chosen.inner_order or nest.sequential:
         return ()
     staged = chosen.stage or ()
@@ -80,17 +82,37 @@ def blocks_ahead(
         elements = math.prod(layout.extents)
         size = elements * layout.itemsize
         copied = position < len(staged) and staged[position] >= 0
-        if (
-            copied
-            or points <= _AGAIN * elements
-            or size <= _LARGE * device.l2_bytes
-            or size / _MEMORY < _WORTH * cycles
-        ):
+        if copied or size <= device.l2_bytes or points <= _AGAIN * elements:
             continue
-        block = _next_block(nest, layout, load.ref, device.l2_bytes // _PART)
-        if block:
-            found[position] = block
+        ahead = 0
+        if _times(nest, load.ref, chosen) <= _AGAIN and _in_order(nest, layout, load.ref):
+            ahead = NEAR
+        elif size > _LARGE * device.l2_bytes and size / _MEMORY >= _WORTH * cycles:
+            ahead = _next_block(nest, layout, load.ref, device.l2_bytes // _PART)
+        if ahead:
+            found[position] = ahead
     return tuple(found.get(k, 0) for k in range(max(found, default=-1) + 1))
+
+
+def _times(nest: ir.Nest, ref: ir.TensorRef, chosen: NestOptions) -> int:
+    """How often register tiles come back to an element."""
+    lane, lanes = chosen.vectorize or (-1, 1)
+    register = chosen.register or ()
+    found = 1
+    for position, dim in enumerate(nest.dims):
+        if dim.name not in dims_of(ref):
+            size = max(1, register[position]) if position < len(register) else 1
+            found *= -(-dim.extent // (size * (lanes if position == lane else 1)))
+    return found
+
+
+def _in_order(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
+    """Whether the dimensions that move an operand go through memory in order, and once."""
+    moving = dims_of(ref)
+    points = math.prod(d.extent for d in nest.dims if d.name in moving)
+    steps = [c for _, c in layout.place(ref).terms]
+    whole = all(isinstance(s, ir.Affine) for s in ref.subscripts)
+    return whole and layout.itemsize in steps and points <= _AGAIN * math.prod(layout.extents)
 
 
 def _next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, room: int) -> int:

@@ -17,7 +17,7 @@ from tcl.codegen.panel_cost import PanelCost
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.stage import dims_of, made_with
 from tcl.codegen.passes.vectorize import outputs, why_not
-from tcl.codegen.prefetching import blocks_ahead, prefetching
+from tcl.codegen.prefetching import prefetching, tiles_ahead
 
 NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, ())
 _HIDING = 4
@@ -40,11 +40,11 @@ def distances(
     return prefetching(program, plan, device) if name in ("mlp", "conv") else {}
 
 
-def block_distances(
+def tile_distances(
     name: str, program: ir.Program, nest: ir.Nest, chosen: NestOptions, device: CpuProfile
 ) -> tuple[int, ...]:
     """As ``distances``, for a nest of which the rest is chosen."""
-    return blocks_ahead(program, nest, chosen, device) if name in ("mlp", "conv") else ()
+    return tiles_ahead(program, nest, chosen, device) if name in ("mlp", "conv") else ()
 
 
 def preset(

@@ -21,7 +21,7 @@ from tcl.codegen.passes.stream import why_not_streamed
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.units import Unit, Untiled, may_have_epilogues, results_at_once, units
 from tcl.codegen.passes.vectorize import Vectorize, why_not
-from tcl.codegen.presets import along, block_distances, chunks, distances, preset, writes_past
+from tcl.codegen.presets import along, chunks, distances, preset, tile_distances, writes_past
 
 
 def resolve(
@@ -81,7 +81,7 @@ class _Choices:
         if name not in self.known:
             which = self.options.preset
             base = preset(which, program, nest, device, self.sums.get(name, 1))
-            ahead = self.ahead.get(name) or block_distances(which, program, nest, base, device)
+            ahead = self.ahead.get(name) or tile_distances(which, program, nest, base, device)
             self.known[name] = self._chosen(nest, replace(base, prefetch=ahead))
         return self.known[name]
 

@@ -88,7 +88,7 @@ class NestKnobs:
         made = chunks[0].made_before(nest) if chunks else set()
         stage = StageKnobs.of(nest, made)
         stream = StreamKnobs.of(program, nest, device, bool(vector))
-        prefetch = PrefetchKnobs.of(program, nest, device, default.prefetch or (), bool(vector))
+        prefetch = PrefetchKnobs.of(program, nest, device, default.prefetch or ())
         lanes_of = target if target >= 0 else len(outputs(nest)) - 1
         return NestKnobs(
             *(nest, movable, tiles, orders, vector, register, stage, stream, prefetch, chunks),
@@ -230,7 +230,7 @@ class NestKnobs:
         return f"nest {self.nest.name}: {reason}" if reason else None
 
     def _can_prefetch(self, values: Mapping[str, Value]) -> str | None:
-        target, lanes = (_int(values[k.name]) for k in self.vector)
+        target, lanes = (_int(values[k.name]) for k in self.vector) if self.vector else (-1, 1)
         tiles = tuple(d.name for d in self.nest.dims)
         staged = self.stage.levels(values, tiles, False)
         reason = self.prefetch.why_not(values, target, lanes, staged)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
-from tcl.codegen.prefetching import from_memory
+from tcl.codegen.ir_walk import operands
 from tcl.tuner.knobs import Knob, Value
 
 _DISTANCES = (0, 1024, 2048, 4096, 16384)
@@ -18,33 +19,37 @@ _OPERANDS = 3
 
 @dataclass(frozen=True, slots=True)
 class PrefetchKnobs:
-    """One distance for each operand that is read in order from memory; 0 asks for nothing."""
+    """One distance for each operand that the second cache does not hold; 0 asks for nothing."""
 
     chosen: Mapping[int, Knob]
     """By position of the operand."""
-    along: Mapping[int, frozenset[int]]
-    """The positions of the dimensions along which it lies in memory in order, likewise."""
+    lanes: Mapping[int, frozenset[int]]
+    """The positions of the dimensions that may be lanes then: along which elements lie next to
+    each other, or are the same."""
 
     @staticmethod
     def of(
-        program: ir.Program, nest: ir.Nest, device: CpuProfile, default: Sequence[int], lanes: bool
+        program: ir.Program, nest: ir.Nest, device: CpuProfile, default: Sequence[int]
     ) -> PrefetchKnobs:
-        """The knobs of an untiled nest that may have ``lanes``, with the ``default`` distances
-        among their choices."""
-        names = [d.name for d in nest.dims]
+        """The knobs of an untiled nest, with the ``default`` distances among their choices."""
         chosen: dict[int, Knob] = {}
-        along: dict[int, frozenset[int]] = {}
-        for read in from_memory(program, nest, device)[:_OPERANDS] if lanes else ():
-            layout = program.tensor(read.ref.tensor).layout
-            own = default[read.position] if read.position < len(default) else 0
+        lanes: dict[int, frozenset[int]] = {}
+        seen: set[str] = set()
+        for position, load in enumerate(operands(nest.point)):
+            layout = program.tensor(load.ref.tensor).layout
+            own = default[position] if position < len(default) else 0
+            large = math.prod(layout.extents) * layout.itemsize > device.l2_bytes
+            affine = all(isinstance(s, ir.Affine) for s in load.ref.subscripts)
+            first = load.ref.tensor not in seen and len(chosen) < _OPERANDS
+            if nest.sequential or not affine or not (own or (large and first)):
+                continue
+            seen.add(load.ref.tensor)
+            place = layout.place(load.ref)
+            steps = enumerate(place.coefficient(d.name) for d in nest.dims)
+            lanes[position] = frozenset(k for k, c in steps if c in (0, layout.itemsize))
             distances = tuple(sorted({*_DISTANCES, own}))
-            name = f"{nest.name}.prefetch{read.position}"
-            chosen[read.position] = Knob(name, distances, 0, ordered=True)
-            moving = layout.place(read.ref).terms
-            along[read.position] = frozenset(
-                names.index(dim) for dim, step in moving if step == layout.itemsize
-            )
-        return PrefetchKnobs(chosen, along)
+            chosen[position] = Knob(f"{nest.name}.prefetch{position}", distances, 0, ordered=True)
+        return PrefetchKnobs(chosen, lanes)
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -75,8 +80,8 @@ class PrefetchKnobs:
         for position, distance in enumerate(self.distances(values)):
             if not distance:
                 continue
-            if lanes == 1 or target not in self.along[position]:
-                return "only lanes that lie next to each other are prefetched"
+            if lanes > 1 and target not in self.lanes[position]:
+                return "lanes that lie apart from each other are not prefetched"
             if position < len(staged) and staged[position] >= 0:
                 return "what is read from a copy is not prefetched"
         return None
