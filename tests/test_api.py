@@ -21,6 +21,7 @@ from tcl.codegen.device import host_cpu
 from tcl.codegen.schedule import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
+from tcl.tuner.cache import TuningCache
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 SOFTMAX = """
@@ -260,6 +261,20 @@ def test_threads() -> None:
     for t in threads:
         t.join()
     assert not problems
+
+
+def test_a_search_from_other_options_measures_the_default_too(tmp_path: Path) -> None:
+    A, B = rand(64, 64), rand(64, 64)
+    config = tcl.TunerConfig().generations(1).pop_size(2).threads(1).seed(0)
+    path = tmp_path / "tuned.db"
+    tcl.autotune(
+        MM, "mm", A, B,
+        starting_options="naive", tuner_config=config, cache_filename=path, store_to_cache=True,
+    )  # fmt: skip
+    cache = TuningCache(path)
+    (summary,) = cache.list()
+    measured = {record.options for record in cache.history(summary.key)}
+    assert {tcl.MappingOptions("naive").to_json(), tcl.MappingOptions("mlp").to_json()} <= measured
 
 
 def test_autotune_and_the_cache(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tcl.codegen.options import MappingOptions
 from tcl.cpu_backend import CpuBackend
 from tcl.grammar.check import check
 from tcl.grammar.errors import TclError
-from tcl.tuner.cache import CacheKey, Record, TuningCache
+from tcl.tuner.cache import ArrayLayout, CacheKey, Record, TuningCache
 from tcl.tuner.config import TunerConfig, TunerSettings, split_cores
 from tcl.tuner.errors import CacheError
 from tcl.tuner.events import (
@@ -179,6 +180,19 @@ def test_cached_results_open_the_next_search(tmp_path: Path) -> None:
     assert result.options == FakeOptions(50)
     without = fake_tuner(cache=cache, generations=1, cached_seeds=0, seed=2).tune()
     assert FakeOptions(50) not in [c.options for c in without.history]
+
+
+def test_results_for_near_sizes_open_a_search_too(tmp_path: Path) -> None:
+    cache = TuningCache(tmp_path / "t.db")
+    sizes = [(ArrayLayout((n,), (4,), "float32"),) for n in (100, 120, 4000)]
+    here, near, far = (replace(KEY, inputs=inputs) for inputs in sizes)
+    for key, micros in ((far, 75), (near, 50)):
+        options = json.dumps({"kind": "right", "micros": micros})
+        cache.store(key, options, Outcome(Verdict.CORRECT, (1e-5,)), run="old")
+    tuned = fake_tuner(cache=cache, key=here, generations=1, population=2, cached_seeds=1).tune()
+    proposed = [c.options for c in tuned.history]
+    assert FakeOptions(50) in proposed
+    assert FakeOptions(75) not in proposed
 
 
 def test_options_outside_of_the_space_are_measured_too() -> None:

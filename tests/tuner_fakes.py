@@ -141,7 +141,11 @@ KEY = CacheKey("def double", "fake", (), "this machine", "1")
 
 
 def fake_tuner(
-    *kinds: str, cache: TuningCache | None = None, delay: float = 0.0, **settings: Any
+    *kinds: str,
+    cache: TuningCache | None = None,
+    key: CacheKey = KEY,
+    delay: float = 0.0,
+    **settings: Any,
 ) -> Tuner[FakeOptions]:
     values = {"seed": 1, "generations": 2, "population": 8, "compile_timeout": 20.0, **settings}
     return Tuner(
@@ -149,7 +153,7 @@ def fake_tuner(
         FakeSpace(*kinds),
         config=TunerConfig(**values),
         cache=cache,
-        key=KEY if cache is not None else None,
+        key=key if cache is not None else None,
         entry="double",
         timing=QUICK,
     )

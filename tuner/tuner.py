@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Generic
 
 from tcl.codegen.errors import CompileError
@@ -35,6 +36,7 @@ from tcl.tuner.events import (
 from tcl.tuner.finals import FINALISTS, HEATS, Entrant, placed
 from tcl.tuner.interrupt import FINISH, KILL, Interrupts
 from tcl.tuner.measure import MeasureSettings
+from tcl.tuner.nearby import seeds
 from tcl.tuner.pipeline import Job, Pipeline
 from tcl.tuner.pool import WorkerDiedError, WorkerPool
 from tcl.tuner.space import Config
@@ -44,6 +46,8 @@ from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED
 from tcl.tuner.verdict import Outcome
 
 TIME_LIMIT = "time limit"
+_LOOKED_AT = 4
+"""Results of near sizes that are looked at for each one that is wanted: not all fit."""
 _PATIENCE = 4.0
 """A cache that failed is left alone for so many times as long as it took to fail."""
 
@@ -290,24 +294,27 @@ class Tuner(Generic[OptionsT]):
         ]
 
     def _cached(self, run: _Run[OptionsT]) -> list[Config]:
-        """The best configurations that the cache knows for this key."""
-        if self._cache is None or self._key is None:
+        """The best configurations that the cache knows for this key, then some for near ones."""
+        wanted = self._settings.cached_seeds
+        if self._cache is None or self._key is None or not wanted:
             return []
         began = time.monotonic()
+        found: dict[Config, None] = {}
         try:
-            records = self._cache.top(self._key, self._settings.cached_seeds)
+            for near in islice(seeds(self._cache, self._key, wanted), _LOOKED_AT * wanted):
+                try:
+                    config = self._options.from_options(
+                        self._options.from_json(near.record.options)
+                    )
+                except TclError:  # they do not fit these sizes, or are of another version
+                    continue
+                if config is not None:
+                    found[config] = None
+                if len(found) >= wanted:
+                    break
         except CacheError as error:
             self._warn(run, str(error), began)
-            return []
-        found = []
-        for record in records:
-            try:
-                config = self._options.from_options(self._options.from_json(record.options))
-            except TclError:  # written by hand, or by a version with other options
-                continue
-            if config is not None:
-                found.append(config)
-        return found
+        return list(found)
 
     def _store(self, run: _Run[OptionsT], candidate: Candidate[OptionsT]) -> None:
         run.unsaved.append(candidate)
