@@ -33,6 +33,8 @@ _WORTH = 0.03
 _FROM_MEMORY = 8.0
 _FROM_CACHE = 24.0
 """Bytes per cycle."""
+_LONGEST = 1 << 30
+"""Points of a dimension in a chunk at most; options take no more than twice as many."""
 _LINES = 4
 """Vectors that a chunk has at least of a dimension along which memory lies in order."""
 
@@ -47,7 +49,7 @@ def grouping(program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
             continue
         for position, nest in enumerate(group.nests):
             shared = zip(group.shared, sizes, extents, strict=True)
-            by_dim = {dims[position]: s for dims, s, extent in shared if s < extent}
+            by_dim = {d[position]: min(s, _LONGEST) for d, s, extent in shared if s < extent}
             chunk = tuple(by_dim.get(d.name, 0) for d in nest.dims)
             found[nest.name] = NestOptions(chunk=chunk, fuse=position > 0)
     return found

@@ -25,6 +25,7 @@ is wrong with a tree is said where it is built, by ``ir_verify``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -202,6 +203,14 @@ class TensorRef:
 class Const:
     value: int | float | bool
     type: ScalarType
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same bits: zeros of either sign are not."""
+        return (
+            isinstance(other, Const)
+            and (self.value, self.type) == (other.value, other.type)
+            and math.copysign(1, self.value) == math.copysign(1, other.value)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,15 @@ def test_all_threads_are_busy(threads: int, text: str, shapes: Shapes) -> None:
     assert longest * threads < 1.2
 
 
+def test_chunks_are_no_longer_than_options_take() -> None:
+    text = "int8(M, N) A) -> (O) { O(m, n) = A(m, n) }"
+    each, device = sized(text, (100_000, 100_000)), replace(WIDE, threads=2)
+    (nest,) = schedule(each, MappingOptions("mlp"), device).nests
+    (chunk,) = nest.chunks
+    assert [d.extent for d in nest.dims] == [1, 10**10]
+    assert 1 << 20 < chunk.step < 1 << 31
+
+
 def test_one_column_of_a_chunk_is_copied_too() -> None:
     found = chosen(16, MATMUL, ((2048, 2048), (2048, 2048)))
     assert found.chunk is not None and found.chunk[1] == 64

@@ -7,6 +7,7 @@ import mmap
 import sys
 import threading
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,6 +53,10 @@ def test_arguments_are_checked() -> None:
     for inputs, words in cases:
         with pytest.raises(ArgumentError, match=words):
             kernel(inputs, [out])
+    one = compile_cpu(sized_of("def f(float s) -> (O) { O = s }", np.array(2.0)), NAIVE)
+    scalar: Any = np.float32(2.0)
+    with pytest.raises(ArgumentError, match="s must be an array, but is float32"):
+        one([scalar], [np.zeros((), np.float32)])
     out.flags.writeable = False
     with pytest.raises(ArgumentError, match="read-only"):
         kernel([a, b], [out])

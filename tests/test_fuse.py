@@ -196,6 +196,12 @@ TWICE = "def f(float(M, N) A) -> (%s) { %s }"
         ("S, O", "S(m) +=! exp(A(m, n))\n O(m, n) = exp(A(m, 4 - n)) / S(m)", 2, 0),
         ("S, O", "S(m) +=! exp(A(m, 0))\n O(m, n) = exp(A(m, n)) / S(m)", 2, 0),
         (
+            "S, O",
+            "S(m) +=! exp(1.0 / (A(m, n) * 0.0))\n O(m, n) = exp(1.0 / (A(m, n) * -0.0)) + S(m)",
+            2,
+            0,
+        ),
+        (
             "B, S, O",
             "B(m, n) = A(m, n)\n S(m) +=! exp(B(m, n))\n B(m, n) = B(m, n) * 2\n"
             "O(m, n) = exp(B(m, n)) / S(m)",

@@ -87,6 +87,27 @@ def test_layouts_decide() -> None:
         assert extents(merged(lower(one, {"A": replace(plain, strides=strides)}))) == [[4, 6]]
 
 
+def test_chunks_of_a_part_of_a_tensor() -> None:
+    """What is written of it begins elsewhere than the tensor does."""
+    one = sized(
+        "def f(float(M, N) A) -> (O, P) {"
+        "  O(m, n) = 0.0 where m in 0:M + 2, n in 0:N"
+        "  O(m, n) = A(m - 1, n) where m in 1:M + 1"
+        "  P(m, n) = O(m, n) * 2 where m in 1:M + 1, n in 0:N }",
+        (6, 4),
+    )
+    assert extents(merged(lower(one))) == [[1, 32], [1, 24], [1, 24]]
+    inputs, expected = [np.arange(24, dtype=np.float32).reshape(6, 4)], outputs_of(one)
+    compile_reference(one)(inputs, expected)
+    chunked = NAIVE.merged().nest(1).chunk(0, 5).nest(2).chunk(0, 5)
+    for options in (MLP, NAIVE.merged(), chunked, chunked.nest(2).fuse()):
+        actual = outputs_of(one)
+        compile_cpu(one, options)(inputs, actual)
+        check_equal(one, actual, expected, str(options))
+    groups = schedule(one, chunked.nest(2).fuse(), host_cpu()).nests
+    assert [n.joined for n in groups] == [False, False, True]
+
+
 def random_images(rng: Random) -> tuple[str, list[tuple[int, ...]]]:
     """A def of statements in which most tensors have all of some dimensions or none, in order."""
     shapes: list[tuple[int, ...]] = []

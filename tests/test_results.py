@@ -61,6 +61,9 @@ APART = {
         f"Z(m, n) +=! A(m, k); {PRODUCT}; Y(m, n) = Z(n, m) + X(m, n); Z(m, n) = A(m, n)"
     ),
     "other dimensions": f"{PRODUCT}; S(m) = X(m, 0)",
+    "a sum beside one that starts from its tensor": (
+        "S(m) = V(m); T(m) = S(0); T(m) += A(m, k); S(m) +=! A(m, k)"
+    ),
 }
 """Statements of which at least two have loops of their own."""
 M = 11

@@ -40,6 +40,7 @@ CASES = [
     (f"fmax(0.0, {A}) * {B}", A, "float", ("A", "B")),
     (f"fmax(0.0, {A}) * {B}", f"fmax(0.0, {A})", "float", ("fmax(0.0, A)", "B")),
     (f"fmax(0.0, {A})", f"fmax(0.0, {A})", "float", None),
+    (f"fmin(2.0, 1.0 / ({A} * 0.0)) * {B}", f"fmin(2.0, 1.0 / ({A} * -0.0))", "float", ("A", "B")),
     (f"float({A})", B, "int8", ("A", "B")),  # a copy of floats would be larger
     (f"float({A} / {A})", B, "int32", ("A", "float32(B)")),  # by 0, where nobody reads it
     (f"fmax(0.0, {A})", B, "half", ("fmax(0.0, A)", "B")),

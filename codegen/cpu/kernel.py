@@ -137,6 +137,8 @@ def layouts(
 
 def _fits(tensor: ir.Tensor, array: _Array) -> None:
     layout = tensor.layout
+    if not isinstance(array, np.ndarray):  # NumPy's scalars have all that is asked of it below
+        raise ArgumentError(f"{tensor.name} must be an array, but is {type(array).__name__}")
     if array.shape != layout.extents:
         raise ArgumentError(
             f"{tensor.name} must have shape {layout.extents}, but has {array.shape}"

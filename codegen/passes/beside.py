@@ -193,8 +193,7 @@ def _equal(condition: ir.Value, a: ir.Point) -> bool:
         return False
     for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
         best = isinstance(other, ir.Load) and other.ref == a.target
-        # As text, in which 0.0 and -0.0 differ.
-        if best and repr(one) == repr(a.value):
+        if best and one == a.value:
             return True
     return False
 

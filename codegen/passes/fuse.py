@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tcl.codegen import ir
 from tcl.codegen.errors import OptionsError
-from tcl.codegen.ir_walk import loads, values_of
+from tcl.codegen.ir_walk import loads, moved, values_of
 from tcl.codegen.passes.base import map_nest
 
 
@@ -66,8 +66,10 @@ def crossing(writer: ir.Nest, other: ir.Nest, pairs: Sequence[tuple[str, str]]) 
         if ref.tensor != target.tensor:
             continue
         for own, its in pairs:
-            axis = target.subscripts.index(ir.Affine.of(own))
-            if ref.subscripts[axis] != ir.Affine.of(its):
+            # Counted from elsewhere, where dimensions were merged.
+            affine = (s if isinstance(s, ir.Affine) else ir.Affine() for s in target.subscripts)
+            axis, place = next((k, s) for k, s in enumerate(affine) if s.coefficient(own))
+            if ref.subscripts[axis] != moved(place, {own: its}):
                 return ref.tensor
     return None
 

@@ -140,6 +140,8 @@ def _apart(unit: Unit, other: Beside) -> bool:
     read = {load.ref.tensor for load in loads(other.point.value)}
     along = [(b.point.target.tensor, b.point.value) for b in unit.besides]
     along += [(e.target.tensor, e.value) for e in unit.epilogues]
+    if unit.start is not None:
+        along.append((unit.leader.point.target.tensor, unit.start[1]))
     return all(
         tensor != target
         and tensor not in read
