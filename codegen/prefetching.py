@@ -60,7 +60,8 @@ def prefetching(
             if chunk:
                 work = _work(group)
                 chosen = max(reads, key=lambda read: work[read.nest.name])
-            found.setdefault(chosen.nest.name, {})[chosen.position] = chunk or NEAR
+            if chunk or _row_after_row(program, chosen):
+                found.setdefault(chosen.nest.name, {})[chosen.position] = chunk or NEAR
     return {
         name: tuple(ahead.get(k, 0) for k in range(max(ahead) + 1)) for name, ahead in found.items()
     }
@@ -157,6 +158,14 @@ def from_memory(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[
         if whole and any(c == layout.itemsize for _, c in layout.place(load.ref).terms):
             found.setdefault(load.ref.tensor, Read(nest, position, load.ref))
     return list(found.values())
+
+
+def _row_after_row(program: ir.Program, read: Read) -> bool:
+    """Whether the innermost dimension goes along rows. Where it goes across them, many rows are
+    read side by side: then processors ask for what comes next, and do it better."""
+    moving = [d.name for d in read.nest.dims if d.extent > 1]
+    layout = program.tensor(read.ref.tensor).layout
+    return bool(moving) and layout.place(read.ref).coefficient(moving[-1]) == layout.itemsize
 
 
 def _groups(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[ir.Nest]]:

@@ -143,6 +143,12 @@ def test_the_default_reaches_over_the_page_where_there_is_one_pass() -> None:
     assert distances(sized(sums, I=(512, 4096))) == [(2048,), ()]
 
 
+def test_the_default_leaves_rows_that_are_read_side_by_side_to_the_processor() -> None:
+    text = "def f(float(M, N) I) -> (S) { S(%s) +=! I(m, n) }"
+    assert distances(sized(text % "n", I=(2048, 1024))) == [()]
+    assert distances(sized(text % "m", I=(2048, 1024))) == [(2048,)]
+
+
 def test_the_default_prefetches_nothing_that_is_near_or_read_often() -> None:
     assert distances(sized(SOFTMAX, I=(64, 1024))) == [(), (), ()]
     product = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
