@@ -34,8 +34,9 @@ from tcl.tuner.config import available_cores
 Say: TypeAlias = Callable[[str], object]
 
 _OPEN_TIMEOUT = 300.0
-_PAUSE = 0.04
-"""Seconds between contenders with several threads: idle workers spin for a while."""
+_PAUSE = 0.25
+"""Seconds between contenders with several threads: idle workers spin for a while, those of the
+Intel OpenMP runtime 0.2 s (its KMP_BLOCKTIME), and would take a core from the next contender."""
 
 
 @dataclass(frozen=True, slots=True)
