@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen import ir
 from tcl.codegen.identity import identity
 from tcl.codegen.ir_walk import children, loads, renamed, rewritten, values_of, walk
+from tcl.codegen.passes.vectorize import outputs
 from tcl.grammar.types import FLOAT32
 
 
@@ -106,21 +107,16 @@ def same_result_loops(leader: ir.Nest, nest: ir.Nest) -> bool:
     """Whether a nest has the loops that the other one has over its results."""
 
     def shapes(one: ir.Nest) -> list[tuple[object, ...]]:
-        at = {d.name: k for k, d in enumerate(results_of(one))}
+        at = {d.name: k for k, d in enumerate(outputs(one))}
         folds = ((x.fold, x.kind) for x in one.loops if x.fold.dim in at)
         return [(at[f.dim], f.level, f.step, f.count, kind) for f, kind in folds]
 
     return shapes(leader) == shapes(nest)
 
 
-def results_of(nest: ir.Nest) -> tuple[ir.Dim, ...]:
-    """The dimensions that are not reduced."""
-    return tuple(d for d in nest.dims if not d.reduction)
-
-
 def _same_results(leader: ir.Nest, nest: ir.Nest) -> dict[str, str] | None:
     """Dimensions of a nest without reductions → those of the leader's results, if alike."""
-    own = results_of(leader)
+    own = outputs(leader)
     if [(d.first, d.extent) for d in own] != [(d.first, d.extent) for d in nest.dims]:
         return None
     if any(d.reduction for d in nest.dims):
