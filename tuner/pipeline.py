@@ -41,6 +41,7 @@ class Pipeline(Generic[OptionsT]):
     set up by ``tcl.tuner.evaluate.set_up``. ``level`` is asked all the time: from ``FINISH`` on
     nothing new starts, from ``KILL`` on nothing is waited for. ``in_turns`` is for executors that
     share cores: a few candidates are compiled, then these are evaluated, and never both at once.
+    ``best``: the seconds to beat, if that is known before.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Pipeline(Generic[OptionsT]):
         level: Callable[[], int],
         *,
         in_turns: bool = False,
+        best: float | None = None,
     ) -> None:
         self._backend = backend
         self._compiler = compiler
@@ -60,7 +62,7 @@ class Pipeline(Generic[OptionsT]):
         self._level = level
         self._in_turns = in_turns
         self._evaluators_turn = False
-        self._best: float | None = None
+        self._best = best
         self._known: dict[bytes, Outcome] = {}
         self._waiting: deque[Job[OptionsT]] = deque()
         self._compiling: dict[Future[bytes | Outcome], Job[OptionsT]] = {}
