@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tuner_fakes import KEY, FakeOptions, as_recorded, events_of, fake_tuner, started
+from tuner_fakes import (
+    KEY,
+    FakeBackend,
+    FakeOptions,
+    FakeSpace,
+    as_recorded,
+    events_of,
+    fake_tuner,
+    started,
+)
 
 from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.codegen.options import MappingOptions
@@ -186,6 +195,46 @@ def test_what_the_search_began_with_is_what_it_goes_on_with(tmp_path: Path) -> N
     fake_tuner(*KINDS, cache=cache, seed=3, generations=1).tune()
     result, _ = events_of(tuner(path), resume=search)
     assert found(result) == found(whole(tmp_path / "whole.db"))
+
+
+def test_a_search_is_complete_when_its_generations_are_done(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    part = tuner(path)
+    part.tune(START, lambda e: part.stop() if isinstance(e, GenerationStarted) else None)
+    assert not saved(path).complete(TunerConfig(generations=5).settings)
+    tuner(path).tune((), None, saved(path))
+    (search,) = SavedSearch.ended(TuningCache(path), KEY)
+    assert search.found
+    assert search.complete(TunerConfig(generations=5).settings)
+    assert search.complete(TunerConfig(generations=4).settings)
+    assert not search.complete(TunerConfig(generations=6).settings)
+
+
+def test_a_search_is_complete_when_nothing_is_left_to_try(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    few = Tuner(
+        FakeBackend(),
+        FakeSpace(micros=(50, 75, 100, 125)),
+        config=TunerConfig(generations=9, population=3, seed=1),
+        cache=TuningCache(path),
+        key=KEY,
+    )
+    assert len(few.tune().history) == 4
+    assert saved(path).complete(TunerConfig(generations=9).settings)
+
+
+def test_a_search_is_complete_when_its_time_is_spent(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    result = tuner(path, time_limit=3.0, generations=1000, delay=0.02).tune(START)
+    first = saved(path)
+    assert first.seconds >= 3.0
+    assert first.complete(TunerConfig(generations=1000, time_limit=3.0).settings)
+    assert not first.complete(TunerConfig(generations=1000, time_limit=1e6).settings)
+    assert not first.complete(TunerConfig(generations=1000).settings)
+    more = tuner(path, time_limit=1.0, generations=1000).tune((), None, first)
+    # Breaks do not count, earlier parts do.
+    assert saved(path).seconds == pytest.approx(first.seconds + more.seconds, abs=2.0)
+    assert result.run == more.run
 
 
 # Refusals.

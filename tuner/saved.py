@@ -7,6 +7,7 @@ measured: each measurement is there from the moment it was made.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,12 @@ from tcl.tuner.strategies.base import State, Strategy
 
 OWNER = "owner"
 """In the state: the process that is at work on it; None if there is none."""
+SECONDS = "seconds"
+"""In the state: how long the search has taken so far, its breaks not counted."""
+
+
+class SearchBusyError(CacheError):
+    """The search is still going on, in another process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +48,14 @@ class SavedSearch:
     strategy: Mapping[str, object]
     records: tuple[Record, ...]
     """Everything measured, in the order in which it was saved."""
+    seconds: float = 0.0
+    """How long it has taken so far, as far as was saved."""
 
     @classmethod
     def last(cls, cache: TuningCache, key: CacheKey) -> SavedSearch | None:
         """The last search for a key to begin, of those that are not going on right now.
 
-        ``CacheError`` if there are only such, or if it cannot be read.
+        ``SearchBusyError`` if there are only such, ``CacheError`` if it cannot be read.
         """
         busy = None
         for name in cache.runs(key):
@@ -58,11 +67,34 @@ class SavedSearch:
                 return _read(name, *found, cache.of_run(key, name))
             busy = busy or owner
         if busy is not None:
-            raise CacheError(
+            raise SearchBusyError(
                 f"the search in {cache.path} is still going on, in process {_process(busy)}; "
                 "stop it first, or begin another one without resuming"
             )
         return None
+
+    @classmethod
+    def ended(cls, cache: TuningCache, key: CacheKey) -> tuple[SavedSearch, ...]:
+        """All searches for a key that are not going on right now and can be read, the last one to
+        begin first."""
+        searches = []
+        for name in cache.runs(key):
+            found = cache.load_run(name)
+            if found is not None and not _at_work(found[1].get(OWNER)):
+                with contextlib.suppress(CacheError):  # of another version
+                    searches.append(_read(name, *found, cache.of_run(key, name)))
+        return tuple(searches)
+
+    def complete(self, settings: TunerSettings) -> bool:
+        """Whether nothing is left of what these settings ask for: all generations are done, or
+        the time is spent."""
+        spent = settings.time_limit is not None and self.seconds >= settings.time_limit
+        return spent or self.generation > settings.generations
+
+    @property
+    def found(self) -> bool:
+        """Whether anything worked."""
+        return any(record.time is not None for record in self.records)
 
     def restore(self, strategy: Strategy, space: Space) -> None:
         """Bring the strategy to where it was; ``CacheError`` if the state does not fit."""
@@ -140,6 +172,7 @@ def _read(
             int(state["generation"]),
             dict(state["strategy"]),
             tuple(records),
+            float(state.get(SECONDS, 0.0)),
         )
     except (KeyError, TypeError, ValueError, OptionsError):
         raise _not_ours(name) from None

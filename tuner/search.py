@@ -21,7 +21,7 @@ from tcl.tuner.interrupt import FINISH, Watch
 from tcl.tuner.ledger import Ledger
 from tcl.tuner.pipeline import Job, Pipeline
 from tcl.tuner.ranking import Record
-from tcl.tuner.saved import OWNER, Plan
+from tcl.tuner.saved import OWNER, SECONDS, Plan
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.base import Result
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED
@@ -84,23 +84,36 @@ class Search(Generic[OptionsT]):
                     break
                 self._save(generation)
                 configs = strategy.ask()
-                if not configs:
+                if not configs:  # everything there is has been tried
+                    self._complete(first)
                     break
                 jobs = [Job(self._options.to_options(c), c, i) for i, c in enumerate(configs)]
                 strategy.tell(self._generation(generation, jobs, pipeline))
                 self._advise(generation)
             else:
-                if self._watch() < FINISH:
-                    self._save(max(first, settings.generations + 1))
+                self._complete(first)
             if self._watch.in_time:
                 heats = self._plan.saved.heats if self._plan.saved is not None else 0
                 hold_finals(self._ledger, self._options, pipeline.race, self._report, heats)
         finally:
-            self._ledger.save_state(self._plan.config(), {**self._state, OWNER: None})
+            end = {**self._state, SECONDS: self._seconds, OWNER: None}
+            self._ledger.save_state(self._plan.config(), end)
+
+    @property
+    def _seconds(self) -> float:
+        """How long the search has taken, with its earlier parts."""
+        before = self._plan.saved.seconds if self._plan.saved is not None else 0.0
+        return before + self._watch.seconds
+
+    def _complete(self, first: int) -> None:
+        """Keep that no generation is left, unless the last one was cut short."""
+        if self._watch() < FINISH:
+            self._save(max(first, self._plan.settings.generations + 1))
 
     def _save(self, generation: int) -> None:
         """Keep the strategy as it is before ``generation``."""
-        self._state = self._plan.state(self._options, generation, self._strategy.state())
+        state = self._plan.state(self._options, generation, self._strategy.state())
+        self._state = {**state, SECONDS: self._seconds}
         self._ledger.save_state(self._plan.config(), self._state)
 
     def _recall(self, generation: int, records: Sequence[Record]) -> None:

@@ -16,9 +16,12 @@ from tcl.cli.common import choose
 from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.table import Table
 
-    from tcl.tuner.cache import CacheKey, Summary, TuningCache
+    from tcl.grammar.checked import CheckedDef
+    from tcl.tuner.cache import ArrayLayout, CacheKey, Summary, TuningCache
 
 cache_option = click.option(
     "--cache",
@@ -47,22 +50,31 @@ def named_key(
     """The key of a def in a file on inputs of these sizes, and the def's name."""
     from tcl.annotations import default_sizes, parse_sizes
     from tcl.codegen.cpu.threads import thread_count
-    from tcl.codegen.dtypes import numpy_dtype
-    from tcl.executor import contiguous
     from tcl.grammar.ranges import infer
     from tcl.known import layout_key
-    from tcl.sample import input_shape
-    from tcl.tuner.cache import ArrayLayout
 
     _, checked = choose(Path(what), entry)
     values = default_sizes(checked) if sizes is None else parse_sizes(sizes, checked)
-    shapes = {t.name: input_shape(t, values) for t in checked.inputs}
+    shapes, layouts = layouts_of(checked, values)
+    key = layout_key(infer(checked, shapes), layouts, thread_count(threads))
+    return key, checked.name
+
+
+def layouts_of(
+    checked: CheckedDef, sizes: Mapping[str, int]
+) -> tuple[dict[str, tuple[int, ...]], tuple[ArrayLayout, ...]]:
+    """The shapes of a def's inputs by name, and their layouts as ``tcl`` makes them."""
+    from tcl.codegen.dtypes import numpy_dtype
+    from tcl.executor import contiguous
+    from tcl.sample import input_shape
+    from tcl.tuner.cache import ArrayLayout
+
+    shapes = {t.name: input_shape(t, sizes) for t in checked.inputs}
     layouts = []
     for tensor in checked.inputs:
         dtype, shape = numpy_dtype(tensor.type), shapes[tensor.name]
         layouts.append(ArrayLayout(shape, contiguous(shape, dtype.itemsize), dtype.name))
-    key = layout_key(infer(checked, shapes), tuple(layouts), thread_count(threads))
-    return key, checked.name
+    return shapes, tuple(layouts)
 
 
 def listed_key(cache: TuningCache, digits: str) -> Summary:

@@ -9,7 +9,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, TypeVar
 
@@ -113,11 +113,22 @@ def read(file: Path) -> str:
 
 def choose(file: Path, entry: str | None) -> tuple[str, CheckedDef]:
     """The text of a file and the def to use."""
+    text, defs = load(file)
+    return text, pick(defs, file, entry)
+
+
+def load(file: Path) -> tuple[str, dict[str, CheckedDef]]:
+    """The text of a file and its defs, whose warnings are printed."""
     text = read(file)
     defs = check(text, str(file))
     for definition in defs.values():
         for warning in definition.warnings:
             click.echo(warning.render(definition.source, "warning"), err=True)
+    return text, dict(defs)
+
+
+def pick(defs: Mapping[str, CheckedDef], file: Path, entry: str | None) -> CheckedDef:
+    """The def to use, of those of a file."""
     if entry is None:
         if len(defs) > 1:
             raise ArgumentError(f"{file} has {len(defs)} defs; say --entry {'|'.join(defs)}")
@@ -126,7 +137,7 @@ def choose(file: Path, entry: str | None) -> tuple[str, CheckedDef]:
         close = difflib.get_close_matches(entry, list(defs), n=1)
         hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(defs)}"
         raise ArgumentError(f"{file} has no def {entry}; {hint}")
-    return text, defs[entry]
+    return defs[entry]
 
 
 def duration(seconds: float) -> str:

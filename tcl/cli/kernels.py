@@ -37,8 +37,13 @@ class Work:
         """What the command line names; ``TclError`` if there is no such thing."""
         text, checked = choose(file, entry)
         values = default_sizes(checked) if sizes is None else parse_sizes(sizes, checked)
-        inputs = random_inputs(checked, values, seed)
-        return cls(text, checked, values, size(checked, inputs), inputs)
+        return cls.of(text, checked, values, seed)
+
+    @classmethod
+    def of(cls, text: str, checked: CheckedDef, sizes: Mapping[str, int], seed: int) -> Work:
+        """A def of a text with random inputs of these sizes."""
+        inputs = random_inputs(checked, sizes, seed)
+        return cls(text, checked, sizes, size(checked, inputs), inputs)
 
     def outputs(self) -> tuple[Array, ...]:
         """New outputs. They are zero, for defs that add to what they hold."""

@@ -2,6 +2,8 @@
 
 Every object has ``event``, and ``seconds`` since the search began; times of kernels are in seconds.
 The first is ``started``, the last one of the search ``finished``; ``tcl tune`` adds a ``result``.
+With ``--grid``, a ``grid`` comes before all, with the plan; a ``point`` and a ``point done`` stand
+around each search, whose events have the number of the ``point``; and a ``grid done`` ends it.
 """
 
 from __future__ import annotations
@@ -20,11 +22,17 @@ _Candidate: TypeAlias = events.Candidate[MappingOptions]
 
 
 class JsonProgress:
-    """Writes events as they come; a context manager like ``Progress``."""
+    """Writes events as they come; a context manager like ``Progress``.
 
-    def __init__(self, about: Mapping[str, Any], stream: TextIO) -> None:
+    ``about`` is what the first one says, ``always`` what each of them does.
+    """
+
+    def __init__(
+        self, about: Mapping[str, Any], stream: TextIO, always: Mapping[str, Any] | None = None
+    ) -> None:
         self._about = about
         self._stream = stream
+        self._always = always or {}
         self._started = time.monotonic()
         self.signalled = False
         """Whether a signal ended the search."""
@@ -50,7 +58,8 @@ class JsonProgress:
     def write(self, name: str, data: Mapping[str, Any]) -> None:
         """One line, at once: who reads it may be waiting."""
         seconds = round(time.monotonic() - self._started, 6)
-        line = json.dumps({"event": name, "seconds": seconds, **data}, allow_nan=False)
+        said = {"event": name, **self._always, "seconds": seconds, **data}
+        line = json.dumps(said, allow_nan=False)
         self._stream.write(line + "\n")
         self._stream.flush()
 

@@ -169,7 +169,7 @@ class SearchState:
         left = self.seconds_left()
         if left == 0.0:
             return "the finals are"
-        return "?" if left is None else f"about {_minutes(left)}"
+        return "?" if left is None else f"about {minutes(left)}"
 
     def _best(self) -> str:
         if self.best is None or self.first is None:
@@ -185,7 +185,7 @@ class SearchState:
         return ", ".join(f"{n} {v.value}" for v, n in self.failed.items())
 
 
-def _minutes(seconds: float) -> str:
+def minutes(seconds: float) -> str:
     """``45 s``, ``3 min``, ``1 h 5 min``."""
     if seconds < 90:
         return f"{math.ceil(seconds)} s"

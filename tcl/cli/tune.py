@@ -6,13 +6,12 @@ import os
 import random
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tcl.cli.common import (
     entry_option,
-    file_argument,
     numpy_threads,
     reporting,
     sizes_option,
@@ -20,15 +19,20 @@ from tcl.cli.common import (
 )
 from tcl.grammar.errors import ArgumentError
 
-if TYPE_CHECKING:
-    from tcl.tuner.config import TunerConfig
-
 
 @click.command("tune")
-@file_argument
+@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @entry_option
 @sizes_option
-@click.option("--device", default="cpu", show_default=True, help="What to tune for.")
+@click.option(
+    "--grid",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Instead of FILE: tune all defs and sizes that this file (TOML) names.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="With --grid: only say what would be tuned, and its cost."
+)
+@click.option("--device", show_default="cpu", help="What to tune for.")
 @click.option("--generations", type=int, show_default="10", help="At most this many.")
 @click.option("--population", type=int, show_default="20", help="Per generation.")
 @click.option("--elites", type=int, help="Best members that stay; at most half the population.")
@@ -56,7 +60,8 @@ if TYPE_CHECKING:
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with the last search of this def and these sizes, however it ended.",
+    help="Go on with the last search of this def and these sizes, however it ended. "
+    "With --grid: leave out what is done.",
 )
 @click.option("--time-limit", type=float, help="Seconds; the search ends as with Ctrl+C.")
 @click.option("--options", "-o", help="Start from these: a preset's name, JSON or a JSON file.")
@@ -68,62 +73,87 @@ if TYPE_CHECKING:
 @click.option(
     "--report",
     "page",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a page (HTML) about the search to this file.",
+    type=click.Path(path_type=Path),
+    help="Write a page (HTML) about the search to this file; with --grid, a page for each into "
+    "this folder.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Events as JSON, one per line.")
 @reporting
 def command(
-    file: Path,
+    file: Path | None,
     entry: str | None,
     sizes: str | None,
-    device: str,
-    generations: int | None,
-    population: int | None,
-    elites: int | None,
-    crossover: int | None,
-    mutation: int | None,
-    strategy: str | None,
-    seed: int | None,
-    threads: int | None,
-    jobs: int | None,
+    grid: Path | None,
+    dry_run: bool,
     resume: bool,
-    time_limit: float | None,
-    options: str | None,
     cache: Path | None,
     page: Path | None,
     as_json: bool,
+    **settings: Any,
 ) -> None:
-    """Search for the fastest options of a def.
+    """Search for the fastest options of a def, or of many.
 
     Every result is saved at once. Ctrl+C ends the search early and keeps the best (exit code
     130); twice ends it immediately. After any end, even a power failure, --resume goes on as if
     there had been none; then --generations, --time-limit and --jobs may be given anew.
+
+    The exit code with --grid is 0 if every point of the grid is accounted for. Its file has
+    settings by the names of these options, at the top or in a table; lists of sizes stand for all
+    combinations:
+
+    \b
+        generations = 5
+        [[tune]]
+        file = "matmul.tc"
+        entry = "matmul"
+        sizes = { M = [256, 512], N = 512, K = [64, 128] }
     """
+    if grid is not None:
+        for given, name in ((file, "FILE"), (entry, "--entry"), (sizes, "--sizes")):
+            if given is not None:
+                raise click.UsageError(f"{name} is said in the grid's tables; leave it out here")
+        from tcl.cli.grid_file import most_threads, read_grid
+
+        points = read_grid(grid)
+        numpy_threads(most_threads(points, settings["threads"]))
+        from tcl.cli.grid import Wishes, tune_grid
+
+        wishes = Wishes(grid, settings, cache, page, resume, as_json)
+        sys.exit(tune_grid(points, wishes, dry_run=dry_run))
+    if dry_run:
+        raise click.UsageError("--dry-run is for --grid")
+    if file is None:
+        raise click.UsageError("Missing argument 'FILE'; or name a file with many: --grid FILE.")
+    sys.exit(_tune(file, entry, sizes, settings, cache, page, resume=resume, as_json=as_json))
+
+
+def _tune(
+    file: Path,
+    entry: str | None,
+    sizes: str | None,
+    settings: dict[str, Any],
+    cache: Path | None,
+    page: Path | None,
+    *,
+    resume: bool,
+    as_json: bool,
+) -> int:
+    """Tune one def; the exit code."""
     if page is not None:
         _check_page(page)  # now, rather than after an hour
     from tcl.codegen.cpu.threads import thread_count
 
-    count = thread_count(threads)
+    count = thread_count(settings["threads"])
     # NumPy has as many threads as our kernels may use, unless the user says otherwise.
     numpy_threads(count)
     from tcl.cli.kernels import Work, parse_options, require_cpu
+    from tcl.cli.settings import search_config
     from tcl.cli.tuned import Session, resumed
     from tcl.tuner.cache import TuningCache, default_path
 
-    require_cpu(device)
-    config = _config(
-        generations=generations,
-        population=population,
-        elites=elites,
-        crossover_rate=crossover,
-        mutation_rate=mutation,
-        strategy=strategy,
-        seed=seed,
-        threads=jobs,
-        time_limit=time_limit,
-    )
-    start = parse_options(options)
+    require_cpu(settings["device"] or "cpu")
+    config = search_config(settings)
+    start = parse_options(settings["options"])
     path = cache or default_path()
     TuningCache(path).check_writable()  # now, rather than after an hour
     if resume:
@@ -132,18 +162,13 @@ def command(
     config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
     work = Work.load(file, entry, sizes, config.settings.seed or 0)
     session = Session(work, count, config, path, page, resume=resume, as_json=as_json)
-    sys.exit(session.run(start, default=cache is None))
-
-
-def _config(**values: Any) -> TunerConfig:
-    """The settings that were given."""
-    from tcl.tuner.config import TunerConfig
-
-    return TunerConfig(**{name: value for name, value in values.items() if value is not None})
+    return session.run(start, default=cache is None).code
 
 
 def _check_page(page: Path) -> None:
     """Refuse a file that cannot be written."""
+    if page.is_dir():
+        raise ArgumentError(f"the report {page} is a directory; name a file in it")
     if page.exists():
         if not os.access(page, os.W_OK):
             raise ArgumentError(f"the report {page} cannot be written")

@@ -6,8 +6,8 @@ import json
 import math
 import signal
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,9 @@ from tcl.tuner.saved import SavedSearch
 from tcl.tuner.tuner import TuningResult
 from tcl.tuning import Tuner
 
+UNTUNED, TUNED = "before: untuned default", "after: tuned"
+"""Names of times."""
+
 
 def resumed(config: TunerConfig, work: Work, threads: int, cache: Path) -> TunerConfig:
     """What was chosen, and the rest as in the search to be resumed, if there is one."""
@@ -45,8 +48,27 @@ def resumed(config: TunerConfig, work: Work, threads: int, cache: Path) -> Tuner
     return config if saved is None else config.going_on(saved.settings)
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a search ended."""
+
+    result: TuningResult[MappingOptions]
+    times: dict[str, float]
+    """Seconds per call by name, before and after."""
+    problems: tuple[str, ...]
+    """Sentences, which the user has seen."""
+    signalled: bool
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        if self.signalled:
+            return 130
+        return 1 if self.problems or self.result.options is None else 0
+
+
 class Session:
-    """A search from its first line to its exit code."""
+    """A search from its first line to its last. ``about`` is what each event in JSON says, too."""
 
     def __init__(
         self,
@@ -58,6 +80,7 @@ class Session:
         *,
         resume: bool,
         as_json: bool,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         self._work = work
         self._threads = threads
@@ -66,11 +89,15 @@ class Session:
         self._page = page
         self._resume = resume
         self._as_json = as_json
+        self._about = about
         self._log = SearchLog()
         self._presses: list[int] = []
 
-    def run(self, start: MappingOptions | None, *, default: bool) -> int:
-        """Search, show, save; the exit code. ``default``: whether the cache is the user's own."""
+    def run(self, start: MappingOptions | None, *, default: bool) -> Ended:
+        """Search, show, save. ``default``: whether the cache is the user's own.
+
+        Afterwards Ctrl+C does nothing; who has more to do sets the handler back.
+        """
         tuner = Tuner(self._work.text, self._cache, threads=self._threads)
         yardstick = self._yardstick()
         progress = self._progress(yardstick)
@@ -103,9 +130,7 @@ class Session:
         problems += self._saved(result, default=default)
         for problem in problems:
             report(problem)
-        if signalled or self._presses:
-            return 130
-        return 1 if problems or result.options is None else 0
+        return Ended(result, times, tuple(problems), signalled or bool(self._presses))
 
     def _deaf(self) -> Any:
         """Count presses of Ctrl+C from now on; the handler until now."""
@@ -153,7 +178,7 @@ class Session:
             if ceilings is None
             else {"read": ceilings.read, "copy": ceilings.copy, "flops": ceilings.flops},
         }
-        return JsonProgress(about, sys.stdout)
+        return JsonProgress(about, sys.stdout, self._about)
 
     @property
     def _device(self) -> str:
@@ -182,8 +207,8 @@ class Session:
         contenders: dict[str, Callable[[], object]] = {}
         for name, options in (
             ("before: naive", MappingOptions("naive")),
-            ("before: untuned default", DEFAULT),
-            ("after: tuned", best),
+            (UNTUNED, DEFAULT),
+            (TUNED, best),
         ):
             executor = Executor(work.sized, options, self._threads)
             contenders[name] = partial(executor.run, work.inputs, outputs)

@@ -1,0 +1,182 @@
+"""``tcl tune --grid``: one search after the other, until every point is accounted for."""
+
+from __future__ import annotations
+
+import random
+import re
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tcl.cli.common import duration, report
+from tcl.cli.grid_file import GridPoint
+from tcl.cli.grid_plan import Plan, Point, make_plan
+from tcl.cli.grid_show import GridEvents, GridLines, Outcome, Show, Status, cost, tally
+from tcl.cli.kernels import Work
+from tcl.cli.tuned import TUNED, UNTUNED, Ended, Session
+from tcl.grammar.errors import ArgumentError, SourceError, TclError
+from tcl.tuner.cache import TuningCache, default_path
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line says of all points."""
+
+    file: Path
+    settings: Mapping[str, Any]
+    """By the names of the options; None stands for what was not given."""
+    cache: Path | None
+    """None: the user's own."""
+    pages: Path | None
+    """A folder for a page about each search."""
+    resume: bool
+    as_json: bool
+
+
+def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> int:
+    """Tune all points that are not done; the exit code. ``dry_run``: only say what would be."""
+    cache = TuningCache(wishes.cache or default_path())
+    plan = make_plan(points, wishes.settings, str(wishes.file.parent), cache)
+    show: Show = GridEvents() if wishes.as_json else GridLines()
+    if not dry_run:
+        cache.check_writable()  # now, rather than after an hour
+        _check_pages(wishes.pages)
+    show.plan(plan, resume=wishes.resume)
+    if dry_run:
+        wrong = sum(bool(p.problem) for p in plan.points)
+        if wrong:
+            report(f"{wrong} of {len(plan.points)} points cannot be tuned")
+        return 1 if wrong else 0
+    return _Grid(plan, wishes, cache, show).run()
+
+
+class _Grid:
+    """The searches of a plan."""
+
+    def __init__(self, plan: Plan, wishes: Wishes, cache: TuningCache, show: Show) -> None:
+        self._points = plan.points
+        self._wishes = wishes
+        self._cache = cache
+        self._show = show
+        self._outcomes: list[Outcome] = []
+        self._took = self._expected = 0.0
+        """Seconds of the searches that are over, and what they had been estimated to be."""
+
+    def run(self) -> int:
+        """The exit code."""
+        stopped = False
+        for point in self._points:
+            began = time.monotonic()
+            try:
+                stopped, outcome = self._point(point)
+            except KeyboardInterrupt:
+                stopped, outcome = True, Outcome(point, Status.LEFT, "interrupted")
+            self._outcomes.append(outcome)
+            seconds = time.monotonic() - began
+            if outcome.status is Status.TUNED:
+                self._took += seconds
+                self._expected += cost(point, resume=self._wishes.resume)[1]
+            if stopped:
+                break
+            self._show.done(outcome, len(self._points), seconds, self._left())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left takes a moment
+        return self._end(stopped=stopped)
+
+    def _left(self) -> float:
+        """About how long the points that are left take, as those before them took."""
+        rest = self._points[len(self._outcomes) :]
+        pace = self._took / self._expected if self._expected else 1.0
+        return pace * sum(cost(p, resume=self._wishes.resume)[1] for p in rest if not p.problem)
+
+    def _point(self, point: Point) -> tuple[bool, Outcome]:
+        """Whether the user wants to stop, and what became of the point."""
+        standing, resume = point.standing, self._wishes.resume
+        if resume and standing.done and point.key is not None:
+            best = self._cache.best(point.key)
+            time_ = duration(best.time) if best is not None and best.time else "nothing correct"
+            return False, Outcome(point, Status.KNOWN, f"{time_} in the tuning cache")
+        if point.problem:
+            return False, Outcome(point, Status.FAILED, point.problem)
+        if resume and standing.busy:
+            return False, Outcome(point, Status.FAILED, standing.busy)
+        self._show.begins(point, len(self._points))
+        handler = signal.getsignal(signal.SIGINT)
+        try:
+            ended = self._search(point)
+        except (TclError, IndexError, MemoryError, OSError) as error:
+            reason = error.message if isinstance(error, SourceError) else str(error)
+            return False, Outcome(point, Status.FAILED, reason or type(error).__name__)
+        finally:
+            signal.signal(signal.SIGINT, handler)
+        return ended.signalled, _outcome(point, ended)
+
+    def _search(self, point: Point) -> Ended:
+        about, choice, wishes = point.about, point.choice, self._wishes
+        last = point.standing.last if wishes.resume else None
+        config = choice.config
+        if last is not None:
+            config = config.going_on(last.settings)
+        config = config.with_defaults(seed=random.SystemRandom().getrandbits(32))
+        work = Work.of(about.text, about.checked, about.sizes, config.settings.seed or 0)
+        page = None if wishes.pages is None else wishes.pages / _page_name(point)
+        session = Session(
+            *(work, choice.threads, config, self._cache.path, page),
+            resume=last is not None,
+            as_json=wishes.as_json,
+            about={"point": point.number},
+        )
+        return session.run(choice.start, default=wishes.cache is None)
+
+    def _end(self, *, stopped: bool) -> int:
+        """Say what became of all points; the exit code."""
+        rest = self._points[len(self._outcomes) :]
+        outcomes = [*self._outcomes, *(Outcome(p, Status.LEFT) for p in rest)]
+        missing = [each for each in outcomes if not each.accounted]
+        self._show.ends(outcomes, f"{len(outcomes)} points: {tally(outcomes)}")
+        if missing:
+            left = any(each.status is Status.LEFT for each in missing)
+            report(
+                f"{len(missing)} of {len(outcomes)} points are not accounted for; "
+                f"{'go on' if left else 'when that is remedied, go on'} with: {_command()}"
+            )
+        if stopped:
+            return 130
+        return 1 if missing else 0
+
+
+def _outcome(point: Point, ended: Ended) -> Outcome:
+    """What became of a point whose search has ended."""
+    result, times = ended.result, ended.times
+    after = times.get(TUNED, result.time)
+    if ended.signalled and result.interrupted:
+        return Outcome(point, Status.LEFT, "interrupted; the best so far is saved", after=after)
+    if ended.problems:
+        return Outcome(point, Status.FAILED, "; ".join(ended.problems), after=after)
+    return Outcome(point, Status.TUNED, before=times.get(UNTUNED), after=after)
+
+
+def _check_pages(folder: Path | None) -> None:
+    """Make the folder for the pages."""
+    if folder is None:
+        return
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(
+            f"the folder {folder} for the reports cannot be made: {error.strerror}"
+        ) from None
+
+
+def _page_name(point: Point) -> str:
+    return re.sub(r"[^\w=]+", "-", f"{point.number:03} {point.title}").strip("-") + ".html"
+
+
+def _command() -> str:
+    """The command that goes on with what is left."""
+    words = ["tcl", *sys.argv[1:]]
+    return shlex.join(words if "--resume" in words else [*words, "--resume"])

@@ -1,0 +1,255 @@
+"""The file of ``tcl tune --grid``: which defs, at which sizes, with which settings.
+
+It is TOML. Settings, by the names of the command's options, stand at the top or, for some points
+only, in a table; each ``[[tune]]`` names a def and sizes:
+
+    generations = 10
+    threads = 2
+
+    [[tune]]
+    file = "matmul.tc"
+    entry = "matmul"
+    sizes = { M = [256, 512], N = 512, K = [64, 128] }
+
+    [[tune]]
+    file = "softmax.tc"
+    sizes = ["small", { N = 100, D = 1000 }]
+    time_limit = 60
+
+A list of values of a size stands for each of them, several for every combination; a text is a label
+of the def's ``# sizes`` comments. Without ``sizes`` the first of these is taken. A file is looked
+for beside the grid's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import itertools
+import math
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tcl.annotations import default_sizes, read_annotations
+from tcl.cli.common import load, pick, read
+from tcl.cli.settings import KINDS, check_type
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.errors import ArgumentError, TclError
+
+_TABLES = "tune"
+_OWN = ("file", "entry", "sizes")
+_MOST = 10_000
+"""Points."""
+_LARGEST = 10**18
+
+
+class GridError(TclError):
+    """All that is wrong with a grid's file, one sentence a line."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        super().__init__("\n".join(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class GridPoint:
+    """A def at some sizes."""
+
+    place: str
+    """Which table it is from, for people."""
+    text: str
+    """Of the file that the def is in."""
+    checked: CheckedDef
+    sizes: Mapping[str, int]
+    settings: Mapping[str, Any]
+    """The table's, and the grid's where it has none."""
+
+    @property
+    def title(self) -> str:
+        """The def and its sizes, for people."""
+        return " ".join([self.checked.name, *(f"{k}={v}" for k, v in self.sizes.items())])
+
+
+def read_grid(path: Path) -> list[GridPoint]:
+    """The points of a grid's file, in its order; ``GridError`` unless all of it is right."""
+    reader = _Reader(path)
+    points = reader.points()
+    if reader.problems:
+        raise GridError(dict.fromkeys(reader.problems))
+    return points
+
+
+def most_threads(points: Iterable[GridPoint], given: int | None) -> int:
+    """The threads of the point that has the most; ``given`` holds for all, if it is there."""
+    from tcl.codegen.cpu.threads import thread_count
+
+    asked = {given if given is not None else p.settings.get("threads") for p in points}
+    most = 0
+    for each in asked:
+        with contextlib.suppress(ArgumentError):  # the plan says so, with its place
+            most = max(most, thread_count(each))
+    return most or thread_count(given)
+
+
+class _Reader:
+    """Reads one file. What is wrong is noted in ``problems``, and the rest read all the same."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._loaded: dict[Path, tuple[str, dict[str, CheckedDef]] | None] = {}
+        self.problems: list[str] = []
+
+    def points(self) -> list[GridPoint]:
+        """All points that are right."""
+        try:
+            data = tomllib.loads(read(self._path))
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            self._note("", f"this is not TOML: {error}")
+            return []
+        tables = data.pop(_TABLES, [])
+        settings = self._settings("", data, (_TABLES,))
+        if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
+            self._note("", f"a grid's tables have two brackets: [[{_TABLES}]]")
+            return []
+        if not tables:
+            self._note("", f"there is nothing to tune; add a table [[{_TABLES}]] with a file")
+        found: list[GridPoint] = []
+        for number, table in enumerate(tables, start=1):
+            place = f"{self._path}: [[{_TABLES}]] {number}"
+            found += self._table(place, table, settings)
+        if len(found) > _MOST:
+            self._note("", f"these are {len(found)} points; a grid has {_MOST} at most")
+        return found
+
+    def _table(
+        self, place: str, table: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> Iterator[GridPoint]:
+        own = {k: v for k, v in table.items() if k not in _OWN}
+        settings = {**settings, **self._settings(place, own, _OWN)}
+        chosen = self._chosen(place, table)
+        if chosen is None:
+            return
+        text, checked = chosen
+        try:
+            for sizes in _size_sets(table.get("sizes"), checked):
+                yield GridPoint(place, text, checked, sizes, settings)
+        except ArgumentError as error:
+            self._note(place, str(error))
+
+    def _settings(
+        self, place: str, data: Mapping[str, Any], others: Iterable[str]
+    ) -> dict[str, Any]:
+        """Those of a table; ``others`` are the keys that it may have besides."""
+        right = {}
+        for name, value in data.items():
+            try:
+                if name not in KINDS:
+                    raise ArgumentError(_unknown("key", name, (*others, *KINDS)))
+                check_type(name, value)
+                right[name] = value
+            except ArgumentError as error:
+                self._note(place, str(error))
+        return right
+
+    def _chosen(self, place: str, table: Mapping[str, Any]) -> tuple[str, CheckedDef] | None:
+        """The text of the table's file and its def."""
+        name, entry = table.get("file"), table.get("entry")
+        if not isinstance(name, str) or not isinstance(entry, str | None):
+            wrong = "file" if not isinstance(name, str) else "entry"
+            self._note(place, f"{wrong} must be a text in quotes, not {table.get(wrong)!r}")
+            return None
+        file = self._path.parent / name
+        if file not in self._loaded:
+            self._loaded[file] = self._load(place, file)
+        loaded = self._loaded[file]
+        if loaded is None:
+            return None
+        text, defs = loaded
+        try:
+            if entry is None and len(defs) > 1:
+                raise ArgumentError(f"{file} has {len(defs)} defs; say entry = {_or(defs)}")
+            return text, pick(defs, file, entry)
+        except ArgumentError as error:
+            self._note(place, str(error))
+            return None
+
+    def _load(self, place: str, file: Path) -> tuple[str, dict[str, CheckedDef]] | None:
+        try:
+            return load(file)
+        except ArgumentError as error:
+            self._note(place, str(error))
+        except TclError as error:  # with places of its own
+            self.problems.append(str(error))
+        return None
+
+    def _note(self, place: str, sentence: str) -> None:
+        self.problems.append(f"{place or self._path}: error: {sentence}")
+
+
+def _size_sets(given: object, checked: CheckedDef) -> list[dict[str, int]]:
+    """The sizes that a table asks for; ``ArgumentError`` unless each is complete."""
+    if given is None:
+        if checked.sizes and not read_annotations(checked).sizes:
+            raise ArgumentError(_missing(checked, checked.sizes))
+        return [default_sizes(checked)]
+    parts = given if isinstance(given, list) else [given]
+    if not parts:
+        raise ArgumentError("sizes is an empty list; leave it out, or say which")
+    return [sizes for part in parts for sizes in _size_set(part, checked)]
+
+
+def _size_set(given: object, checked: CheckedDef) -> list[dict[str, int]]:
+    if isinstance(given, str):
+        known = read_annotations(checked).sizes
+        if given not in known:
+            raise ArgumentError(_unknown(f"label of sizes of {checked.name}", given, known))
+        return [dict(known[given])]
+    if not isinstance(given, dict):
+        raise ArgumentError(f"sizes must be as {_example(checked)}, or a label, not {given!r}")
+    for name in given:
+        if name not in checked.sizes:
+            raise ArgumentError(_unknown(f"size of {checked.name}", name, checked.sizes))
+    missing = [name for name in checked.sizes if name not in given]
+    if missing:
+        raise ArgumentError(_missing(checked, missing))
+    lists = [_values(name, given[name]) for name in checked.sizes]
+    if math.prod(map(len, lists)) > _MOST:
+        raise ArgumentError(
+            f"sizes are {math.prod(map(len, lists))} combinations; a grid has {_MOST} points "
+            "at most"
+        )
+    return [dict(zip(checked.sizes, c, strict=True)) for c in itertools.product(*lists)]
+
+
+def _values(name: str, given: object) -> list[int]:
+    values: list[int] = []
+    for value in given if isinstance(given, list) else [given]:
+        if type(value) is not int or not 0 <= value < _LARGEST:
+            raise ArgumentError(f"the size {name} must be a whole number, not {value!r}")
+        values.append(value)
+    if not values:
+        raise ArgumentError(f"the size {name} has no value; its list is empty")
+    return values
+
+
+def _missing(checked: CheckedDef, names: Iterable[str]) -> str:
+    return f"{checked.name} needs a value for {', '.join(names)}; write sizes = {_example(checked)}"
+
+
+def _example(checked: CheckedDef) -> str:
+    return f"{{ {', '.join(f'{s} = ...' for s in checked.sizes)} }}"
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """That there is no such thing, and what there is."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    there = f"there is {', '.join(names)}" if names else "there is none"
+    hint = f"did you mean {close[0]}?" if close else there
+    return f"there is no {what} {name!r}; {hint}"
+
+
+def _or(names: Iterable[str]) -> str:
+    return " or ".join(f'"{name}"' for name in names)

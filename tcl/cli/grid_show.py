@@ -1,0 +1,211 @@
+"""What ``tcl tune --grid`` shows besides its searches: for people, or as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+import click
+from rich.table import Table
+
+from tcl.cli.cache_common import print_table
+from tcl.cli.common import duration
+from tcl.cli.grid_plan import Plan, Point
+from tcl.cli.progress_json import JsonProgress
+from tcl.cli.progress_state import minutes
+
+
+class Status(Enum):
+    """What became of a point."""
+
+    TUNED = "tuned"
+    KNOWN = "known"
+    FAILED = "failed"
+    LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A point and what became of it."""
+
+    point: Point
+    status: Status
+    reason: str = ""
+    before: float | None = None
+    """Seconds per call of the untuned default."""
+    after: float | None = None
+    """The same with the options that were found."""
+
+    @property
+    def accounted(self) -> bool:
+        """Whether nothing is left to do for it."""
+        return self.status in (Status.TUNED, Status.KNOWN)
+
+    @property
+    def told(self) -> str:
+        """The status and its reason."""
+        return f"{self.status.value}: {self.reason}" if self.reason else self.status.value
+
+
+class Show(Protocol):
+    """Tells how the grid goes. Its points are counted from 1."""
+
+    def plan(self, plan: Plan, *, resume: bool) -> None:
+        """Before anything is tuned."""
+
+    def begins(self, point: Point, of: int) -> None:
+        """A search for a point is about to begin."""
+
+    def done(self, outcome: Outcome, of: int, seconds: float, left: float) -> None:
+        """What became of a point that took so long; about how long the others will take."""
+
+    def ends(self, outcomes: Sequence[Outcome], sentence: str) -> None:
+        """All is done that will be."""
+
+
+class GridLines:
+    """For people."""
+
+    def plan(self, plan: Plan, *, resume: bool) -> None:
+        """See ``Show``."""
+        for note in plan.notes:
+            click.echo(note)
+        table = _table("", "point", ">candidates", ">time", "in the cache")
+        for point in plan.points:
+            count, seconds = cost(point, resume=resume)
+            table.add_row(
+                *(str(point.number), point.title, str(count) if count else "-"),
+                *(f"about {minutes(seconds)}" if seconds else "-", _standing(point)),
+            )
+        print_table(table)
+        click.echo(_total(plan, resume=resume))
+        if not resume and any(_begun(p) for p in plan.points):
+            click.echo(f"with --resume, which leaves out what is done: {_sum(plan, resume=True)}")
+
+    def begins(self, point: Point, of: int) -> None:
+        """See ``Show``."""
+        click.echo(f"\npoint {point.number} of {of}: {point.title}")
+
+    def done(self, outcome: Outcome, of: int, seconds: float, left: float) -> None:
+        """See ``Show``."""
+        number = outcome.point.number
+        took = f" in {minutes(seconds)}" if outcome.status is Status.TUNED else ""
+        rest = f"; about {minutes(left)} left" if left else ""
+        click.echo(f"point {number} of {of}: {outcome.told}{took}{rest}")
+
+    def ends(self, outcomes: Sequence[Outcome], sentence: str) -> None:
+        """See ``Show``."""
+        table = _table("", "point", ">before", ">after", ">speed-up", "status")
+        for each in outcomes:
+            times = (each.before, each.after)
+            table.add_row(
+                *(str(each.point.number), each.point.title),
+                *("-" if t is None else duration(t) for t in times),
+                "-" if not all(times) else f"{times[0] / times[1]:.2f} x",  # type: ignore[operator]
+                each.told,
+            )
+        click.echo()
+        print_table(table)
+        click.echo(sentence)
+
+
+class GridEvents:
+    """For programs: events, as ``tcl.cli.progress_json`` has them."""
+
+    def __init__(self) -> None:
+        self._writer = JsonProgress({}, sys.stdout)
+
+    def plan(self, plan: Plan, *, resume: bool) -> None:
+        """See ``Show``."""
+        costs = [cost(p, resume=resume) for p in plan.points]
+        points = [
+            {**_identity(p), "candidates": c, "estimate": s, "done": p.standing.done}
+            | {"resumed": resume and p.standing.last is not None, "problem": _problem(p) or None}
+            for p, (c, s) in zip(plan.points, costs, strict=True)
+        ]
+        totals = {"candidates": sum(c for c, _ in costs), "estimate": sum(s for _, s in costs)}
+        self._writer.write("grid", {"points": points, **totals, "notes": list(plan.notes)})
+
+    def begins(self, point: Point, of: int) -> None:
+        """See ``Show``."""
+        self._writer.write("point", {**_identity(point), "of": of})
+
+    def done(self, outcome: Outcome, of: int, seconds: float, left: float) -> None:
+        """See ``Show``."""
+        self._writer.write("point done", {**_result(outcome), "of": of, "estimate_left": left})
+
+    def ends(self, outcomes: Sequence[Outcome], sentence: str) -> None:
+        """See ``Show``."""
+        results = [_result(each) for each in outcomes]
+        self._writer.write("grid done", {"points": results, "message": sentence})
+
+
+def cost(point: Point, *, resume: bool) -> tuple[int, float]:
+    """How many candidates a point has before it, and about how many seconds."""
+    if resume:
+        return point.candidates_left, point.seconds_left
+    return point.candidates, point.seconds
+
+
+def tally(outcomes: Sequence[Outcome]) -> str:
+    """How many of each status, in words."""
+    counts = Counter(each.status for each in outcomes)
+    return ", ".join(f"{counts[s]} {s.value}" for s in Status if counts[s])
+
+
+def _begun(point: Point) -> bool:
+    return point.standing.done or point.standing.last is not None
+
+
+def _problem(point: Point) -> str:
+    return point.problem or point.standing.busy
+
+
+def _standing(point: Point) -> str:
+    standing = point.standing
+    if point.problem:
+        return f"cannot be tuned: {point.problem}"
+    if standing.done:
+        return "done"
+    if standing.last is not None:
+        return f"begun, up to generation {standing.last.generation}"
+    return standing.busy
+
+
+def _total(plan: Plan, *, resume: bool) -> str:
+    source = (
+        "as earlier searches went here"
+        if any(p.by_experience for p in plan.points)
+        else "by rule of thumb, as nothing was tuned here before"
+    )
+    count = len(plan.points)
+    return f"{count} point{'' if count == 1 else 's'}: {_sum(plan, resume=resume)}, {source}"
+
+
+def _sum(plan: Plan, *, resume: bool) -> str:
+    costs = [cost(p, resume=resume) for p in plan.points]
+    return f"{sum(c for c, _ in costs)} candidates, about {minutes(sum(s for _, s in costs))}"
+
+
+def _identity(point: Point) -> dict[str, Any]:
+    about = point.about
+    who = {"point": point.number, "entry": about.checked.name, "sizes": dict(about.sizes)}
+    return {**who, "threads": point.choice.threads}
+
+
+def _result(outcome: Outcome) -> dict[str, Any]:
+    what = {"status": outcome.status.value, "reason": outcome.reason or None}
+    return {**_identity(outcome.point), **what, "before": outcome.before, "after": outcome.after}
+
+
+def _table(*headings: str) -> Table:
+    """An empty table; headings that begin with ``>`` are those of numbers."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        right = heading.startswith(">")
+        table.add_column(heading.lstrip(">"), justify="right" if right else "left", overflow="fold")
+    return table

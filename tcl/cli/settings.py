@@ -1,0 +1,58 @@
+"""The settings of a search by the names that ``tcl tune`` has for them, and a grid's file, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tcl.grammar.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from tcl.tuner.config import TunerConfig
+
+_WHOLE = "a whole number"
+_TEXT = "a text in quotes"
+_SECONDS = "a number of seconds"
+KINDS: Mapping[str, str] = {
+    "generations": _WHOLE,
+    "population": _WHOLE,
+    "elites": _WHOLE,
+    "crossover": _WHOLE,
+    "mutation": _WHOLE,
+    "strategy": _TEXT,
+    "seed": _WHOLE,
+    "threads": _WHOLE,
+    "jobs": _WHOLE,
+    "time_limit": _SECONDS,
+    "options": _TEXT,
+    "device": _TEXT,
+}
+"""Name → what its value has to be."""
+_TYPES: Mapping[str, tuple[type, ...]] = {_WHOLE: (int,), _TEXT: (str,), _SECONDS: (int, float)}
+_OF_THE_SEARCH = {
+    **{n: n for n in ("generations", "population", "elites", "strategy", "seed", "time_limit")},
+    "crossover": "crossover_rate",
+    "mutation": "mutation_rate",
+    "jobs": "threads",
+}
+"""Name → what ``TunerConfig`` calls it."""
+
+
+def check_type(name: str, value: object) -> None:
+    """Raise ``ArgumentError`` unless a file's value of a setting is of its kind."""
+    kind = KINDS[name]
+    if isinstance(value, bool) or not isinstance(value, _TYPES[kind]):
+        raise ArgumentError(f"{name} must be {kind}, not {value!r}")
+    if name == "seed" and isinstance(value, int) and value < 0:
+        raise ArgumentError(f"seed must be 0 or more, not {value}")
+
+
+def search_config(given: Mapping[str, Any]) -> TunerConfig:
+    """The settings of the search among those that were given; None stands for what was not.
+
+    ``OptionsError`` for a value that makes no sense.
+    """
+    from tcl.tuner.config import TunerConfig
+
+    names = _OF_THE_SEARCH
+    return TunerConfig(**{names[n]: v for n, v in given.items() if n in names and v is not None})
