@@ -97,6 +97,7 @@ def test_a_table_has_settings_of_its_own(make: Make) -> None:
         ("generations = 'ten'", "generations must be a whole number, not 'ten'"),
         ("generations = true", "generations must be a whole number, not True"),
         ("seed = -1", "seed must be 0 or more, not -1"),
+        ("time_limit = inf", "time_limit must be a number of seconds, not inf"),
         ("time_limit = '1'", "time_limit must be a number of seconds, not '1'"),
         ("[[tune]]", "[[tune]] 1: error: file must be a text in quotes, not None"),
         ("[[tune]]\nfile = 'none.tc'", "none.tc cannot be read: No such file"),
@@ -283,7 +284,7 @@ def test_two_points_then_nothing_is_left(make: Make, cache: Path, tmp_path: Path
     dry = tcl("tune", "--grid", path, "--dry-run", cache=cache)
     assert "with --resume, which leaves out what is done: 0 candidates, about 0 s" in dry.stdout
     more = tcl("tune", "--grid", path, "--resume", "--generations", "2", "--dry-run", cache=cache)
-    assert "begun, up to generation 2" in more.stdout
+    assert "begun: 1 generation done" in more.stdout
     assert "2 points: 4 candidates" in more.stdout
     other = tcl("tune", "--grid", path, "--resume", "--population", "6", "--dry-run", cache=cache)
     assert "2 points: 14 candidates" in other.stdout  # another search: nothing to go on with

@@ -137,7 +137,7 @@ class _Grid:
         rest = self._points[len(self._outcomes) :]
         outcomes = [*self._outcomes, *(Outcome(p, Status.LEFT) for p in rest)]
         missing = [each for each in outcomes if not each.accounted]
-        self._show.ends(outcomes, f"{len(outcomes)} points: {tally(outcomes)}")
+        self._show.ends(outcomes, tally(outcomes))
         if missing:
             left = any(each.status is Status.LEFT for each in missing)
             report(

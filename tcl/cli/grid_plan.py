@@ -171,7 +171,7 @@ def _planned(
         cost = estimate.of(sized, key)
     except SourceError as error:
         return replace(point, problem=error.message)
-    except (CacheError, OptionsError):
+    except CacheError:
         raise
     except TclError as error:
         return replace(point, problem=str(error))

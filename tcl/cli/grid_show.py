@@ -152,9 +152,14 @@ def cost(point: Point, *, resume: bool) -> tuple[int, float]:
 
 
 def tally(outcomes: Sequence[Outcome]) -> str:
-    """How many of each status, in words."""
+    """How many points there are of each status, in words."""
     counts = Counter(each.status for each in outcomes)
-    return ", ".join(f"{counts[s]} {s.value}" for s in Status if counts[s])
+    counted = ", ".join(f"{counts[s]} {s.value}" for s in Status if counts[s])
+    return f"{_count(len(outcomes), 'point')}: {counted}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _begun(point: Point) -> bool:
@@ -172,7 +177,7 @@ def _standing(point: Point) -> str:
     if standing.done:
         return "done"
     if standing.last is not None:
-        return f"begun, up to generation {standing.last.generation}"
+        return f"begun: {_count(max(0, standing.last.generation - 1), 'generation')} done"
     return standing.busy
 
 
@@ -180,10 +185,9 @@ def _total(plan: Plan, *, resume: bool) -> str:
     source = (
         "as earlier searches went here"
         if any(p.by_experience for p in plan.points)
-        else "by rule of thumb, as nothing was tuned here before"
+        else "by rule of thumb, as too little was tuned here before"
     )
-    count = len(plan.points)
-    return f"{count} point{'' if count == 1 else 's'}: {_sum(plan, resume=resume)}, {source}"
+    return f"{_count(len(plan.points), 'point')}: {_sum(plan, resume=resume)}, {source}"
 
 
 def _sum(plan: Plan, *, resume: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,8 @@ _OF_THE_SEARCH = {
 def check_type(name: str, value: object) -> None:
     """Raise ``ArgumentError`` unless a file's value of a setting is of its kind."""
     kind = KINDS[name]
-    if isinstance(value, bool) or not isinstance(value, _TYPES[kind]):
+    right = isinstance(value, _TYPES[kind]) and not isinstance(value, bool)
+    if not right or (isinstance(value, float) and not math.isfinite(value)):
         raise ArgumentError(f"{name} must be {kind}, not {value!r}")
     if name == "seed" and isinstance(value, int) and value < 0:
         raise ArgumentError(f"seed must be 0 or more, not {value}")
