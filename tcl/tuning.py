@@ -23,6 +23,7 @@ from tcl.tuner.mapping import MappingSpace
 from tcl.tuner.saved import SavedSearch
 from tcl.tuner.tuner import Tuner as Search
 from tcl.tuner.tuner import TuningResult
+from tcl.tuner.workplace import Workplace
 from tcl.workspace import workspace
 
 Start: TypeAlias = MappingOptions | str | None
@@ -33,7 +34,8 @@ class Tuner:
     """Tunes defs of one text.
 
     Results go to the cache file as they come in, if one is named. ``threads`` is as for ``define``;
-    kernels are measured on so many cores, which nothing else of ours uses then.
+    kernels are measured on so many cores, which nothing else of ours uses then. ``workplace``:
+    where candidates are compiled and measured, if not here: a ``tcl.cluster.Cluster``.
     """
 
     def __init__(
@@ -42,8 +44,10 @@ class Tuner:
         cache_filename: str | os.PathLike[str] | None = None,
         *,
         threads: int | None = None,
+        workplace: Workplace | None = None,
     ) -> None:
         self._source = source
+        self._workplace = workplace
         self._threads = thread_count(threads)
         self._definitions = Definitions(source, None, self._threads)
         self._cache = TuningCache(cache_filename) if cache_filename else None
@@ -95,6 +99,7 @@ class Tuner:
                 key=key,
                 entry=entry_point,
                 measure_cores=self._threads,
+                workplace=self._workplace,
             )
             return search.tune(start, report, saved)
 

@@ -34,7 +34,13 @@ from tcl.tuning import autotune
 
 START = (FakeOptions(400), FakeOptions(975))
 KINDS = ("right", "raises")
-SETTINGS = {"generations": 5, "population": 8, "seed": 11}
+SETTINGS = {
+    "generations": 5,
+    "population": 8,
+    "seed": 11,
+    "compile_timeout": 300.0,
+    "run_timeout": 300.0,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +135,8 @@ from tuner_fakes import *
 from tcl.tuner.saved import SavedSearch
 tcl.tuner.pipeline.evaluate_candidate = as_recorded
 cache = TuningCache(sys.argv[1])
-tuner = fake_tuner("right", "raises", cache=cache, generations=5, population=8, seed=11)
+tuner = fake_tuner("right", "raises", cache=cache, generations=5, population=8, seed=11,
+                   compile_timeout=300.0, run_timeout=300.0)
 resume = SavedSearch.last(cache, KEY)
 count = 0
 def report(event):

@@ -54,6 +54,12 @@ if TYPE_CHECKING:
     help="Processes that compile; 0: one for each core that measuring leaves, or for all in turns.",
 )
 @click.option(
+    "--executor",
+    default="local",
+    show_default=True,
+    help="Where to compile and measure; or dask:tcp://HOST:PORT, a cluster of such machines.",
+)
+@click.option(
     "--resume",
     is_flag=True,
     help="Go on with the last search of this def and these sizes, however it ended.",
@@ -87,6 +93,7 @@ def command(
     seed: int | None,
     threads: int | None,
     jobs: int | None,
+    executor: str,
     resume: bool,
     time_limit: float | None,
     options: str | None,
@@ -109,6 +116,7 @@ def command(
     numpy_threads(count)
     from tcl.cli.kernels import Work, parse_options, require_cpu
     from tcl.cli.tuned import Session, resumed
+    from tcl.cluster import workplace
     from tcl.tuner.cache import TuningCache, default_path
 
     require_cpu(device)
@@ -131,8 +139,10 @@ def command(
     # One seed for the search and the inputs, so that a resumed search knows both.
     config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
     work = Work.load(file, entry, sizes, config.settings.seed or 0)
-    session = Session(work, count, config, path, page, resume=resume, as_json=as_json)
-    sys.exit(session.run(start, default=cache is None))
+    with workplace(executor, count, lambda line: click.echo(line, err=as_json)) as place:
+        session = Session(work, count, config, path, page, place, resume=resume, as_json=as_json)
+        code = session.run(start, default=cache is None)
+    sys.exit(code)
 
 
 def _config(**values: Any) -> TunerConfig:

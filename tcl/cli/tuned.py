@@ -35,6 +35,7 @@ from tcl.tuner.cache import TuningCache
 from tcl.tuner.config import TunerConfig, available_cores
 from tcl.tuner.saved import SavedSearch
 from tcl.tuner.tuner import TuningResult
+from tcl.tuner.workplace import Workplace
 from tcl.tuning import Tuner
 
 
@@ -55,6 +56,7 @@ class Session:
         config: TunerConfig,
         cache: Path,
         page: Path | None,
+        workplace: Workplace | None = None,
         *,
         resume: bool,
         as_json: bool,
@@ -64,6 +66,7 @@ class Session:
         self._config = config
         self._cache = cache
         self._page = page
+        self._workplace = workplace
         self._resume = resume
         self._as_json = as_json
         self._log = SearchLog()
@@ -71,7 +74,9 @@ class Session:
 
     def run(self, start: MappingOptions | None, *, default: bool) -> int:
         """Search, show, save; the exit code. ``default``: whether the cache is the user's own."""
-        tuner = Tuner(self._work.text, self._cache, threads=self._threads)
+        tuner = Tuner(
+            self._work.text, self._cache, threads=self._threads, workplace=self._workplace
+        )
         yardstick = self._yardstick()
         progress = self._progress(yardstick)
 
