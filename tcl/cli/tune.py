@@ -64,6 +64,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Go on with the last search of this def and these sizes, however it ended.",
 )
+@click.option(
+    "--fix",
+    "fixed",
+    multiple=True,
+    metavar="KNOB=VALUE",
+    help="Leave this decision alone; a wrong name lists the knobs. May be given several times.",
+)
 @click.option("--time-limit", type=float, help="Seconds; the search ends as with Ctrl+C.")
 @click.option("--options", "-o", help="Start from these: a preset's name, JSON or a JSON file.")
 @click.option(
@@ -95,6 +102,7 @@ def command(
     jobs: int | None,
     executor: str,
     resume: bool,
+    fixed: tuple[str, ...],
     time_limit: float | None,
     options: str | None,
     cache: Path | None,
@@ -140,9 +148,23 @@ def command(
     config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
     work = Work.load(file, entry, sizes, config.settings.seed or 0)
     with workplace(executor, count, lambda line: click.echo(line, err=as_json)) as place:
-        session = Session(work, count, config, path, page, place, resume=resume, as_json=as_json)
+        session = Session(
+            work, count, config, path, page, place,
+            fixed=_fixed(fixed), resume=resume, as_json=as_json,
+        )  # fmt: skip
         code = session.run(start, default=cache is None)
     sys.exit(code)
+
+
+def _fixed(given: tuple[str, ...]) -> dict[str, int | str]:
+    """Knob → value."""
+    fixed: dict[str, int | str] = {}
+    for each in given:
+        name, equals, value = (part.strip() for part in each.partition("="))
+        if not (name and equals and value):
+            raise ArgumentError(f"--fix needs KNOB=VALUE, not {each!r}")
+        fixed[name] = int(value) if value.isdecimal() else value
+    return fixed
 
 
 def _config(**values: Any) -> TunerConfig:
