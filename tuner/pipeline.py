@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from tcl.tuner.backend import Backend, OptionsT
-from tcl.tuner.evaluate import compile_candidate, evaluate_candidate, race_candidates
+from tcl.tuner.evaluate import Timed, compile_candidate, evaluate_candidate, race_candidates
 from tcl.tuner.interrupt import FINISH, KILL
 from tcl.tuner.pool import WorkerDiedError, WorkerTimeoutError
 from tcl.tuner.space import Config
@@ -61,6 +61,8 @@ class Pipeline(Generic[OptionsT]):
         self._in_turns = in_turns
         self._evaluators_turn = False
         self._best: float | None = None
+        self._yardstick: Timed | None = None
+        """The first one that was correct: any would do that is not too slow to be timed often."""
         self._known: dict[bytes, Outcome] = {}
         self._waiting: deque[Job[OptionsT]] = deque()
         self._compiling: dict[Future[bytes | Outcome], Job[OptionsT]] = {}
@@ -117,7 +119,7 @@ class Pipeline(Generic[OptionsT]):
             if known is not None:  # other options, the same kernel
                 done(job, known)
                 continue
-            future = self._evaluator.submit(evaluate_candidate, code, self._best)
+            future = self._evaluator.submit(evaluate_candidate, code, self._best, self._yardstick)
             self._evaluating[future] = (job, code)
         # Not further ahead than the evaluator can use: an interrupt should find little to do.
         while (
@@ -156,6 +158,8 @@ class Pipeline(Generic[OptionsT]):
         for measured in [f for f in self._evaluating if f in finished]:
             job, code = self._evaluating.pop(measured)
             outcome = _result(measured, Verdict.RUNTIME)
+            if self._yardstick is None and outcome.time is not None:
+                self._yardstick = Timed(code, outcome.time)
             self._known[_digest(code)] = outcome
             if outcome.time is not None and (self._best is None or outcome.time < self._best):
                 self._best = outcome.time

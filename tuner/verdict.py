@@ -24,6 +24,20 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Conditions:
+    """Of the machine while a candidate was evaluated."""
+
+    at: float
+    """When that ended, in seconds of the evaluating process's clock."""
+    seconds: float
+    """How long it took."""
+    others: float | None = None
+    """Share of the measuring cores' time that other processes used; None if unknown."""
+    yardstick: float | None = None
+    """What the yardstick took, in seconds, if it was timed with this candidate."""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What is known of a candidate after its evaluation."""
 
@@ -36,6 +50,8 @@ class Outcome:
     """Which heat of the finals this is from; None outside of the finals."""
     place: int | None = None
     """The place that this heat's verdict gave, from 1; None outside of the finals."""
+    conditions: Conditions | None = None
+    """Of the machine meanwhile; None if not evaluated, or not in this run."""
 
     @property
     def time(self) -> float | None:
