@@ -129,3 +129,10 @@ def settled(outcomes: Sequence[Outcome]) -> list[float | None]:
 def clear(ratio: float) -> float:
     """The ratio of two readings; 1 if it may be chance."""
     return ratio if ratio >= MOVED else 1.0
+
+
+def scale(pairs: Sequence[tuple[float, float]]) -> float:
+    """How many times as slow the machine is when the same kernels are timed once more: ``pairs`` of
+    what each takes now and took before. 1 unless that is clear."""
+    ratio = median(now / before for now, before in pairs)
+    return ratio if clear(max(ratio, 1 / ratio)) > 1 else 1.0

@@ -49,6 +49,16 @@ class Watch:
         self._said.update(found)
         return new
 
+    def raced(self, slower: float) -> list[str]:
+        """What there is to say after finals that took so many times as long as the search."""
+        if slower <= 1 or self._said & {"busy", "slower"}:
+            return []
+        self._said.add("slower")
+        return [
+            f"the finals took {slower:.2g} times as long as the same kernels in the search: their "
+            "order holds, but times are too long; see what else runs"
+        ]
+
     def _add(self, conditions: Conditions) -> None:
         if conditions.others is not None:
             self._seconds += conditions.seconds
