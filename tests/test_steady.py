@@ -12,11 +12,11 @@ import pytest
 from tuner_fakes import QUICK, FakeBackend, FakeOptions
 
 from tcl.tuner.cores import Others, busy_seconds
+from tcl.tuner.doubts import ENOUGH, KERNELS, Doubts
 from tcl.tuner.evaluate import Evaluator, Timed, compute_reference
 from tcl.tuner.measure import Measurement, measure
 from tcl.tuner.steady import SHARE, Yardstick, settled
 from tcl.tuner.verdict import Conditions, Outcome, Verdict
-from tcl.tuner.watch import ENOUGH, KERNELS, Watch
 
 Kernel = Callable[[], None]
 
@@ -101,8 +101,8 @@ def test_nothing_is_changed_on_a_machine_that_stays_the_same() -> None:
     assert (
         sum(o.conditions is not None and o.conditions.yardstick is not None for o in outcomes) > 5
     )
-    watch = Watch()
-    assert [text for o in outcomes for text in watch.take(o)] == []
+    doubts = Doubts()
+    assert [text for o in outcomes for text in doubts.take(o)] == []
 
 
 def test_a_candidate_is_timed_again_if_the_machine_changed_meanwhile() -> None:
@@ -173,9 +173,9 @@ def test_what_was_not_timed_in_this_run_stays_as_it_is() -> None:
 
 
 def test_busy_cores_are_said_once() -> None:
-    watch, found = Watch(), []
+    doubts, found = Doubts(), []
     for k in range(100):
-        found.append(watch.take(outcome(k, others=0.45 if k % 2 else 0.35)))
+        found.append(doubts.take(outcome(k, others=0.45 if k % 2 else 0.35)))
     said = [k for k, texts in enumerate(found) if texts]
     assert said == [pytest.approx(ENOUGH / 0.1, abs=1)]
     assert "other processes use 40% of the cores that measure" in found[said[0]][0]
@@ -183,34 +183,34 @@ def test_busy_cores_are_said_once() -> None:
 
 def test_cores_of_ones_own_or_unknown_ones_are_not_mentioned() -> None:
     for others in (None, 0.02, -0.01):
-        watch = Watch()
-        assert not any(watch.take(outcome(k, others=others)) for k in range(100))
+        doubts = Doubts()
+        assert not any(doubts.take(outcome(k, others=others)) for k in range(100))
 
 
 def test_a_slower_machine_is_said_once_and_when_it_lasts() -> None:
-    watch, found = Watch(), []
+    doubts, found = Doubts(), []
     readings = [1.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.9, None, 1.8, 1.9, 1.9, 1.9]
     for k, reading in enumerate(readings):
-        found.append(watch.take(outcome(k, reading=reading)))
+        found.append(doubts.take(outcome(k, reading=reading)))
     assert [k for k, texts in enumerate(found) if texts] == [9]
     assert "1.8 times as slow as before" in found[9][0]
 
 
 def test_samples_that_differ_are_said_once() -> None:
     wide, narrow = (1.0, 1.2, 0.8) * 5, (1.0, 1.01, 0.99) * 5
-    watch = Watch()
-    assert not any(watch.take(outcome(k, narrow)) for k in range(100))
-    found = [watch.take(outcome(100 + k, wide)) for k in range(50)]
+    doubts = Doubts()
+    assert not any(doubts.take(outcome(k, narrow)) for k in range(100))
+    found = [doubts.take(outcome(100 + k, wide)) for k in range(50)]
     assert sum(map(len, found)) == 1
     assert "samples of one kernel differ by 10%" in next(t for t in found if t)[0]
-    few = Watch()
+    few = Doubts()
     assert not any(few.take(outcome(k, (1.0, 3.0, 2.0))) for k in range(2 * KERNELS))
 
 
 def test_a_kernel_that_was_known_already_says_nothing_new() -> None:
-    watch, one = Watch(), outcome(1.0, others=0.9)
-    assert not any(watch.take(one) for _ in range(1000))
-    assert not watch.take(replace(one, conditions=None))
+    doubts, one = Doubts(), outcome(1.0, others=0.9)
+    assert not any(doubts.take(one) for _ in range(1000))
+    assert not doubts.take(replace(one, conditions=None))
 
 
 STAT = """cpu  40 40 40 9999 9999 0 0 0 0 0

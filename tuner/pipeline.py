@@ -41,6 +41,7 @@ class Pipeline(Generic[OptionsT]):
     set up by ``tcl.tuner.evaluate.set_up``. ``level`` is asked all the time: from ``FINISH`` on
     nothing new starts, from ``KILL`` on nothing is waited for. ``in_turns`` is for executors that
     share cores: a few candidates are compiled, then these are evaluated, and never both at once.
+    ``best``: the seconds to beat, if that is known before.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Pipeline(Generic[OptionsT]):
         level: Callable[[], int],
         *,
         in_turns: bool = False,
+        best: float | None = None,
     ) -> None:
         self._backend = backend
         self._compiler = compiler
@@ -60,7 +62,7 @@ class Pipeline(Generic[OptionsT]):
         self._level = level
         self._in_turns = in_turns
         self._evaluators_turn = False
-        self._best: float | None = None
+        self._best = best
         self._yardstick: Timed | None = None
         """The first one that was correct: any would do that is not too slow to be timed often."""
         self._known: dict[bytes, Outcome] = {}
@@ -158,7 +160,7 @@ class Pipeline(Generic[OptionsT]):
         for measured in [f for f in self._evaluating if f in finished]:
             job, code = self._evaluating.pop(measured)
             outcome = _result(measured, Verdict.RUNTIME)
-            if self._yardstick is None and outcome.time is not None:
+            if self._yardstick is None and outcome.time is not None and not outcome.message:
                 self._yardstick = Timed(code, outcome.time)
             self._known[_digest(code)] = outcome
             if outcome.time is not None and (self._best is None or outcome.time < self._best):

@@ -20,9 +20,9 @@ from tcl.tuner.verdict import Conditions, Outcome
 
 SHARE = 0.02
 """Of the time that candidates are timed, so much goes to the yardstick at most."""
-MOVED = 1.15
-"""A machine is slower than it was when the yardstick takes so many times as long. Readings on a
-machine that does nothing else differ by less than a tenth, medians of three."""
+MOVED = 1.2
+"""A machine is slower than it was when the yardstick takes so many times as long. Readings differ
+by a tenth, smoothed, where nothing has changed."""
 _SAMPLE = 5e-4
 """Least duration of a sample in seconds."""
 _SAMPLES = 3
@@ -55,7 +55,7 @@ class Yardstick:
     def pace(self) -> float:
         """How many times as long as when the machine was fastest it takes now; 1 unless that is
         clear."""
-        return clear(self._readings[-1] / min(smooth(self._readings)))
+        return clear(self._readings[-1] / quick(sorted(smooth(self._readings))))
 
     def timed(self, take: Callable[[float], Measurement]) -> tuple[Measurement, float | None]:
         """Time a candidate by ``take``, which gets the pace, then the yardstick if that may be
@@ -97,6 +97,12 @@ def smooth(readings: Sequence[float]) -> list[float]:
     return [median(readings[max(0, k - 1) : k + 2]) for k in range(len(readings))]
 
 
+def quick(ordered: Sequence[float]) -> float:
+    """The reading that stands for the machine at its fastest: nine of ten take longer. The least of
+    many is mere luck."""
+    return ordered[(len(ordered) - 1) // 10]
+
+
 def paces(conditions: Sequence[Conditions | None]) -> list[float]:
     """How many times as long as when the machine was fastest kernels took at these moments; 1
     where that is not clear, or not known.
@@ -108,7 +114,7 @@ def paces(conditions: Sequence[Conditions | None]) -> list[float]:
     if not moments:
         return [1.0] * len(conditions)
     readings = smooth([known[at] for at in moments])
-    fastest, found = min(readings), []
+    fastest, found = quick(sorted(readings)), []
     for each in conditions:
         if each is None:
             found.append(1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -50,7 +50,7 @@ class Outcome:
     """Which heat of the finals this is from; None outside of the finals."""
     place: int | None = None
     """The place that this heat's verdict gave, from 1; None outside of the finals."""
-    conditions: Conditions | None = None
+    conditions: Conditions | None = field(default=None, compare=False, repr=False)
     """Of the machine meanwhile; None if not evaluated, or not in this run."""
 
     @property

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from bisect import insort
 from collections import deque
 from collections.abc import Iterator
 from statistics import median
 
 from tcl.tuner.measure import spread
-from tcl.tuner.steady import clear
+from tcl.tuner.steady import clear, quick
 from tcl.tuner.verdict import Conditions, Outcome
 
 BUSY = 0.1
@@ -24,7 +24,7 @@ _LASTING = 3
 """Readings that agree that the machine is slower."""
 
 
-class Watch:
+class Doubts:
     """Takes the outcomes of a search, and says each thing once."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Watch:
         self._seconds = self._others = 0.0
         self._spreads: deque[float] = deque(maxlen=KERNELS)
         self._readings: deque[float] = deque(maxlen=_LASTING)
-        self._fastest = math.inf
+        self._smoothed: list[float] = []
         self._said: set[str] = set()
 
     def take(self, outcome: Outcome) -> list[str]:
@@ -66,7 +66,7 @@ class Watch:
         if conditions.yardstick is not None:
             self._readings.append(conditions.yardstick)
             if len(self._readings) == _LASTING:
-                self._fastest = min(self._fastest, median(self._readings))
+                insort(self._smoothed, median(self._readings))
 
     def _judged(self) -> Iterator[tuple[str, str]]:
         busy = self._others / self._seconds if self._seconds >= ENOUGH else 0.0
@@ -77,14 +77,14 @@ class Watch:
                 "and compare badly: stop them, or keep them off these cores (taskset)",
             )
         noise = median(self._spreads) if len(self._spreads) == KERNELS else 0.0
-        if noise > NOISY:
+        if noise > NOISY and busy <= BUSY:
             yield (
                 "noisy",
                 f"samples of one kernel differ by {noise:.0%}, several times as much as on a quiet "
                 "machine: close differences between candidates say little until it is quieter",
             )
-        pace = clear(min(self._readings) / self._fastest) if self._readings else 1.0
-        if len(self._readings) == _LASTING and pace > 1:
+        pace = clear(min(self._readings) / quick(self._smoothed)) if self._smoothed else 1.0
+        if pace > 1:
             yield (
                 "slower",
                 f"the machine is {pace:.2g} times as slow as before in this search, by a kernel "
