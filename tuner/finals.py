@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tcl.tuner.verdict import median
@@ -66,6 +66,20 @@ class Entrant:
     name: str
     """Its options as text."""
     times: tuple[float, ...]
+
+
+def entering(incumbent: str | None, ranked: Iterable[tuple[str, Hashable]]) -> list[str]:
+    """Who is timed: the incumbent and the first of ``ranked``, names with what tells kernels
+    apart. Several options may make one kernel, which is timed once; None is like nothing else."""
+    kernels = dict(ranked)
+    names = [name for name in kernels if name != incumbent]
+    found, seen = [], set()
+    for name in names if incumbent is None else [incumbent, *names]:
+        kernel = kernels.get(name)
+        if kernel is None or kernel not in seen:
+            seen.add(kernel)
+            found.append(name)
+    return found[: FINALISTS + (incumbent is not None)]
 
 
 def placed(entrants: Sequence[Entrant], incumbent: str | None) -> list[Entrant]:

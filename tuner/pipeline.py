@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from tcl.tuner.backend import Backend, OptionsT
 from tcl.tuner.errors import ExecutorLostError
-from tcl.tuner.evaluate import compile_candidate, evaluate_candidate, race_candidates
+from tcl.tuner.evaluate import Timed, compile_candidate, evaluate_candidate, race_candidates
 from tcl.tuner.interrupt import FINISH, KILL
 from tcl.tuner.pool import WorkerDiedError, WorkerTimeoutError
 from tcl.tuner.space import Config
@@ -62,6 +62,8 @@ class Pipeline(Generic[OptionsT]):
         self._level = level
         self._evaluators_turn = False
         self._best = best
+        self._yardstick: Timed | None = None
+        """The first one that was correct: any would do that is not too slow to be timed often."""
         self._known: dict[bytes, Outcome] = {}
         self._waiting: deque[Job[OptionsT]] = deque()
         self._compiling: dict[Future[bytes | Outcome], Job[OptionsT]] = {}
@@ -118,7 +120,7 @@ class Pipeline(Generic[OptionsT]):
             if known is not None:  # other options, the same kernel
                 done(job, known)
                 continue
-            future = self._evaluator.submit(evaluate_candidate, code, self._best)
+            future = self._evaluator.submit(evaluate_candidate, code, self._best, self._yardstick)
             self._evaluating[future] = (job, code)
         # Not further ahead than the evaluator can use: an interrupt should find little to do.
         while (
@@ -157,6 +159,8 @@ class Pipeline(Generic[OptionsT]):
         for measured in [f for f in self._evaluating if f in finished]:
             job, code = self._evaluating.pop(measured)
             outcome = _result(measured, Verdict.RUNTIME)
+            if self._yardstick is None and outcome.time is not None and not outcome.message:
+                self._yardstick = Timed(code, outcome.time)
             self._known[_digest(code)] = outcome
             if outcome.time is not None and (self._best is None or outcome.time < self._best):
                 self._best = outcome.time

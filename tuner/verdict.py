@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 
 class Verdict(Enum):
@@ -24,6 +26,30 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Conditions:
+    """Of the machine while a candidate was evaluated."""
+
+    at: float
+    """When that ended, in seconds since the epoch."""
+    seconds: float
+    """How long it took."""
+    others: float | None = None
+    """Share of the measuring cores' time that other processes used; None if unknown."""
+    yardstick: float | None = None
+    """What the yardstick took, in seconds, if it was timed with this candidate."""
+
+    @classmethod
+    def of(cls, data: Any) -> Conditions:
+        """From their values as JSON data; ``ValueError`` if they cannot be such."""
+        match data:
+            case [float() | int(), float() | int(), float() | int() | None, yardstick] if (
+                yardstick is None or (isinstance(yardstick, float) and yardstick > 0)
+            ) and all(math.isfinite(x) for x in data if x is not None):
+                return cls(*data)
+        raise ValueError("conditions are four numbers, of which the last two may be missing")
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What is known of a candidate after its evaluation."""
 
@@ -36,6 +62,8 @@ class Outcome:
     """Which heat of the finals this is from; None outside of the finals."""
     place: int | None = None
     """The place that this heat's verdict gave, from 1; None outside of the finals."""
+    conditions: Conditions | None = field(default=None, compare=False, repr=False)
+    """Of the machine meanwhile; None if not evaluated, or not in this run."""
 
     @property
     def time(self) -> float | None:
