@@ -31,7 +31,7 @@ class TunerSettings:
     parents: int = 3
     """Of a child that mixes them: two or three."""
     threads: int = 0
-    """Processes that compile; 0: all cores but those that measure, or all if those are all."""
+    """Processes that compile; 0: one per core. Where kernels are measured they take turns with it."""
     seed: int | None = None
     """Of the random numbers; None: a different one each time."""
     time_limit: float | None = None
@@ -174,7 +174,7 @@ class TunerConfig:
         return self._with(mutation_rate=percent)
 
     def threads(self, count: int) -> TunerConfig:
-        """Processes that compile; 0: all cores but those that measure, or all if those are all.
+        """Processes that compile; 0: one per core.
 
         How many threads kernels have is said where their def is: ``autotune(..., threads=2)``."""
         return self._with(threads=count)
@@ -224,3 +224,15 @@ def split_cores(
         )
     measure = tuple(cores[len(cores) - measuring :])
     return tuple(cores[: len(cores) - measuring]) or measure, measure
+
+
+def split_processes(
+    count: int, compile_cores: Sequence[int], measure_cores: Sequence[int]
+) -> tuple[int, int]:
+    """Of so many processes that compile, 0 for one per core, those on cores that nothing is
+    measured on, and those that take turns with what is measured."""
+    if not set(compile_cores).isdisjoint(measure_cores):
+        return 0, count or len(compile_cores)
+    count = count or len(compile_cores) + len(measure_cores)
+    beside = max(count - len(measure_cores), min(count, len(compile_cores)))
+    return beside, count - beside

@@ -17,7 +17,7 @@ from tcl.codegen.errors import CompileError
 from tcl.grammar.errors import TclError
 from tcl.tuner.backend import Backend, OptionSpace, OptionsT
 from tcl.tuner.cache import CacheKey, TuningCache
-from tcl.tuner.config import TunerConfig, available_cores, split_cores
+from tcl.tuner.config import TunerConfig, available_cores, split_cores, split_processes
 from tcl.tuner.errors import CacheError
 from tcl.tuner.evaluate import Reference, compute_reference, set_up
 from tcl.tuner.events import (
@@ -37,7 +37,7 @@ from tcl.tuner.finals import FINALISTS, HEATS, Entrant, placed
 from tcl.tuner.interrupt import FINISH, KILL, Interrupts
 from tcl.tuner.measure import MeasureSettings
 from tcl.tuner.nearby import seeds
-from tcl.tuner.pipeline import Job, Pipeline
+from tcl.tuner.pipeline import Compilers, Job, Pipeline
 from tcl.tuner.pool import WorkerDiedError, WorkerPool
 from tcl.tuner.space import Config
 from tcl.tuner.strategies import make_strategy
@@ -101,9 +101,9 @@ class Tuner(Generic[OptionsT]):
 
     With ``cache`` and ``key``, every measurement is stored there the moment it is known, and the
     best ones stored before open the search. ``entry`` is the def's name, for listings.
-    Kernels are measured on ``measure_cores`` cores, on which nothing is compiled meanwhile: where
-    none are left to compile on, candidates are compiled and measured in turns. ``OptionsError`` for
-    settings that do not fit each other, ``ArgumentError`` for more cores than there are.
+    Kernels are measured on ``measure_cores`` cores, on which nothing is compiled meanwhile: there,
+    candidates are compiled and measured in turns. ``OptionsError`` for settings that do not fit
+    each other, ``ArgumentError`` for more cores than there are.
     """
 
     def __init__(
@@ -192,10 +192,14 @@ class Tuner(Generic[OptionsT]):
     ) -> None:
         settings = self._settings
         compile_cores, measure_cores = self._cores
-        threads = settings.threads or len(compile_cores)
+        beside, in_turns = split_processes(settings.threads, compile_cores, measure_cores)
         # The reference is plain code: what takes much longer than it is not worth waiting for.
         run_timeout = settings.run_timeout or 10.0 + 10.0 * reference.seconds
-        compiler = WorkerPool(threads, timeout=settings.compile_timeout, cpus=compile_cores)
+        pools = [
+            (WorkerPool(count, timeout=settings.compile_timeout, cpus=cores), count, cores)
+            for count, cores in ((beside, compile_cores), (in_turns, measure_cores))
+            if count
+        ]
         evaluator = WorkerPool(
             1,
             initializer=set_up,
@@ -206,15 +210,14 @@ class Tuner(Generic[OptionsT]):
         try:
             pipeline = Pipeline(
                 self._backend,
-                compiler,
+                [Compilers(pool, count, cores is measure_cores) for pool, count, cores in pools],
                 evaluator,
-                threads,
                 lambda: self._level(run),
-                in_turns=not set(compile_cores).isdisjoint(measure_cores),
             )
             self._generations(run, start, pipeline)
         finally:
-            compiler.kill()
+            for pool, _, _ in pools:
+                pool.kill()
             evaluator.kill()
 
     def _generations(

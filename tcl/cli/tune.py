@@ -42,7 +42,7 @@ from tcl.grammar.errors import ArgumentError
     "-j",
     type=click.IntRange(min=0),
     default=0,
-    help="Processes that compile; 0: one for each core that measuring leaves, or for all in turns.",
+    help="Processes that compile; 0: one per core, in turns with measuring where kernels run.",
 )
 @click.option("--time-limit", type=float, help="Seconds; the search ends as with Ctrl+C.")
 @click.option("--options", "-o", help="Start from these: a preset's name, JSON or a JSON file.")
