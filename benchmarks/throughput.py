@@ -21,8 +21,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from benchmarks.timed_backend import TimedBackend
 from tcl.api import size
 from tcl.codegen.options import MappingOptions
@@ -57,7 +55,7 @@ class Throughput:
     whole: float
     """Seconds of ``tune``: with the reference before, and the finals after."""
     shares: dict[str, float]
-    """Of ``search``: each process's work, and what it waits."""
+    """Of ``search``, by what it is spent on. Processes work at the same time."""
     each: dict[str, float]
     """Milliseconds per candidate of the same."""
 
@@ -148,17 +146,18 @@ def measure(threads: int, extent: int, config: TunerConfig) -> Throughput:
             result = tuner.tune((DEFAULT,), watch.event)
         finally:
             WorkerPool.submit = original  # type: ignore[method-assign]
-        lines = (Path(folder) / "kernels.txt").read_text().splitlines()
-    kernels = np.array([[float(n) for n in line.split()] for line in lines]).sum(axis=0)
+        first, others = backend.sums("kernels.txt")
+        (compiling,) = backend.sums("compiles.txt")
     search = watch.ended - watch.began
     spent = clock.seconds
     seconds = {
         "compiling": spent["compile_candidate"],
+        "  processor time": compiling,
         "evaluating": spent["evaluate_candidate"],
-        "  kernel, timed": float(kernels[1]),
-        "  kernel, first call": float(kernels[0]),
-        "  verifying and rest": spent["evaluate_candidate"] - float(kernels.sum()),
-        "evaluator idle": search - spent["evaluate_candidate"],
+        "  kernel, timed": others,
+        "  kernel, first call": first,
+        "  verifying and rest": spent["evaluate_candidate"] - first - others,
+        "no evaluation": search - spent["evaluate_candidate"],
         "between generations": spent["between"],
         "cache": spent["cache"],
     }

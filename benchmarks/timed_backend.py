@@ -7,23 +7,42 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tcl.codegen.options import MappingOptions
 from tcl.cpu_backend import CpuBackend
 from tcl.tuner.backend import Kernel
 from tcl.tuner.verify import Array
 
 @dataclass(frozen=True, slots=True)
 class TimedBackend(CpuBackend):
-    """A backend whose kernels note how long they run, in a file of its folder."""
+    """A backend that notes, in files of its folder, how long its kernels run and what compiling
+    takes."""
+
+    def compile(self, options: MappingOptions) -> bytes:
+        """See ``Backend``."""
+        begin = time.process_time()
+        try:
+            return CpuBackend.compile(self, options)
+        finally:
+            self._note("compiles.txt", time.process_time() - begin)
 
     def load(self, code: bytes) -> Kernel:
         """See ``Backend``."""
         global _last
-        path = Path(self.folder) / "kernels.txt"
         if _last is not None:
-            with path.open("a") as file:
-                file.write(f"{_last.first} {_last.others}\n")
+            self._note("kernels.txt", _last.first, _last.others)
         _last = _TimedKernel(CpuBackend.load(self, code))
         return _last
+
+    def _note(self, name: str, *seconds: float) -> None:
+        line = " ".join(map(str, seconds)) + "\n"
+        with (Path(self.folder) / name).open("a") as file:
+            file.write(line)
+
+    def sums(self, name: str) -> list[float]:
+        """What was noted in a file, added up by column."""
+        lines = (Path(self.folder) / name).read_text().splitlines()
+        columns = zip(*(map(float, line.split()) for line in lines), strict=True)
+        return [sum(column) for column in columns]
 
 
 class _TimedKernel:
