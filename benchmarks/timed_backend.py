@@ -12,6 +12,7 @@ from tcl.cpu_backend import CpuBackend
 from tcl.tuner.backend import Kernel
 from tcl.tuner.verify import Array
 
+
 @dataclass(frozen=True, slots=True)
 class TimedBackend(CpuBackend):
     """A backend that notes, in files of its folder, how long its kernels run and what compiling

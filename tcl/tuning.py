@@ -15,11 +15,12 @@ from tcl.codegen.options import MappingOptions
 from tcl.cpu_backend import CpuBackend
 from tcl.executor import Executor
 from tcl.known import DEFAULT, cache_key, known_options
-from tcl.tuner.cache import TuningCache, default_path
+from tcl.tuner.cache import CacheKey, TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
-from tcl.tuner.events import Event
+from tcl.tuner.events import Event, Note
 from tcl.tuner.mapping import MappingSpace
+from tcl.tuner.saved import SavedSearch
 from tcl.tuner.tuner import Tuner as Search
 from tcl.tuner.tuner import TuningResult
 from tcl.workspace import workspace
@@ -54,21 +55,38 @@ class Tuner:
         starting_options: Start = None,
         config: TunerConfig | None = None,
         *,
+        resume: bool = False,
         report: Report | None = None,
     ) -> TuningResult[MappingOptions]:
         """Search for the fastest options of ``entry_point`` on these inputs.
 
         ``starting_options`` is measured first (with none, the heuristic default is); ``report``
-        is called with every event. Ctrl+C ends the search early and keeps what was found. Raises
-        what ``define`` and ``compile`` raise, ``IndexError`` for inputs that are out of range, and
-        ``ArgumentError`` for more threads than cores to measure them on.
+        is called with every event. Ctrl+C ends the search early and keeps what was found.
+
+        ``resume``: go on with the last search for such inputs in the cache, however it ended: with
+        its settings, but for those chosen in ``config``, of which only how long and how wide may
+        differ. It ends as it would have without the break; one that was complete goes on if more
+        generations are asked for. Without one, the search is new, and a ``Note`` says so.
+
+        Raises what ``define`` and ``compile`` raise, ``IndexError`` for inputs that are out of
+        range, ``ArgumentError`` for more threads than cores to measure them on, or for options that
+        a resumed search did not start from, and ``CacheError`` if the search cannot be resumed.
         """
         arrays = input_arrays(self._definitions.definition(entry_point), inputs)
         sized = size(self._definitions.definition(entry_point), arrays)
-        start = _options(starting_options) or DEFAULT
+        key = cache_key(sized, arrays, self._threads) if self._cache is not None else None
+        # No search ends slower than what nobody has to search for.
+        start = tuple(dict.fromkeys((_options(starting_options) or DEFAULT, DEFAULT)))
+        saved = self._saved(key, report) if resume else None
+        if saved is not None:
+            config = (config or TunerConfig()).going_on(saved.settings)
+            if starting_options is not None and start[0].to_json() not in saved.start[:1]:
+                raise ArgumentError(
+                    f"the search to be resumed started from {saved.start[0]}; give no options, "
+                    "or begin a new search"
+                )
         with workspace() as folder:
             backend = CpuBackend.create(self._source, entry_point, arrays, folder, self._threads)
-            key = cache_key(sized, arrays, self._threads) if self._cache is not None else None
             search = Search(
                 backend,
                 MappingSpace(backend.program(), backend.device),
@@ -78,8 +96,16 @@ class Tuner:
                 entry=entry_point,
                 measure_cores=self._threads,
             )
-            # No search ends slower than what nobody has to search for.
-            return search.tune(tuple(dict.fromkeys((start, DEFAULT))), report)
+            return search.tune(start, report, saved)
+
+    def _saved(self, key: CacheKey | None, report: Report | None) -> SavedSearch | None:
+        """The search to resume."""
+        if self._cache is None or key is None:
+            raise ArgumentError("a search can be resumed only from a cache; name its file")
+        saved = SavedSearch.last(self._cache, key)
+        if saved is None and report is not None:
+            report(Note("there is no search to resume; this one is new"))
+        return saved
 
 
 def autotune(
@@ -91,6 +117,7 @@ def autotune(
     cache_filename: str | os.PathLike[str] | None = None,
     load_from_cache: bool = False,
     store_to_cache: bool = False,
+    resume: bool = False,
     threads: int | None = None,
     report: Report | None = None,
 ) -> MappingOptions | None:
@@ -98,7 +125,8 @@ def autotune(
 
     The search starts from ``starting_options``, or from the cache's best with
     ``load_from_cache``; with neither, from the heuristic default. With ``store_to_cache``
-    everything measured is kept in ``cache_filename`` (default: the user's cache). ``threads`` is
+    everything measured is kept in ``cache_filename`` (default: the user's cache), and with
+    ``resume`` the last search that was kept there goes on; see ``Tuner.tune``. ``threads`` is
     as for ``define``; what is found for one number of threads is not used with another. Raises
     ``ArgumentError`` for a combination that makes no sense, ``CacheError`` when there is
     nothing to load.
@@ -110,6 +138,8 @@ def autotune(
             "cache_filename is used only with load_from_cache=True or store_to_cache=True; "
             "say which"
         )
+    if resume and not store_to_cache:
+        raise ArgumentError("resume=True needs store_to_cache=True: it goes on with what is stored")
     path = Path(cache_filename) if cache_filename is not None else default_path()
     start = starting_options
     if load_from_cache:
@@ -121,7 +151,8 @@ def autotune(
             )
         start = found[0]
     tuner = Tuner(source, path if store_to_cache else None, threads=threads)
-    return tuner.tune(entry_point, inputs, start, tuner_config, report=report).options
+    result = tuner.tune(entry_point, inputs, start, tuner_config, resume=resume, report=report)
+    return result.options
 
 
 def autotune_and_compile(

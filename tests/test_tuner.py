@@ -217,10 +217,12 @@ def test_state_of_the_search_is_saved(tmp_path: Path) -> None:
     settings, state = saved
     assert isinstance(settings["seed"], int)
     assert settings["population"] == 8
-    assert state["generation"] == 2
+    assert state["generation"] == 3  # nothing is left to do
+    assert state["owner"] is None
     strategy = state["strategy"]
     assert isinstance(strategy, dict)
-    assert len(strategy["results"]) == 8
+    assert len(strategy["results"]) == 12
+    assert [r.generation for r in cache.of_run(KEY, result.run)][:12] == [1] * 8 + [2] * 4
 
 
 class FailingCache(TuningCache):
@@ -228,11 +230,11 @@ class FailingCache(TuningCache):
 
     failures = 3
 
-    def store(self, key: CacheKey, options: str, outcome: Outcome, **names: str) -> None:
+    def add(self, key: CacheKey, records: Sequence[Record], *, entry: str = "") -> None:
         if self.failures:
             self.failures -= 1
             raise CacheError("the tuning cache is locked")
-        super().store(key, options, outcome, run=names["run"], entry=names["entry"])
+        super().add(key, records, entry=entry)
 
 
 def test_cache_that_cannot_be_written_is_tried_again(tmp_path: Path) -> None:
@@ -248,7 +250,7 @@ class LockedCache(TuningCache):
 
     tries = 0
 
-    def store(self, key: CacheKey, options: str, outcome: Outcome, **names: str) -> None:
+    def add(self, key: CacheKey, records: Sequence[Record], *, entry: str = "") -> None:
         self.tries += 1
         time.sleep(0.5)
         raise CacheError("the tuning cache is locked")

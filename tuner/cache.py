@@ -77,10 +77,13 @@ class TuningCache:
     def store(
         self, key: CacheKey, options: str, outcome: Outcome, *, run: str, entry: str = ""
     ) -> None:
-        """Add one measurement of ``options`` (JSON). It is committed when this returns."""
-        record = Record.of(options, outcome, time.time(), run)
+        """Add one measurement of ``options`` (JSON), made now."""
+        self.add(key, [Record.of(options, outcome, time.time(), run)], entry=entry)
+
+    def add(self, key: CacheKey, records: Sequence[Record], *, entry: str = "") -> None:
+        """Add measurements: all of them, committed when this returns, or none."""
         self.transaction(
-            lambda db: cache_rows.insert(db, cache_rows.problem_id(db, key, entry), [record])
+            lambda db: cache_rows.insert(db, cache_rows.problem_id(db, key, entry), records)
         )
 
     def save_run(
@@ -111,6 +114,22 @@ class TuningCache:
         query = "SELECT config, state FROM runs WHERE run = ?"
         row = self.read(lambda db: db.execute(query, (run,)).fetchone(), None)
         return (json.loads(row[0]), json.loads(row[1])) if row else None
+
+    def runs(self, key: CacheKey) -> tuple[str, ...]:
+        """The tuner runs of this key whose state was saved, the last one to begin first."""
+
+        def read(db: sqlite3.Connection) -> tuple[str, ...]:
+            query = (
+                "SELECT r.run FROM runs r JOIN problems p ON p.id = r.problem WHERE p.digest = ? "
+                "ORDER BY r.started DESC, r.run"
+            )
+            return tuple(run for (run,) in db.execute(query, (key.digest,)))
+
+        return self.read(read, ())
+
+    def of_run(self, key: CacheKey, run: str) -> tuple[Record, ...]:
+        """What a tuner run measured, in the order in which it was stored."""
+        return tuple(record for record in self._records(key) if record.run == run)
 
     def history(self, key: CacheKey) -> tuple[Record, ...]:
         """Every record: correct ones first, fastest first, then failures, oldest first."""

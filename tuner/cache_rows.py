@@ -13,7 +13,7 @@ from tcl.tuner.cache_key import ArrayLayout, CacheKey
 from tcl.tuner.ranking import Record
 from tcl.tuner.verdict import Verdict, median
 
-RESULT = "options, verdict, time, samples, message, created, run, heat, place"
+RESULT = "options, verdict, time, samples, message, created, run, heat, place, generation"
 """The columns of a record, as ``record`` takes them."""
 _KEY = "definition, backend, inputs, device, codegen_version"
 _MANY = 1 << 31
@@ -62,12 +62,12 @@ def records(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]
 def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> None:
     """Add records."""
     db.executemany(
-        f"INSERT INTO results (problem, {RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO results (problem, {RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             (
                 *(problem, record.options, record.verdict.value, record.time),
                 *(json.dumps(record.samples), record.message, record.when, record.run),
-                *(record.heat, record.place),
+                *(record.heat, record.place, record.generation),
             )
             for record in found
         ),
@@ -112,6 +112,7 @@ def _record(
     run: str,
     heat: int | None,
     place: int | None,
+    generation: int | None,
 ) -> Record:
     try:
         return checked(
@@ -125,6 +126,7 @@ def _record(
                 run,
                 heat,
                 place,
+                generation,
             )
         )
     except (ValueError, TypeError, RecursionError) as error:
@@ -148,6 +150,7 @@ def checked(record: Record) -> Record:
         raise ValueError(f"its time is {record.time}, its samples say {right}")
     if (record.heat is None) != (record.place is None):
         raise ValueError("a heat needs a place, and a place a heat")
-    if not all(0 <= n < _MANY for n in (record.heat, record.place) if n is not None):
-        raise ValueError("heats and places are counted from 0 and 1")
+    counts = (record.heat, record.place, record.generation)
+    if not all(0 <= n < _MANY for n in counts if n is not None):
+        raise ValueError("heats, places and generations are counted from 0, 1 and 0")
     return record

@@ -52,6 +52,11 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE results ADD COLUMN place INTEGER;
     CREATE INDEX results_by_run ON results (run);
     """,
+    # Which generation of its run: what a resumed search has to know.
+    """
+    ALTER TABLE results ADD COLUMN generation INTEGER;
+    CREATE INDEX runs_by_problem ON runs (problem, started);
+    """,
 )
 """Schema version n is the first n of these. Never edit one that was released: append."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TypedDict, Unpack
 
 from tcl.codegen.errors import ArgumentError, OptionsError
@@ -31,7 +31,7 @@ class TunerSettings:
     parents: int = 3
     """Of a child that mixes them: two or three."""
     threads: int = 0
-    """Processes that compile; 0: one per core. Where kernels are measured they take turns with it."""
+    """Processes that compile; 0: one per core. On cores that measure they take turns with that."""
     seed: int | None = None
     """Of the random numbers; None: a different one each time."""
     time_limit: float | None = None
@@ -94,6 +94,8 @@ class TunerSettings:
         return asdict(self)
 
 
+_FREE = frozenset(("generations", "time_limit", "threads", "compile_timeout", "run_timeout"))
+"""Settings that may change when a search goes on: for how long, and with how much."""
 _MANY = 1_000_000
 _INTEGERS = (
     ("generations", 1, _MANY),
@@ -134,16 +136,46 @@ class TunerConfig:
     """
 
     settings: TunerSettings
+    chosen: frozenset[str] = field(compare=False)
+    """The names of those that were given: the others are a search's own if that is resumed."""
 
     def __init__(self, **settings: Unpack[SettingValues]) -> None:
         known = [f.name for f in fields(TunerSettings)]
         _reject_unknown(settings, known)
         object.__setattr__(self, "settings", TunerSettings(**settings))
+        object.__setattr__(self, "chosen", frozenset(settings))
 
     def _with(self, **changes: Unpack[SettingValues]) -> TunerConfig:
+        return self._changed(replace(self.settings, **changes), self.chosen | changes.keys())
+
+    def _changed(self, settings: TunerSettings, chosen: frozenset[str]) -> TunerConfig:
         changed = TunerConfig()
-        object.__setattr__(changed, "settings", replace(self.settings, **changes))
+        object.__setattr__(changed, "settings", settings)
+        object.__setattr__(changed, "chosen", chosen)
         return changed
+
+    def with_defaults(self, **defaults: Unpack[SettingValues]) -> TunerConfig:
+        """The same with these values for what was not chosen."""
+        left = {n: v for n, v in defaults.items() if n not in self.chosen}
+        settings = TunerSettings(**{**self.settings.as_dict(), **left})  # type: ignore[arg-type]
+        return self._changed(settings, self.chosen)
+
+    def going_on(self, saved: TunerSettings) -> TunerConfig:
+        """What was chosen, and the rest as in the settings of a search that is resumed: all of it
+        is chosen then.
+
+        ``OptionsError`` for a choice that would make it another search.
+        """
+        for name in sorted(self.chosen - _FREE):
+            own, value = getattr(saved, name), getattr(self.settings, name)
+            if value != own:
+                raise OptionsError(
+                    f"the search to be resumed was begun with {name} {own}, not {value}; "
+                    "leave that out, or begin a new search"
+                )
+        values = {n: v for n, v in self.settings.as_dict().items() if n in self.chosen}
+        settings = TunerSettings(**{**saved.as_dict(), **values})  # type: ignore[arg-type]
+        return self._changed(settings, frozenset(saved.as_dict()))
 
     def generations(self, count: int) -> TunerConfig:
         """Generations to search for, at most."""

@@ -28,6 +28,18 @@ class Candidate(Generic[OptionsT]):
 
 
 @dataclass(frozen=True, slots=True)
+class Resumed:
+    """An earlier search goes on. The events of its candidates follow, as if they came now."""
+
+    run: str
+    """Its identity, as in the cache."""
+    generation: int
+    """The one that it goes on in."""
+    results: int
+    """Candidates that have their verdict."""
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationStarted:
     """``candidates`` new configurations are about to be tried."""
 
@@ -107,7 +119,8 @@ class Finished(Generic[OptionsT]):
 
 
 Event: TypeAlias = (
-    GenerationStarted
+    Resumed
+    | GenerationStarted
     | CandidateCompiled
     | CandidateDone[OptionsT]
     | NewBest[OptionsT]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -13,6 +14,9 @@ FINISH = 1
 """Nothing new starts, what is in flight finishes."""
 KILL = 2
 """What is in flight is killed."""
+
+TIME_LIMIT = "time limit"
+"""The reason for which a search ends that took as long as it might."""
 
 _MAY_BE_IGNORED = {signal.SIGHUP} if hasattr(signal, "SIGHUP") else set()
 """``nohup`` sets it so, and it has to stay so."""
@@ -61,3 +65,37 @@ class Interrupts:
             self.request(min(self.level + 1, KILL), "SIGINT")
         else:
             self.request(FINISH, signal.Signals(number).name)
+
+
+class Watch:
+    """The level of interruption of one search, asked all the time: signals, ``stop`` and the
+    ``limit`` in seconds from now on. ``told`` is called with level and reason when it rises."""
+
+    def __init__(
+        self, interrupts: Interrupts, limit: float | None, told: Callable[[int, str], object]
+    ) -> None:
+        self._interrupts = interrupts
+        self._limit = limit
+        self._told = told
+        self._started = time.monotonic()
+        self._noticed = 0
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began."""
+        return time.monotonic() - self._started
+
+    @property
+    def in_time(self) -> bool:
+        """Whether nothing but the time limit has ended the search."""
+        return self() < FINISH or self._interrupts.reason == TIME_LIMIT
+
+    def __call__(self) -> int:
+        """The level."""
+        if self._limit is not None and self.seconds >= self._limit:
+            self._interrupts.request(FINISH, TIME_LIMIT)
+        level = self._interrupts.level
+        if level > self._noticed:
+            self._noticed = level
+            self._told(level, self._interrupts.reason)
+        return level

@@ -10,10 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
+from tcl.grammar.errors import TclError
+from tcl.tuner.backend import OptionSpace, OptionsT
 from tcl.tuner.cache import Summary, TuningCache
 from tcl.tuner.cache_key import INGREDIENTS, CacheKey, Difference, differences
 from tcl.tuner.ranking import Record
+from tcl.tuner.space import Config
+
+_LOOKED_AT = 4
+"""Results of near sizes that are looked at for each one that is wanted: not all fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,23 @@ def seeds(cache: TuningCache, key: CacheKey, own: int = 10) -> Iterator[Near]:
         if near.record.options not in seen:
             seen.add(near.record.options)
             yield near
+
+
+def opening_configs(
+    cache: TuningCache, key: CacheKey, options: OptionSpace[OptionsT], wanted: int
+) -> list[Config]:
+    """At most so many configurations to begin a search with; see ``seeds``."""
+    found: dict[Config, None] = {}
+    for near in islice(seeds(cache, key, wanted), _LOOKED_AT * wanted):
+        try:
+            config = options.from_options(options.from_json(near.record.options))
+        except TclError:  # they do not fit these sizes, or are of another version
+            continue
+        if config is not None:
+            found[config] = None
+        if len(found) >= wanted:
+            break
+    return list(found)
 
 
 def _nature(key: CacheKey) -> tuple[object, ...]:

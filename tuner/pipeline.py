@@ -53,6 +53,7 @@ class Pipeline(Generic[OptionsT]):
 
     The evaluator's process has been set up by ``tcl.tuner.evaluate.set_up``. ``level`` is asked all
     the time: from ``FINISH`` on nothing new starts, from ``KILL`` on nothing is waited for.
+    ``best``: the seconds to beat, if that is known before.
     """
 
     def __init__(
@@ -61,6 +62,8 @@ class Pipeline(Generic[OptionsT]):
         compilers: Sequence[Compilers],
         evaluator: Executor,
         level: Callable[[], int],
+        *,
+        best: float | None = None,
     ) -> None:
         self._backend = backend
         self._compilers = tuple(compilers)
@@ -69,7 +72,7 @@ class Pipeline(Generic[OptionsT]):
         self._level = level
         self._in_turns = any(each.in_turns for each in compilers)
         self._evaluators_turn = False
-        self._best: float | None = None
+        self._best = best
         self._known: dict[bytes, Outcome] = {}
         self._waiting: deque[Job[OptionsT]] = deque()
         self._compiling: dict[Future[bytes | Outcome], tuple[Job[OptionsT], Compilers]] = {}

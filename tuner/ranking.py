@@ -35,9 +35,13 @@ class Record:
     """Which heat of the run's finals this was measured in; None outside of the finals."""
     place: int | None = None
     """The place that this heat's verdict gave, from 1; None outside of the finals."""
+    generation: int | None = None
+    """Of its run, from 1; 0 for what the search started from; None if it is not known."""
 
     @classmethod
-    def of(cls, options: str, outcome: Outcome, when: float, run: str) -> Record:
+    def of(
+        cls, options: str, outcome: Outcome, when: float, run: str, generation: int | None = None
+    ) -> Record:
         """The record of an evaluation."""
         return cls(
             options,
@@ -49,7 +53,13 @@ class Record:
             run,
             outcome.heat,
             outcome.place,
+            generation,
         )
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the evaluation found."""
+        return Outcome(self.verdict, self.samples, self.message, self.heat, self.place)
 
 
 def history(records: Iterable[Record]) -> tuple[Record, ...]:

@@ -60,6 +60,8 @@ def _result(problem: int, record: Record) -> dict[str, object]:
     own: dict[str, object] = {"problem": problem, "run": record.run, "message": record.message}
     if record.place is not None:
         own.update(heat=record.heat, place=record.place)
+    if record.generation is not None:
+        own["generation"] = record.generation
     configuration = _configuration(record.options)
     if _options(configuration) != record.options:
         own["options"] = record.options
@@ -195,12 +197,13 @@ def _record(data: object, key: CacheKey, check: Check) -> Record:
         raise ValueError("runtimes have to be numbers")
     if bool(times) != (verdict is Verdict.CORRECT):
         raise ValueError("a correct result has runtimes, and only a correct one")
-    place = {n: _of(own, n, int) if n in own else None for n in ("heat", "place")}
+    names = ("heat", "place", "generation")
+    heat, place, generation = (_of(own, n, int) if n in own else None for n in names)
     samples = tuple(t / _MILLI for t in times)
-    outcome = Outcome(verdict, samples, _of(own, "message", str), **place)
+    outcome = Outcome(verdict, samples, _of(own, "message", str), heat, place)
     when = datetime.datetime.fromisoformat(_of(data, "timestamp", str)).timestamp()
     run = _of(own, "run", str)
-    return checked(Record.of(check(key, options), outcome, when, run))
+    return checked(Record.of(check(key, options), outcome, when, run, generation))
 
 
 def _of(data: object, name: str, kind: type[Any]) -> Any:

@@ -56,6 +56,8 @@ class Progress:
         """Take one event."""
         self._state.take(event)
         match event:
+            case events.Resumed(generation=generation, results=results):
+                self._say(f"going on in generation {generation}, with {results} results")
             case events.Interrupted(reason=reason, level=level):
                 self.signalled = self.signalled or "SIG" in reason
                 self._say(

@@ -58,6 +58,8 @@ class JsonProgress:
 def as_data(event: Event) -> tuple[str, dict[str, Any]]:
     """The name of an event, and what it says as JSON data."""
     match event:
+        case events.Resumed(run=run, generation=number, results=count):
+            return "resumed", {"run": run, "generation": number, "results": count}
         case events.GenerationStarted(generation=number, generations=most, candidates=count):
             return "generation", {"generation": number, "generations": most, "candidates": count}
         case events.CandidateCompiled(generation=number):

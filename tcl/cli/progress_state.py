@@ -44,21 +44,27 @@ class SearchState:
         self.ending = False
         """Interrupted: what is in flight finishes."""
         self._recent: deque[float] = deque([self.started], maxlen=_RECENT)
+        self._recalled = 0
+        """Candidates still to come that an earlier part of the search has measured."""
 
     def take(self, event: Event) -> None:
         """Add what happened."""
         match event:
+            case events.Resumed(results=results):
+                self._recalled = results
             case events.GenerationStarted():
                 self.generation, self.generations = event.generation, event.generations
                 self.done, self.of, self.current = 0, event.candidates, []
-                if event.generation <= 1:  # what came before says nothing about what comes now
-                    self._recent.clear()
-                    self._recent.append(self._clock())
+                if event.generation <= 1:
+                    self._begin_timing()
             case events.CandidateCompiled():
                 self.compiled += 1
             case events.CandidateDone(candidate=candidate, done=done, of=of):
                 self.done, self.of = done, of
                 self._recent.append(self._clock())
+                if self._recalled:
+                    self._recalled -= 1
+                    self._begin_timing()
                 self._count(candidate)
             case events.FinalsStarted(candidates=candidates):
                 self.finalists = candidates
@@ -68,6 +74,11 @@ class SearchState:
                 self.first = own or self.first
             case events.Interrupted():
                 self.ending = True
+
+    def _begin_timing(self) -> None:
+        """What came before says nothing about how long what comes now takes."""
+        self._recent.clear()
+        self._recent.append(self._clock())
 
     def _count(self, candidate: events.Candidate[MappingOptions]) -> None:
         self.evaluated += 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,31 +20,43 @@ from tcl.cli.common import (
 )
 from tcl.grammar.errors import ArgumentError
 
+if TYPE_CHECKING:
+    from tcl.tuner.config import TunerConfig
+
 
 @click.command("tune")
 @file_argument
 @entry_option
 @sizes_option
 @click.option("--device", default="cpu", show_default=True, help="What to tune for.")
-@click.option("--generations", type=int, default=10, show_default=True, help="At most this many.")
-@click.option("--population", type=int, default=20, show_default=True, help="Per generation.")
+@click.option("--generations", type=int, show_default="10", help="At most this many.")
+@click.option("--population", type=int, show_default="20", help="Per generation.")
 @click.option("--elites", type=int, help="Best members that stay; at most half the population.")
-@click.option("--crossover", type=int, default=80, show_default=True, help="Percent of children.")
-@click.option("--mutation", type=int, default=10, show_default=True, help="Percent of knobs.")
+@click.option("--crossover", type=int, show_default="80", help="Percent of children.")
+@click.option("--mutation", type=int, show_default="10", help="Percent of knobs.")
 @click.option(
     "--strategy",
-    default="screened",
-    show_default=True,
+    show_default="screened",
     help="Or genetic, without a model that screens the children; random; exhaustive.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Of the search and of the random inputs.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    show_default="another one each time",
+    help="Of the search and of the random inputs.",
+)
 @threads_option
 @click.option(
     "--jobs",
     "-j",
     type=click.IntRange(min=0),
-    default=0,
+    show_default="0",
     help="Processes that compile; 0: one per core, in turns with measuring where kernels run.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the last search of this def and these sizes, however it ended.",
 )
 @click.option("--time-limit", type=float, help="Seconds; the search ends as with Ctrl+C.")
 @click.option("--options", "-o", help="Start from these: a preset's name, JSON or a JSON file.")
@@ -64,15 +78,16 @@ def command(
     entry: str | None,
     sizes: str | None,
     device: str,
-    generations: int,
-    population: int,
+    generations: int | None,
+    population: int | None,
     elites: int | None,
-    crossover: int,
-    mutation: int,
-    strategy: str,
+    crossover: int | None,
+    mutation: int | None,
+    strategy: str | None,
     seed: int | None,
     threads: int | None,
-    jobs: int,
+    jobs: int | None,
+    resume: bool,
     time_limit: float | None,
     options: str | None,
     cache: Path | None,
@@ -82,7 +97,8 @@ def command(
     """Search for the fastest options of a def.
 
     Every result is saved at once. Ctrl+C ends the search early and keeps the best (exit code
-    130); twice ends it immediately.
+    130); twice ends it immediately. After any end, even a power failure, --resume goes on as if
+    there had been none; then --generations, --time-limit and --jobs may be given anew.
     """
     if page is not None:
         _check_page(page)  # now, rather than after an hour
@@ -92,12 +108,11 @@ def command(
     # NumPy has as many threads as our kernels may use, unless the user says otherwise.
     numpy_threads(count)
     from tcl.cli.kernels import Work, parse_options, require_cpu
-    from tcl.cli.tuned import Session
+    from tcl.cli.tuned import Session, resumed
     from tcl.tuner.cache import TuningCache, default_path
-    from tcl.tuner.config import TunerConfig
 
     require_cpu(device)
-    config = TunerConfig(
+    config = _config(
         generations=generations,
         population=population,
         elites=elites,
@@ -109,11 +124,22 @@ def command(
         time_limit=time_limit,
     )
     start = parse_options(options)
-    work = Work.load(file, entry, sizes, seed or 0)
     path = cache or default_path()
     TuningCache(path).check_writable()  # now, rather than after an hour
-    session = Session(work, count, config, path, page, as_json=as_json)
+    if resume:
+        config = resumed(config, Work.load(file, entry, sizes, 0), count, path)
+    # One seed for the search and the inputs, so that a resumed search knows both.
+    config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
+    work = Work.load(file, entry, sizes, config.settings.seed or 0)
+    session = Session(work, count, config, path, page, resume=resume, as_json=as_json)
     sys.exit(session.run(start, default=cache is None))
+
+
+def _config(**values: Any) -> TunerConfig:
+    """The settings that were given."""
+    from tcl.tuner.config import TunerConfig
+
+    return TunerConfig(**{name: value for name, value in values.items() if value is not None})
 
 
 def _check_page(page: Path) -> None:

@@ -29,11 +29,20 @@ from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.whole_array import NoFormulationError, whole_array
 from tcl.executor import Executor
-from tcl.known import DEFAULT, device_identity
+from tcl.known import DEFAULT, cache_key, device_identity
 from tcl.report.log import SearchLog
+from tcl.tuner.cache import TuningCache
 from tcl.tuner.config import TunerConfig, available_cores
+from tcl.tuner.saved import SavedSearch
 from tcl.tuner.tuner import TuningResult
 from tcl.tuning import Tuner
+
+
+def resumed(config: TunerConfig, work: Work, threads: int, cache: Path) -> TunerConfig:
+    """What was chosen, and the rest as in the search to be resumed, if there is one."""
+    key = cache_key(work.sized, work.inputs, threads)
+    saved = SavedSearch.last(TuningCache(cache), key)
+    return config if saved is None else config.going_on(saved.settings)
 
 
 class Session:
@@ -47,6 +56,7 @@ class Session:
         cache: Path,
         page: Path | None,
         *,
+        resume: bool,
         as_json: bool,
     ) -> None:
         self._work = work
@@ -54,6 +64,7 @@ class Session:
         self._config = config
         self._cache = cache
         self._page = page
+        self._resume = resume
         self._as_json = as_json
         self._log = SearchLog()
         self._presses: list[int] = []
@@ -73,7 +84,7 @@ class Session:
         handler = self._deaf()
         name, inputs = self._work.checked.name, self._work.inputs
         with progress:
-            result = tuner.tune(name, inputs, start, self._config, report=told)
+            result = tuner.tune(name, inputs, start, self._config, resume=self._resume, report=told)
         signalled = progress.signalled or bool(self._presses)
         if not signalled:
             signal.signal(signal.SIGINT, handler)

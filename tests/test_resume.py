@@ -1,0 +1,279 @@
+"""Searches that end early and go on: where they end, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tuner_fakes import KEY, FakeOptions, as_recorded, events_of, fake_tuner, started
+
+from tcl.codegen.errors import ArgumentError, OptionsError
+from tcl.codegen.options import MappingOptions
+from tcl.tuner.cache import TuningCache
+from tcl.tuner.config import TunerConfig
+from tcl.tuner.errors import CacheError
+from tcl.tuner.events import (
+    CandidateDone,
+    Event,
+    Finished,
+    GenerationStarted,
+    Note,
+    Resumed,
+)
+from tcl.tuner.saved import SavedSearch
+from tcl.tuner.tuner import Tuner, TuningResult
+from tcl.tuning import Tuner as UserTuner
+from tcl.tuning import autotune
+
+START = (FakeOptions(400), FakeOptions(975))
+KINDS = ("right", "raises")
+SETTINGS = {"generations": 5, "population": 8, "seed": 11}
+
+
+@pytest.fixture(autouse=True)
+def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times are always the same."""
+    monkeypatch.setattr("tcl.tuner.pipeline.evaluate_candidate", as_recorded)
+
+
+def tuner(path: Path, **settings: Any) -> Tuner[FakeOptions]:
+    return fake_tuner(*KINDS, cache=TuningCache(path), **{**SETTINGS, **settings})
+
+
+def found(result: TuningResult[FakeOptions]) -> list[list[tuple[str, str]]]:
+    """The candidates of each generation, and what became of them."""
+    last = max(c.generation for c in result.history)
+    return [
+        sorted((str(c.options), str(c.outcome)) for c in result.history if c.generation == g)
+        for g in range(last + 1)
+    ]
+
+
+def state(path: Path) -> dict[str, Any]:
+    """The strategy at the end; the order in which results came in does not count."""
+    with sqlite3.connect(path) as db:
+        ((text,),) = db.execute("SELECT state FROM runs").fetchall()
+    db.close()
+    data: dict[str, Any] = json.loads(text)["strategy"]
+    data["results"].sort()
+    return data
+
+
+def saved(path: Path) -> SavedSearch:
+    search = SavedSearch.last(TuningCache(path), KEY)
+    assert search is not None
+    return search
+
+
+def whole(path: Path, **settings: Any) -> TuningResult[FakeOptions]:
+    return tuner(path, **settings).tune(START)
+
+
+@pytest.mark.parametrize("strategy", ["screened", "genetic", "random"])
+def test_same_seed_and_same_measurements_make_the_same_search(
+    tmp_path: Path, strategy: str
+) -> None:
+    first = whole(tmp_path / "1.db", strategy=strategy)
+    second = whole(tmp_path / "2.db", strategy=strategy)
+    assert found(first) == found(second)
+    assert state(tmp_path / "1.db") == state(tmp_path / "2.db")
+    other = whole(tmp_path / "3.db", strategy=strategy, seed=12)
+    assert found(other) != found(first)
+
+
+@pytest.mark.parametrize("strategy", ["screened", "genetic"])
+@pytest.mark.parametrize("kill", [False, True])
+def test_it_ends_as_if_it_had_not_been_interrupted(
+    tmp_path: Path, strategy: str, kill: bool
+) -> None:
+    expected = whole(tmp_path / "whole.db", strategy=strategy)
+    path = tmp_path / "parts.db"
+    parts, stops = 0, [1, 2, 5, 9, 10, 11, 14, 17, 18, 22]
+    search: SavedSearch | None = None
+    while True:
+        part = tuner(path, strategy=strategy)
+        count = 0
+
+        def report(event: Event[FakeOptions], part: Tuner[FakeOptions] = part) -> None:
+            nonlocal count
+            count += isinstance(event, CandidateDone)
+            if stops and count >= stops[0]:
+                stops.pop(0)
+                part.stop(kill=kill)
+
+        result = part.tune(START if search is None else (), report, search)
+        parts += 1
+        search = saved(path)
+        if not result.interrupted:
+            break
+    assert parts > 5
+    assert found(result) == found(expected)
+    assert state(path) == state(tmp_path / "whole.db")
+    # Nothing was measured twice.
+    records = [r for r in TuningCache(path).of_run(KEY, search.name) if r.heat is None]
+    assert max(Counter((r.generation, r.options) for r in records).values()) == 1
+    assert len(records) == len(expected.history)
+
+
+_SCRIPT = """
+import sys
+import tcl.tuner.pipeline
+from tuner_fakes import *
+from tcl.tuner.saved import SavedSearch
+tcl.tuner.pipeline.evaluate_candidate = as_recorded
+cache = TuningCache(sys.argv[1])
+tuner = fake_tuner("right", "raises", cache=cache, generations=5, population=8, seed=11)
+resume = SavedSearch.last(cache, KEY)
+count = 0
+def report(event):
+    global count
+    count += type(event).__name__ == "CandidateDone"
+    if count == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+tuner.tune((FakeOptions(400), FakeOptions(975)), report, resume)
+"""
+
+
+def test_a_killed_process_loses_nothing_and_another_one_goes_on(tmp_path: Path) -> None:
+    expected = whole(tmp_path / "whole.db")
+    path = tmp_path / "killed.db"
+    for count in (1, 4, 11, 15, 20):
+        process = started(_SCRIPT, str(path), str(count))
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == -9, errors
+        assert len(saved(path).outcomes()) >= count
+    result, events = events_of(tuner(path), resume=saved(path))
+    assert found(result) == found(expected)
+    assert state(path) == state(tmp_path / "whole.db")
+    assert isinstance(events[0], Resumed)
+    done = [e.candidate for e in events if isinstance(e, CandidateDone)]
+    assert tuple(done) == result.history
+    generations = [e.generation for e in events if isinstance(e, GenerationStarted)]
+    assert generations == sorted(generations)
+
+
+def test_a_complete_search_goes_on_for_more_generations(tmp_path: Path) -> None:
+    longer = whole(tmp_path / "longer.db", generations=7)
+    path = tmp_path / "t.db"
+    whole(path)
+    result, events = events_of(tuner(path, generations=7), resume=saved(path))
+    assert found(result) == found(longer)
+    assert isinstance(events[-1], Finished)
+    # Its finals are told from those before.
+    heats = Counter((r.heat, r.place) for r in saved(path).records if r.heat is not None)
+    assert max(heats.values()) == 1
+    again, _ = events_of(tuner(path, generations=7), resume=saved(path))
+    assert found(again) == found(longer)  # nothing was left to do
+
+
+def test_what_the_search_began_with_is_what_it_goes_on_with(tmp_path: Path) -> None:
+    """Seeds of the cache, which holds other results by then."""
+    path = tmp_path / "t.db"
+    other = replace(KEY, definition="another")
+    cache = TuningCache(path)
+    part = tuner(path)
+    part.tune(START, lambda e: part.stop() if isinstance(e, CandidateDone) else None)
+    search = saved(path)
+    assert search.start == tuple(f'{{"kind": "right", "micros": {n}}}' for n in (400, 975))
+    assert SavedSearch.last(cache, other) is None
+    fake_tuner(*KINDS, cache=cache, seed=3, generations=1).tune()
+    result, _ = events_of(tuner(path), resume=search)
+    assert found(result) == found(whole(tmp_path / "whole.db"))
+
+
+# Refusals.
+
+
+def test_a_search_that_is_going_on_is_not_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    waits = "print('there', flush=True); sys.stdin.read()"
+    script = _SCRIPT.replace("os.kill(os.getpid(), signal.SIGKILL)", waits)
+    process = started(script, str(path), "3", stdin=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "there\n"
+        with pytest.raises(CacheError, match=f"still going on, in process {process.pid}; stop it"):
+            saved(path)
+    finally:
+        process.kill()
+        process.communicate()
+    assert saved(path).generation == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "path", "value"),
+    [
+        ("config", "$.population", 1),
+        ("config", "$.sorcery", 1),
+        ("config", "$.seed", "many"),
+        ("state", "$.start", 3),
+        ("state", "$.seeds", [1]),
+        ("state", "$.generation", None),
+        ("state", "$.strategy", 7),
+        ("state", "$.strategy.seen", [[1, 2, 3]]),
+        ("state", "$.strategy.seen", [[51, "right"]]),
+        ("state", "$.strategy.rng", [3, [1], None]),
+    ],
+)
+def test_a_state_that_is_not_ours_is_refused(
+    tmp_path: Path, column: str, path: str, value: object
+) -> None:
+    file = tmp_path / "t.db"
+    whole(file, generations=2)
+    with sqlite3.connect(file) as db:
+        db.execute(
+            f"UPDATE runs SET {column} = json_set({column}, ?, json(?))", (path, json.dumps(value))
+        )
+    db.close()
+    with pytest.raises(CacheError, match="another version of tcl and cannot go on; begin a new"):
+        tuner(file).tune((), None, saved(file))
+
+
+# As users have it.
+
+_SOURCE = "def scaled(float(N) A) -> (B) { B(n) = 2 * A(n) }"
+
+
+def test_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # these are kernels
+    path = tmp_path / "t.db"
+    A = np.arange(100, dtype=np.float32)
+    user = UserTuner(_SOURCE, path, threads=1)
+    events: list[Event[MappingOptions]] = []
+    config = TunerConfig(generations=1, population=4, seed=1)
+    first = user.tune("scaled", [A], None, config, resume=True, report=events.append)
+    assert events[0] == Note("there is no search to resume; this one is new")
+    more = user.tune("scaled", [A], None, TunerConfig(generations=2), resume=True)
+    assert more.run == first.run
+    assert more.history[: len(first.history)] == first.history
+    assert len(more.history) > len(first.history)
+    with pytest.raises(OptionsError, match="begun with population 4, not 6; leave that out"):
+        user.tune("scaled", [A], None, TunerConfig().population(6), resume=True)
+    with pytest.raises(ArgumentError, match=r"started from .*; give no options, or begin a new"):
+        user.tune("scaled", [A], "naive", resume=True)
+    with pytest.raises(ArgumentError, match="only from a cache; name its file"):
+        UserTuner(_SOURCE).tune("scaled", [A], resume=True)
+    with pytest.raises(ArgumentError, match="resume=True needs store_to_cache=True"):
+        autotune(_SOURCE, "scaled", A, resume=True)
+    found = autotune(
+        _SOURCE, "scaled", A, cache_filename=path, store_to_cache=True, resume=True, threads=1
+    )
+    assert found is not None
+
+
+def test_what_was_not_chosen_is_as_it_was() -> None:
+    before = TunerConfig(generations=3, population=7, seed=5).settings
+    config = TunerConfig(generations=9, threads=2).going_on(before)
+    assert (config.settings.generations, config.settings.threads) == (9, 2)
+    assert (config.settings.population, config.settings.seed) == (7, 5)
+    assert config.with_defaults(population=99, seed=4) == config  # all of it is chosen now
+    assert TunerConfig(population=6).with_defaults(population=9, seed=4) == TunerConfig(
+        population=6, seed=4
+    )

@@ -1,0 +1,195 @@
+"""A search as it is kept in the tuning cache, from which it goes on after any end.
+
+Kept are the settings, with the seed; what the search began with; and the strategy as it was before
+each generation. Asked again, it proposes that generation again, of which the cache knows what was
+measured: each measurement is there from the moment it was made.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Generic
+
+from tcl.codegen.errors import OptionsError
+from tcl.tuner.backend import OptionSpace, OptionsT
+from tcl.tuner.cache import CacheKey, Record, TuningCache
+from tcl.tuner.config import TunerSettings
+from tcl.tuner.errors import CacheError
+from tcl.tuner.space import Config, Space
+from tcl.tuner.strategies.base import State, Strategy
+
+OWNER = "owner"
+"""In the state: the process that is at work on it; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSearch:
+    """What the cache knows of a search."""
+
+    name: str
+    settings: TunerSettings
+    start: tuple[str, ...]
+    """The options that it started from, as JSON."""
+    seeds: tuple[Config, ...]
+    """The configurations that opened its first generation."""
+    generation: int
+    """The one that ``strategy`` was saved before; 0: the start."""
+    strategy: Mapping[str, object]
+    records: tuple[Record, ...]
+    """Everything measured, in the order in which it was saved."""
+
+    @classmethod
+    def last(cls, cache: TuningCache, key: CacheKey) -> SavedSearch | None:
+        """The last search for a key to begin, of those that are not going on right now.
+
+        ``CacheError`` if there are only such, or if it cannot be read.
+        """
+        busy = None
+        for name in cache.runs(key):
+            found = cache.load_run(name)
+            if found is None:
+                continue
+            owner = found[1].get(OWNER)
+            if not _at_work(owner):
+                return _read(name, *found, cache.of_run(key, name))
+            busy = busy or owner
+        if busy is not None:
+            raise CacheError(
+                f"the search in {cache.path} is still going on, in process {_process(busy)}; "
+                "stop it first, or begin another one without resuming"
+            )
+        return None
+
+    def restore(self, strategy: Strategy, space: Space) -> None:
+        """Bring the strategy to where it was; ``CacheError`` if the state does not fit."""
+        try:
+            strategy.restore(self.strategy)
+            seen: Any = self.strategy["seen"]
+            fits = all(_fits(tuple(config), space) for config in seen)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+            fits = False
+        if not fits:
+            raise _not_ours(self.name)
+
+    def outcomes(self) -> dict[tuple[int, str], Record]:
+        """Measurements of the search itself, not of its finals, by generation and options."""
+        return {
+            (r.generation, r.options): r
+            for r in self.records
+            if r.generation is not None and r.heat is None
+        }
+
+    @property
+    def heats(self) -> int:
+        """How many heats its finals have had."""
+        return 1 + max((r.heat for r in self.records if r.heat is not None), default=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Generic[OptionsT]):
+    """A search that is about to begin, or to go on."""
+
+    name: str
+    settings: TunerSettings
+    """With a seed."""
+    start: tuple[OptionsT, ...]
+    seeds: tuple[Config, ...]
+    saved: SavedSearch | None = None
+
+    @classmethod
+    def resumed(
+        cls, saved: SavedSearch, settings: TunerSettings, options: OptionSpace[OptionsT]
+    ) -> Plan[OptionsT]:
+        """The plan to go on."""
+        start = tuple(options.from_json(text) for text in saved.start)
+        return cls(saved.name, settings, start, saved.seeds, saved)
+
+    def config(self) -> dict[str, object]:
+        """What is saved of the settings."""
+        return self.settings.as_dict()
+
+    def state(
+        self, options: OptionSpace[OptionsT], generation: int, strategy: State
+    ) -> dict[str, object]:
+        """What is saved before ``generation``, by the process that is at it."""
+        return {
+            "start": [options.to_json(o) for o in self.start],
+            "seeds": [list(c) for c in self.seeds],
+            "generation": generation,
+            "strategy": strategy,
+            OWNER: _owner(),
+        }
+
+
+def _read(
+    name: str, config: Mapping[str, Any], state: Mapping[str, Any], records: Sequence[Record]
+) -> SavedSearch:
+    try:
+        known = {f.name for f in fields(TunerSettings)}
+        if set(config) - known:
+            raise ValueError
+        return SavedSearch(
+            name,
+            TunerSettings(**config),
+            tuple(map(str, state["start"])),
+            tuple(tuple(seed) for seed in state["seeds"]),
+            int(state["generation"]),
+            dict(state["strategy"]),
+            tuple(records),
+        )
+    except (KeyError, TypeError, ValueError, OptionsError):
+        raise _not_ours(name) from None
+
+
+def _fits(config: Config, space: Space) -> bool:
+    return len(config) == len(space.knobs) and all(
+        value in knob.choices for knob, value in zip(space.knobs, config, strict=True)
+    )
+
+
+def _not_ours(name: str) -> CacheError:
+    return CacheError(
+        f"the search {name} was begun by another version of tcl and cannot go on; "
+        "begin a new one, which starts from the best of its results"
+    )
+
+
+# Whether somebody is at it.
+
+
+def _owner() -> list[object]:
+    """This process, as nobody else ever is."""
+    return [platform.node(), os.getpid(), _born(os.getpid())]
+
+
+def _at_work(owner: object) -> bool:
+    """Whether the process is alive; of another machine's nothing is known, so it is not."""
+    if not (isinstance(owner, list) and len(owner) == 3 and owner[0] == platform.node()):
+        return False
+    pid = owner[1]
+    if type(pid) is not int or pid == os.getpid() or os.name != "posix":
+        return False
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        pass
+    except (OSError, OverflowError):
+        return False
+    return bool(_born(pid) == owner[2])
+
+
+def _process(owner: object) -> object:
+    return owner[1] if isinstance(owner, list) else owner
+
+
+def _born(pid: int) -> str:
+    """When a process began, in the system's own count; empty where that is not known."""
+    try:
+        fields_ = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return "" if fields_[0] == "Z" else fields_[19]
+    except (OSError, IndexError):
+        return ""

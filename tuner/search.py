@@ -1,0 +1,163 @@
+"""The search itself: generations from a strategy, through a pipeline, into a ledger."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+from tcl.tuner.backend import OptionSpace, OptionsT
+from tcl.tuner.events import (
+    Candidate,
+    CandidateCompiled,
+    Event,
+    GenerationStarted,
+    Note,
+    Resumed,
+)
+from tcl.tuner.heats import hold_finals
+from tcl.tuner.interrupt import FINISH, Watch
+from tcl.tuner.ledger import Ledger
+from tcl.tuner.pipeline import Job, Pipeline
+from tcl.tuner.ranking import Record
+from tcl.tuner.saved import OWNER, Plan
+from tcl.tuner.strategies import make_strategy
+from tcl.tuner.strategies.base import Result
+from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED
+from tcl.tuner.verdict import Outcome
+
+
+class Search(Generic[OptionsT]):
+    """One search, from wherever its plan begins to its finals."""
+
+    def __init__(
+        self,
+        plan: Plan[OptionsT],
+        options: OptionSpace[OptionsT],
+        ledger: Ledger[OptionsT],
+        watch: Watch,
+        report: Callable[[Event[OptionsT]], object],
+    ) -> None:
+        settings = plan.settings
+        self._plan = plan
+        self._options = options
+        self._ledger = ledger
+        self._watch = watch
+        self._report = report
+        self._strategy = make_strategy(
+            settings.strategy,
+            options.space,
+            random.Random(settings.seed),
+            settings.search,
+            plan.seeds,
+        )
+        self._known = plan.saved.outcomes() if plan.saved is not None else {}
+        self._state: dict[str, object] = {}
+
+    def recall(self) -> int:
+        """The generation to go on with, after taking over what an earlier part of the search has
+        found; 0 for the start. ``CacheError`` if that cannot be done."""
+        saved = self._plan.saved
+        if saved is None:
+            return 0
+        saved.restore(self._strategy, self._options.space)
+        self._report(Resumed(saved.name, saved.generation, len(self._known)))
+        before = [(g, r) for (g, _), r in self._known.items() if g < saved.generation]
+        for generation in range(saved.generation):
+            self._recall(generation, [r for g, r in before if g == generation])
+        return saved.generation
+
+    def run(self, pipeline: Pipeline[OptionsT], first: int) -> None:
+        """Search from generation ``first`` on, to the end."""
+        settings, strategy = self._plan.settings, self._strategy
+        try:
+            if first == 0:
+                self._save(0)
+                jobs = [
+                    Job(o, self._options.from_options(o), i) for i, o in enumerate(self._plan.start)
+                ]
+                if jobs:
+                    strategy.tell(self._generation(0, jobs, pipeline))
+            for generation in range(max(1, first), settings.generations + 1):
+                if self._watch() >= FINISH:  # perhaps with a part of the generation before
+                    break
+                self._save(generation)
+                configs = strategy.ask()
+                if not configs:
+                    break
+                jobs = [Job(self._options.to_options(c), c, i) for i, c in enumerate(configs)]
+                strategy.tell(self._generation(generation, jobs, pipeline))
+                self._advise(generation)
+            else:
+                if self._watch() < FINISH:
+                    self._save(max(first, settings.generations + 1))
+            if self._watch.in_time:
+                heats = self._plan.saved.heats if self._plan.saved is not None else 0
+                hold_finals(self._ledger, self._options, pipeline.race, self._report, heats)
+        finally:
+            self._ledger.save_state(self._plan.config(), {**self._state, OWNER: None})
+
+    def _save(self, generation: int) -> None:
+        """Keep the strategy as it is before ``generation``."""
+        self._state = self._plan.state(self._options, generation, self._strategy.state())
+        self._ledger.save_state(self._plan.config(), self._state)
+
+    def _recall(self, generation: int, records: Sequence[Record]) -> None:
+        """Take over a generation that has been measured."""
+        if not records:
+            return
+        self._started(generation, len(records))
+        for done, record in enumerate(records, start=1):
+            options = self._options.from_json(record.options)
+            config = self._options.from_options(options)
+            candidate = Candidate(options, config, generation, record.outcome)
+            self._ledger.add(candidate, done, len(records), known=True)
+
+    def _generation(
+        self, generation: int, jobs: Sequence[Job[OptionsT]], pipeline: Pipeline[OptionsT]
+    ) -> list[Result]:
+        """Take one generation through the pipeline; results in the order of the jobs."""
+        times: dict[int, float | None] = {}
+
+        def done(job: Job[OptionsT], outcome: Outcome, *, known: bool = False) -> None:
+            candidate = Candidate(job.options, job.config, generation, outcome)
+            times[job.position] = candidate.time
+            self._ledger.add(candidate, len(times), len(jobs), known=known)
+
+        self._started(generation, len(jobs))
+        new = []
+        for job in jobs:
+            record = self._known.get((generation, self._options.to_json(job.options)))
+            if record is None:
+                new.append(job)
+            else:
+                done(job, record.outcome, known=True)
+        pipeline.run(new, done, lambda job: self._report(CandidateCompiled(generation)))
+        return [
+            (job.config, times[job.position])
+            for job in jobs
+            if job.config is not None and job.position in times
+        ]
+
+    def _started(self, generation: int, candidates: int) -> None:
+        most = max(generation, self._plan.settings.generations)
+        self._report(GenerationStarted(generation, most, candidates))
+
+    def _advise(self, generation: int) -> None:
+        """Say what to relax when almost nothing works."""
+        history = self._ledger.history
+        tried = [c for c in history if c.generation == generation]
+        valid = sum(c.time is not None for c in history)
+        verdicts = Counter(c.outcome.verdict for c in tried if c.time is None)
+        if valid >= ENOUGH_TO_BREED or not verdicts or self._watch():
+            return
+        verdict, count = verdicts.most_common(1)[0]
+        example = next(c.outcome.message for c in tried if c.outcome.verdict is verdict)
+        self._report(
+            Note(
+                f"only {valid} of {len(history)} candidates work, so the next generation is "
+                f"drawn anew around the best; {count} of {len(tried)} ended with verdict "
+                f"{verdict.value}, for example: {example}"
+            )
+        )
