@@ -14,7 +14,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -49,6 +49,8 @@ DEFS = {
     "moments": ("moments", "N=256,K=4608"),
 }
 """Def → example file and sizes: kinds that differ, kernels of 0.05 to 1 ms."""
+STARTS: dict[str, tuple[MappingOptions, ...]] = {"nothing": (), "default": (DEFAULT,)}
+"""What runs start from: nothing, or as users' runs do."""
 EVALUATIONS = 100
 GOOD = 0.97
 """What the median run has to reach of the best random options."""
@@ -87,13 +89,13 @@ class Row:
     best_options: str
     default: float
     """Of the untuned default, in the same race."""
-    runs: tuple[Run, ...] = field(repr=False)
+    runs: dict[str, tuple[Run, ...]] = field(repr=False)
+    """By what they started from."""
     seconds: float
 
-    @property
-    def ratios(self) -> tuple[float, ...]:
+    def ratios(self, start: str) -> list[float]:
         """Best random time / winner's time, of each run."""
-        return tuple(self.best / run.time for run in self.runs)
+        return [self.best / run.time for run in self.runs[start]]
 
 
 class Subject:
@@ -143,9 +145,7 @@ def fastest(result: TuningResult[MappingOptions], count: int) -> list[MappingOpt
     return list(dict.fromkeys([*winner, *(c.options for c in ranked[:count])]))
 
 
-def compare(
-    name: str, count: int, runs: int, seed: int, from_default: bool, say: Callable[[str], object]
-) -> Row:
+def compare(name: str, count: int, runs: int, seed: int) -> Row:
     """Search one def at random and by the default strategy, and race what they found."""
     began = time.monotonic()
     with workspace() as folder:
@@ -155,18 +155,23 @@ def compare(
             strategy="random", population=batch, elites=0, generations=-(-count // batch), seed=seed
         )
         drawn = subject.search(chance)
-        drawn_in = time.monotonic() - began
+        _say(f"{name}: {len(drawn.history)} random options in {drawn.seconds:.0f} s")
         candidates = fastest(drawn, _RACED)
         times = subject.race(candidates)
         best = candidates[times.index(min(times))]
-        say(f"{name}: {len(drawn.history)} random options in {drawn_in:.0f} s")
-        start = (DEFAULT,) if from_default else ()
         found = []
-        for own in range(seed + 1, seed + 1 + runs):
-            found.append((own, subject.search(_limited(own, len(start)), start)))
-            say(f"{name}: run {own - seed} in {found[-1][1].seconds:.0f} s")
-        winners = [r.options or DEFAULT for _, r in found]
+        for start, options in STARTS.items():
+            for own in range(seed + 1, seed + 1 + runs):
+                result = subject.search(_limited(own, len(options)), options)
+                found.append((start, own, result))
+            spent = sum(result.seconds for _, _, result in found[-runs:])
+            _say(f"{name}: {runs} runs from {start} in {spent:.0f} s")
+        winners = [result.options or DEFAULT for _, _, result in found]
         reached = subject.race([best, DEFAULT, *winners])
+    raced = [
+        (start, Run(own, len(r.history), r.time or math.nan, seconds, options.to_json()))
+        for (start, own, r), seconds, options in zip(found, reached[2:], winners, strict=True)
+    ]
     return Row(
         name,
         subject.sizes,
@@ -175,10 +180,7 @@ def compare(
         reached[0],
         best.to_json(),
         reached[1],
-        tuple(
-            Run(own, len(r.history), r.time or math.nan, raced, options.to_json())
-            for (own, r), raced, options in zip(found, reached[2:], winners, strict=True)
-        ),
+        {start: tuple(run for own, run in raced if own == start) for start in STARTS},
         time.monotonic() - began,
     )
 
@@ -192,16 +194,15 @@ def _limited(seed: int, started: int) -> TunerConfig:
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
     """The lines of a table."""
-    yield (
-        f"{'def':<20}{'random':>8}{'best':>10}{'default':>10}"
-        f"{'of it':>7}{'median':>8}  ratios of the runs"
-    )
+    yield f"{'def':<20}{'random':>8}{'best':>11}{'default':>11}{'runs from':>11}{'median':>8}  each"
     for row in rows:
-        ratios = " ".join(f"{r:.3f}" for r in row.ratios)
-        yield (
-            f"{row.name:<20}{row.random:>8}{1e3 * row.best:>7.3f} ms{1e3 * row.default:>7.3f} ms"
-            f"{row.best / row.default:>7.3f}{median(row.ratios):>8.3f}  {ratios}"
-        )
+        for start in STARTS:
+            ratios = row.ratios(start)
+            each = " ".join(f"{r:.3f}" for r in ratios)
+            yield (
+                f"{row.name:<20}{row.random:>8}{1e3 * row.best:>8.3f} ms{1e3 * row.default:>8.3f} "
+                f"ms{start:>11}{median(ratios):>8.3f}  {each}"
+            )
 
 
 def main() -> None:
@@ -210,13 +211,8 @@ def main() -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--defs", default=",".join(DEFS), help="names, with commas")
     parser.add_argument("--random", type=int, default=1500, help="options drawn at random")
-    parser.add_argument("--runs", type=int, default=5, help="of the default strategy")
+    parser.add_argument("--runs", type=int, default=5, help="from each start")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--from-default",
-        action="store_true",
-        help="runs start from the untuned default, as users' do",
-    )
     parser.add_argument("--out", type=Path, help="write everything here, as JSON")
     given = parser.parse_args()
     names = given.defs.split(",")
@@ -227,9 +223,8 @@ def main() -> None:
         parser.error("there is at least 1 random option and 1 run")
     rows = []
     for name in names:
-        row = compare(name, given.random, given.runs, given.seed, given.from_default, _say)
-        rows.append(row)
-        _say("\n".join(table([row])))
+        rows.append(compare(name, given.random, given.runs, given.seed))
+        _say("\n".join(table(rows[-1:])))
     _say("\n".join(table(rows)))
     if given.out is not None:
         data = {
@@ -237,9 +232,8 @@ def main() -> None:
             "python": platform.python_version(),
             "cores": os.cpu_count(),
             "evaluations": EVALUATIONS,
-            "from_default": given.from_default,
-            "median_ratios": {row.name: median(row.ratios) for row in rows},
-            "good": all(median(row.ratios) >= GOOD for row in rows),
+            "medians": {r.name: {start: median(r.ratios(start)) for start in STARTS} for r in rows},
+            "good": {s: all(median(r.ratios(s)) >= GOOD for r in rows) for s in STARTS},
             "rows": [asdict(row) for row in rows],
         }
         given.out.write_text(json.dumps(data, indent=1) + "\n")

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from benchmarks.timed_backend import TimedBackend
 from tcl.api import size
 from tcl.codegen.options import MappingOptions
+from tcl.cpu_backend import CpuBackend
 from tcl.grammar.check import check
 from tcl.known import DEFAULT, cache_key
 from tcl.sample import random_inputs
@@ -130,12 +131,13 @@ def measure(threads: int, extent: int, config: TunerConfig) -> Throughput:
     watch = _Watch(clock)
     original = WorkerPool.submit
     with workspace() as folder:
-        backend = TimedBackend.create(SOURCE, "matmul", inputs, folder, threads)
+        plain = CpuBackend.create(SOURCE, "matmul", inputs, folder, threads)
+        backend = TimedBackend(plain)
         cache = _TimedCache(Path(folder) / "tuning.db")
         cache.clock = clock
         tuner: Tuner[MappingOptions] = Tuner(
             backend,
-            MappingSpace(backend.program(), backend.device),
+            MappingSpace(plain.program(), plain.device),
             config=config,
             cache=cache,
             key=cache_key(size(checked, inputs), inputs, threads),

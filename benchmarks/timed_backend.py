@@ -1,4 +1,4 @@
-"""The CPU backend with a stop watch in its kernels. Of its own, as worker processes import it."""
+"""A backend with stop watches. A module of its own, as worker processes import it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from pathlib import Path
 
 from tcl.codegen.options import MappingOptions
 from tcl.cpu_backend import CpuBackend
-from tcl.tuner.backend import Kernel
+from tcl.tuner.backend import Kernel, Problem
 from tcl.tuner.verify import Array
 
 
 @dataclass(frozen=True, slots=True)
-class TimedBackend(CpuBackend):
-    """A backend that notes, in files of its folder, how long its kernels run and what compiling
-    takes."""
+class TimedBackend:
+    """Notes, in files of the backend's folder, how long kernels run and what compiling takes."""
+
+    backend: CpuBackend
 
     def compile(self, options: MappingOptions) -> bytes:
         """See ``Backend``."""
         begin = time.process_time()
         try:
-            return CpuBackend.compile(self, options)
+            return self.backend.compile(options)
         finally:
             self._note("compiles.txt", time.process_time() - begin)
 
@@ -31,19 +32,27 @@ class TimedBackend(CpuBackend):
         global _last
         if _last is not None:
             self._note("kernels.txt", _last.first, _last.others)
-        _last = _TimedKernel(CpuBackend.load(self, code))
+        _last = _TimedKernel(self.backend.load(code))
         return _last
 
-    def _note(self, name: str, *seconds: float) -> None:
-        line = " ".join(map(str, seconds)) + "\n"
-        with (Path(self.folder) / name).open("a") as file:
-            file.write(line)
+    def problem(self) -> Problem:
+        """See ``Backend``."""
+        return self.backend.problem()
+
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """See ``Backend``."""
+        self.backend.reference(inputs, outputs)
 
     def sums(self, name: str) -> list[float]:
         """What was noted in a file, added up by column."""
-        lines = (Path(self.folder) / name).read_text().splitlines()
+        lines = (Path(self.backend.folder) / name).read_text().splitlines()
         columns = zip(*(map(float, line.split()) for line in lines), strict=True)
         return [sum(column) for column in columns]
+
+    def _note(self, name: str, *seconds: float) -> None:
+        line = " ".join(map(str, seconds)) + "\n"
+        with (Path(self.backend.folder) / name).open("a") as file:
+            file.write(line)
 
 
 class _TimedKernel:
