@@ -64,7 +64,7 @@ class MappingSpace:
             *(c.redundant for c in self._chunks),
             *(c for nest in self._nests.values() for c in nest.constraints),
         )
-        self._space = SearchSpace(knobs, constraints).fix(fixed or {})
+        self._space = SearchSpace(knobs, constraints, self._normal).fix(fixed or {})
 
     @property
     def space(self) -> SearchSpace:
@@ -82,6 +82,9 @@ class MappingSpace:
                 own = own.over(self._nests[position].to_options(values))
             options = options.with_nest(position, own)
         return options
+
+    def _normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        return {name: v for nest in self._nests.values() for name, v in nest.normal(values).items()}
 
     def _divided(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
         return {name: o for c in self._chunks for name, o in c.options(values).items()}
