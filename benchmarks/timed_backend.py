@@ -43,6 +43,10 @@ class TimedBackend:
         """See ``Backend``."""
         self.backend.reference(inputs, outputs)
 
+    def portable(self) -> CpuBackend:
+        """See ``Backend``; elsewhere nothing is noted."""
+        return self.backend.portable()
+
     def sums(self, name: str) -> list[float]:
         """What was noted in a file, added up by column."""
         lines = (Path(self.backend.folder) / name).read_text().splitlines()

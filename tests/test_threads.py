@@ -33,8 +33,9 @@ from tcl.codegen.options import MappingOptions
 from tcl.codegen.worth import with_threads_worth, worth_threads
 from tcl.known import cache_key, device_identity
 from tcl.tuner.cache import TuningCache, default_path
-from tcl.tuner.pipeline import Compilers, Job, Pipeline
+from tcl.tuner.pipeline import Job, Pipeline
 from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.workplace import Compilers, Stages
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 
@@ -277,12 +278,11 @@ def test_compiling_and_measuring_in_turns(
     evaluator.beside = list(compilers.values())
     for watched in compilers.values():
         watched.beside = [evaluator]
-    pipeline = Pipeline[FakeOptions](
-        FakeBackend(),
-        [Compilers(each, widths[in_turns], in_turns) for in_turns, each in compilers.items()],
-        evaluator,
-        lambda: 0,
+    places = tuple(
+        Compilers(each, widths[in_turns], in_turns) for in_turns, each in compilers.items()
     )
+    stages = Stages(places, evaluator, 1, lambda: None)
+    pipeline = Pipeline[FakeOptions](FakeBackend(), stages, lambda: 0)
     done: list[int] = []
     jobs = [Job(FakeOptions(k), None, k) for k in range(count)]
     pipeline.run(jobs, lambda job, outcome: done.append(job.position))

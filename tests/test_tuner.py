@@ -23,7 +23,7 @@ from tcl.cpu_backend import CpuBackend
 from tcl.grammar.check import check
 from tcl.grammar.errors import TclError
 from tcl.tuner.cache import ArrayLayout, CacheKey, Record, TuningCache
-from tcl.tuner.config import TunerConfig, TunerSettings, split_cores, split_processes
+from tcl.tuner.config import TunerConfig, TunerSettings, split_cores
 from tcl.tuner.errors import CacheError
 from tcl.tuner.events import (
     Candidate,
@@ -442,12 +442,6 @@ def test_cores_are_split_between_compiling_and_measuring() -> None:
     assert split_cores([5]) == ((5,), (5,))
     assert split_cores([0, 1, 2, 3], 3) == ((0,), (1, 2, 3))
     assert split_cores([0, 1], 2) == ((0, 1), (0, 1))
-    assert split_processes(0, (0, 1, 2), (3,)) == (3, 1)
-    assert split_processes(1, (0,), (1,)) == (1, 0)
-    assert split_processes(2, (0, 1, 2), (3,)) == (2, 0)
-    assert split_processes(8, (0,), (1,)) == (7, 1)
-    assert split_processes(0, (0, 1), (0, 1)) == (0, 2)
-    assert split_processes(3, (5,), (5,)) == (0, 3)
     with pytest.raises(ArgumentError, match="3 threads are measured on as many cores; there are 2"):
         split_cores([0, 1], 3)
 

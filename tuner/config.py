@@ -256,15 +256,3 @@ def split_cores(
         )
     measure = tuple(cores[len(cores) - measuring :])
     return tuple(cores[: len(cores) - measuring]) or measure, measure
-
-
-def split_processes(
-    count: int, compile_cores: Sequence[int], measure_cores: Sequence[int]
-) -> tuple[int, int]:
-    """Of so many processes that compile, 0 for one per core, those on cores that nothing is
-    measured on, and those that take turns with what is measured."""
-    if not set(compile_cores).isdisjoint(measure_cores):
-        return 0, count or len(compile_cores)
-    count = count or len(compile_cores) + len(measure_cores)
-    beside = max(count - len(measure_cores), min(count, len(compile_cores)))
-    return beside, count - beside

@@ -1,21 +1,23 @@
-"""Candidates through two stages that overlap: compiling, by many, and evaluating, by one."""
+"""Candidates through two stages that overlap: compiling, by many, and evaluating, one a device."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence, Set
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from tcl.tuner.backend import Backend, OptionsT
+from tcl.tuner.errors import ExecutorLostError
 from tcl.tuner.evaluate import compile_candidate, evaluate_candidate, race_candidates
 from tcl.tuner.interrupt import FINISH, KILL
 from tcl.tuner.pool import WorkerDiedError, WorkerTimeoutError
 from tcl.tuner.space import Config
 from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.workplace import Compilers, Stages
 
 _POLL = 0.05
 """Seconds between two looks at interrupts."""
@@ -33,44 +35,34 @@ class Job(Generic[OptionsT]):
     """In its generation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compilers:
-    """An executor that compiles, and how many tasks at a time it gets."""
-
-    executor: Executor
-    width: int
-    in_turns: bool = False
-    """Whether it shares cores with the evaluator: then it compiles a few candidates while nothing
-    is evaluated, and nothing while these are."""
-
-
 _T = TypeVar("_T")
 Done: TypeAlias = Callable[[Job[OptionsT], Outcome], object]
 
 
 class Pipeline(Generic[OptionsT]):
-    """Runs candidates on executors that compile and one that evaluates, one task at a time.
+    """Runs candidates on the executors of a workplace.
 
-    The evaluator's process has been set up by ``tcl.tuner.evaluate.set_up``. ``level`` is asked all
-    the time: from ``FINISH`` on nothing new starts, from ``KILL`` on nothing is waited for.
+    ``level`` is asked all the time: from ``FINISH`` on nothing new starts, from ``KILL`` on nothing
+    is waited for. Executors that share cores take turns: a few candidates are compiled, then these
+    are evaluated, and never both at once.
     ``best``: the seconds to beat, if that is known before.
     """
 
     def __init__(
         self,
         backend: Backend[OptionsT],
-        compilers: Sequence[Compilers],
-        evaluator: Executor,
+        stages: Stages,
         level: Callable[[], int],
         *,
         best: float | None = None,
     ) -> None:
         self._backend = backend
-        self._compilers = tuple(compilers)
-        self._evaluator = evaluator
-        self._ahead = _AHEAD * sum(each.width for each in compilers)
+        self._compilers = stages.compilers
+        self._evaluator = stages.evaluator
+        self._evaluators = stages.evaluators
+        self._ahead = _AHEAD * sum(each.width for each in self._compilers)
+        self._in_turns = any(each.in_turns for each in self._compilers)
         self._level = level
-        self._in_turns = any(each.in_turns for each in compilers)
         self._evaluators_turn = False
         self._best = best
         self._known: dict[bytes, Outcome] = {}
@@ -125,7 +117,7 @@ class Pipeline(Generic[OptionsT]):
 
     def _start(self, done: Done[OptionsT]) -> None:
         """Submit what there is room for."""
-        while self._compiled and not self._evaluating and self._may_evaluate():
+        while self._compiled and len(self._evaluating) < self._evaluators and self._may_evaluate():
             job, code = self._compiled.popleft()
             known = self._known.get(_digest(code))
             if known is not None:  # other options, the same kernel
@@ -188,6 +180,8 @@ def _result(future: Future[_T], failure: Verdict) -> _T | Outcome:
     """The result, or the outcome that the failure of its process means."""
     try:
         return future.result()
+    except ExecutorLostError:  # says nothing about the candidate
+        raise
     except WorkerTimeoutError as error:
         return Outcome(Verdict.TIMEOUT, message=str(error))
     except (WorkerDiedError, CancelledError) as error:
