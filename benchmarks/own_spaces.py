@@ -49,7 +49,10 @@ DEFS = {
     "moments": ("moments", "N=256,K=4608"),
 }
 """Def → example file and sizes: kinds that differ, kernels of 0.05 to 1 ms."""
-STARTS: dict[str, tuple[MappingOptions, ...]] = {"nothing": (), "default": (DEFAULT,)}
+STARTS: dict[str, tuple[MappingOptions, ...]] = {
+    "nothing": (),
+    "presets": (DEFAULT, MappingOptions("pointwise")),
+}
 """What runs start from: nothing, or as users' runs do."""
 EVALUATIONS = 100
 GOOD = 0.97
