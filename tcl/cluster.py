@@ -27,7 +27,7 @@ from tcl.tuner import host
 from tcl.tuner.config import available_cores
 from tcl.tuner.host import Role
 from tcl.tuner.spread import Machine, Spread
-from tcl.tuner.workplace import Orders, Stages, Workplace
+from tcl.tuner.workplace import Compilers, Orders, Stages, Workplace
 
 PREFIX = "dask:"
 _PATIENCE = 10.0
@@ -152,7 +152,7 @@ class Cluster:
             with suppress(Exception):  # where the cluster is gone, so are its processes
                 self._client.run(host.forget, host.token(data), on_error="ignore")
 
-        return Stages(compiler, evaluator, max(1, width), len(each), False, close)
+        return Stages((Compilers(compiler, max(1, width)),), evaluator, len(each), close)
 
     def _executor(self, workers: list[str]) -> Any:
         # Others may help where these are gone; they check whether they are fit.

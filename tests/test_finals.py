@@ -55,7 +55,7 @@ def test_outputs_are_put_back_before_each_sample() -> None:
     reset = clock.kernel("-", 0.0)
     race([clock.kernel("a", 1.0)], reset, clock)  # type: ignore[arg-type,list-item]
     text = "".join(clock.order)
-    assert text.startswith("-aa-aa-aa")
+    assert text.startswith("-aaaa-aa-aa")
 
 
 @pytest.mark.parametrize(

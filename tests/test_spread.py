@@ -30,7 +30,7 @@ from tcl.tuner.saved import SavedSearch
 from tcl.tuner.spread import Machine, Spread
 from tcl.tuner.tuner import Tuner
 from tcl.tuner.verdict import Verdict
-from tcl.tuner.workplace import Here, Orders, Stages, Workplace
+from tcl.tuner.workplace import Compilers, Here, Orders, Stages, Workplace
 
 HERE = Path(__file__).resolve().parent
 
@@ -49,7 +49,7 @@ class Threads:
             compiler = Spread(machines, Role.COMPILE, data)
             evaluator = Spread(machines, Role.MEASURE, data)
             stack.callback(host.forget, host.token(data))
-            return Stages(compiler, evaluator, 2, 2, False, stack.pop_all().close)
+            return Stages((Compilers(compiler, 2),), evaluator, 2, stack.pop_all().close)
         raise AssertionError
 
 

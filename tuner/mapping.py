@@ -65,7 +65,7 @@ class MappingSpace:
             *(c for nest in self._nests.values() for c in nest.constraints),
         )
         self.fixed = dict(fixed or {})
-        self._whole = SearchSpace(knobs, constraints)
+        self._whole = SearchSpace(knobs, constraints, self._normal)
         self._space = self._whole.fix(self.fixed)
 
     @property
@@ -84,6 +84,9 @@ class MappingSpace:
                 own = own.over(self._nests[position].to_options(values))
             options = options.with_nest(position, own)
         return options
+
+    def _normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        return {name: v for nest in self._nests.values() for name, v in nest.normal(values).items()}
 
     def _divided(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
         return {name: o for c in self._chunks for name, o in c.options(values).items()}

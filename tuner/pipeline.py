@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from tcl.tuner.backend import Backend, OptionsT
@@ -16,10 +17,12 @@ from tcl.tuner.interrupt import FINISH, KILL
 from tcl.tuner.pool import WorkerDiedError, WorkerTimeoutError
 from tcl.tuner.space import Config
 from tcl.tuner.verdict import Outcome, Verdict
-from tcl.tuner.workplace import Stages
+from tcl.tuner.workplace import Compilers, Stages
 
 _POLL = 0.05
 """Seconds between two looks at interrupts."""
+_AHEAD = 2
+"""Candidates that are compiled before they can be evaluated, per process that compiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,11 @@ Done: TypeAlias = Callable[[Job[OptionsT], Outcome], object]
 
 
 class Pipeline(Generic[OptionsT]):
-    """Runs candidates on the two executors of a workplace.
+    """Runs candidates on the executors of a workplace.
 
     ``level`` is asked all the time: from ``FINISH`` on nothing new starts, from ``KILL`` on nothing
-    is waited for. Where the executors take turns, a few candidates are compiled, then these are
-    evaluated, and never both at once.
+    is waited for. Executors that share cores take turns: a few candidates are compiled, then these
+    are evaluated, and never both at once.
     ``best``: the seconds to beat, if that is known before.
     """
 
@@ -54,11 +57,11 @@ class Pipeline(Generic[OptionsT]):
         best: float | None = None,
     ) -> None:
         self._backend = backend
-        self._compiler = stages.compiler
+        self._compilers = stages.compilers
         self._evaluator = stages.evaluator
-        self._width = stages.width
         self._evaluators = stages.evaluators
-        self._in_turns = stages.in_turns
+        self._ahead = _AHEAD * sum(each.width for each in self._compilers)
+        self._in_turns = any(each.in_turns for each in self._compilers)
         self._level = level
         self._evaluators_turn = False
         self._best = best
@@ -66,7 +69,7 @@ class Pipeline(Generic[OptionsT]):
         """The first one that was correct: any would do that is not too slow to be timed often."""
         self._known: dict[bytes, Outcome] = {}
         self._waiting: deque[Job[OptionsT]] = deque()
-        self._compiling: dict[Future[bytes | Outcome], Job[OptionsT]] = {}
+        self._compiling: dict[Future[bytes | Outcome], tuple[Job[OptionsT], Compilers]] = {}
         self._compiled: deque[tuple[Job[OptionsT], bytes]] = deque()
         self._evaluating: dict[Future[Outcome], tuple[Job[OptionsT], bytes]] = {}
 
@@ -96,8 +99,10 @@ class Pipeline(Generic[OptionsT]):
     def race(self, options: Sequence[OptionsT]) -> list[tuple[float, ...]] | None:
         """Times of candidates that are known to be correct, taken in turns; None if one of them
         failed after all, or nothing is waited for any more."""
+        places = [each.executor for each in self._compilers for _ in range(each.width)]
         compiling = [
-            self._compiler.submit(compile_candidate, self._backend, each) for each in options
+            executor.submit(compile_candidate, self._backend, each)
+            for each, executor in zip(options, cycle(places), strict=False)
         ]
         found = [self._awaited(task) for task in compiling]
         codes = [code for code in found if isinstance(code, bytes)]
@@ -122,31 +127,32 @@ class Pipeline(Generic[OptionsT]):
                 continue
             future = self._evaluator.submit(evaluate_candidate, code, self._best, self._yardstick)
             self._evaluating[future] = (job, code)
-        # Not further ahead than the evaluator can use: an interrupt should find little to do.
-        while (
-            self._waiting
-            and self._may_compile()
-            and len(self._compiling) < self._width
-            and len(self._compiled) < 2 * self._width
-        ):
-            job = self._waiting.popleft()
-            task = self._compiler.submit(compile_candidate, self._backend, job.options)
-            self._compiling[task] = job
+        for compilers in self._compilers:
+            while self._may_compile(compilers):
+                job = self._waiting.popleft()
+                task = compilers.executor.submit(compile_candidate, self._backend, job.options)
+                self._compiling[task] = job, compilers
 
     def _may_evaluate(self) -> bool:
         self._take_turns()
-        return not self._in_turns or (self._evaluators_turn and not self._compiling)
+        busy = any(compilers.in_turns for _, compilers in self._compiling.values())
+        return not self._in_turns or (self._evaluators_turn and not busy)
 
-    def _may_compile(self) -> bool:
+    def _may_compile(self, compilers: Compilers) -> bool:
         self._take_turns()
-        return not self._in_turns or not self._evaluators_turn
+        if compilers.in_turns and self._evaluators_turn:
+            return False
+        at_work = sum(each is compilers for _, each in self._compiling.values())
+        # Not further ahead than the evaluator can use: an interrupt should find little to do.
+        room = at_work < compilers.width and len(self._compiled) < self._ahead
+        return bool(self._waiting) and room
 
     def _take_turns(self) -> None:
         """The evaluator's turn begins when as much is compiled as is kept for it, or all there is,
         and ends when it has nothing left."""
         if not self._compiled and not self._evaluating:
             self._evaluators_turn = False
-        elif not self._waiting or len(self._compiled) + len(self._compiling) >= 2 * self._width:
+        elif not self._waiting or len(self._compiled) + len(self._compiling) >= self._ahead:
             self._evaluators_turn = True
 
     def _collect(
@@ -166,7 +172,7 @@ class Pipeline(Generic[OptionsT]):
                 self._best = outcome.time
             done(job, outcome)
         for task in [f for f in self._compiling if f in finished]:
-            job, result = self._compiling.pop(task), _result(task, Verdict.COMPILE)
+            (job, _), result = self._compiling.pop(task), _result(task, Verdict.COMPILE)
             if isinstance(result, Outcome):
                 done(job, result)
             else:

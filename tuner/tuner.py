@@ -62,10 +62,10 @@ class Tuner(Generic[OptionsT]):
 
     With ``cache`` and ``key``, every measurement is stored there the moment it is known, and the
     best ones stored before open the search. ``entry`` is the def's name, for listings.
-    Kernels are measured on ``measure_cores`` cores, on which nothing is compiled meanwhile: where
-    none are left to compile on, candidates are compiled and measured in turns. ``workplace``: where
-    that happens, if not on this machine. ``OptionsError`` for settings that do not fit each other,
-    ``ArgumentError`` for more cores than there are.
+    Kernels are measured on ``measure_cores`` cores, on which nothing is compiled meanwhile: there,
+    candidates are compiled and measured in turns. ``workplace``: where all that happens, if not on
+    this machine. ``OptionsError`` for settings that do not fit each other, ``ArgumentError`` for
+    more cores than there are.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class Orders:
     run_timeout: float
     """Both in seconds, for one candidate."""
     processes: int
-    """That compile on each machine; 0: one for each core that measuring leaves."""
+    """That compile on each machine; 0: one for each core."""
     measure_cores: int
     """That a kernel is measured on."""
     check: Callable[[], object] | None = None
@@ -52,19 +52,33 @@ class Orders:
         )
         return compiler, evaluator, not set(compile_cores).isdisjoint(measure_cores)
 
+    def helpers(self) -> WorkerPool | None:
+        """Processes that compile on the cores of the one that measures, in turns with it; None
+        where all do, or where so many were not asked for."""
+        compile_cores, measure_cores = split_cores(available_cores(), self.measure_cores)
+        if self.processes or not set(compile_cores).isdisjoint(measure_cores):
+            return None
+        return WorkerPool(len(measure_cores), timeout=self.compile_timeout, cpus=measure_cores)
+
+
+@dataclass(frozen=True, slots=True)
+class Compilers:
+    """An executor that compiles, and how many tasks at a time it gets."""
+
+    executor: Executor
+    width: int
+    in_turns: bool = False
+    """Whether it shares cores with the evaluator: they must not work at the same time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stages:
     """Executors at work."""
 
-    compiler: Executor
+    compilers: tuple[Compilers, ...]
     evaluator: Executor
-    width: int
-    """Tasks that ``compiler`` runs at a time."""
     evaluators: int
     """Tasks that ``evaluator`` runs at a time: one per device."""
-    in_turns: bool
-    """They share cores: they must not work at the same time."""
     close: Callable[[], object]
     """Ends both at once, whatever they do."""
 
@@ -82,12 +96,18 @@ class Here:
     def open(self, orders: Orders) -> Stages:
         """See ``Workplace``; ``ArgumentError`` for more cores than there are."""
         compiler, evaluator, in_turns = orders.pools()
+        helpers = orders.helpers()
+        compilers = [Compilers(compiler, compiler.workers, in_turns)]
+        if helpers is not None:
+            compilers.append(Compilers(helpers, helpers.workers, in_turns=True))
 
         def close() -> None:
             compiler.kill()
             evaluator.kill()
+            if helpers is not None:
+                helpers.kill()
 
-        return Stages(compiler, evaluator, compiler.workers, 1, in_turns, close)
+        return Stages(tuple(compilers), evaluator, 1, close)
 
 
 def check_cores(measure_cores: int) -> Sequence[int]:

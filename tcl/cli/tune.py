@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     "-j",
     type=click.IntRange(min=0),
     show_default="0",
-    help="Processes that compile; 0: one for each core that measuring leaves, or for all in turns.",
+    help="Processes that compile; 0: one per core, in turns with measuring where kernels run.",
 )
 @click.option(
     "--executor",
