@@ -261,7 +261,7 @@ def test_dask_cluster_of_two_workers_one_of_which_is_killed(tmp_path: Path) -> N
         assert done.stderr is not None
         assert "2 workers on 1 machine" in done.stderr.read()
     assert {m["verdict"] for m in measured} == {"correct"}
-    assert len(measured) == 1 + 8 + 4 + 4
+    assert len(measured) == 2 + 8 + 4 + 4  # two presets open it
     assert last["event"] == "result" and last["unsaved"] == 0
     (summary,) = TuningCache(tmp_path / "tuning.db").list()
     assert summary.measured >= len(measured)
