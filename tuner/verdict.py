@@ -28,13 +28,20 @@ class Conditions:
     """Of the machine while a candidate was evaluated."""
 
     at: float
-    """When that ended, in seconds of the evaluating process's clock."""
+    """When that ended, in seconds of the evaluating machine's clock."""
     seconds: float
     """How long it took."""
     others: float | None = None
     """Share of the measuring cores' time that other processes used; None if unknown."""
     yardstick: float | None = None
     """What the yardstick took, in seconds, if it was timed with this candidate."""
+    place: str = ""
+    """Which machine and cores."""
+
+    @property
+    def moment(self) -> tuple[str, float]:
+        """What no other evaluation has."""
+        return self.place, self.at
 
 
 @dataclass(frozen=True, slots=True)
