@@ -263,3 +263,14 @@ def test_evaluating_says_what_the_machine_was_like() -> None:
     wrong = one.evaluate(backend.compile(FakeOptions(10, "wrong")), None, held).conditions
     assert wrong is not None
     assert wrong.yardstick is None
+
+
+def test_each_place_has_readings_of_its_own() -> None:
+    """Two machines, one of them slower; their clocks have nothing to do with each other."""
+    fast = [Conditions(k, 0.1, None, 1.0, "fast") for k in range(8)]
+    slow = [Conditions(k + 0.5, 0.1, None, None if k % 2 else 1.5, "slow") for k in range(8)]
+    both = [c for pair in zip(fast, slow, strict=True) for c in pair]
+    outcomes = [Outcome(Verdict.CORRECT, (3.0,), conditions=c) for c in both]
+    assert settled(outcomes) == [3.0, 2.0] * 8
+    doubts = Doubts()
+    assert not any(doubts.take(o) for o in outcomes)

@@ -24,23 +24,40 @@ _LASTING = 3
 """Readings that agree that the machine is slower."""
 
 
+class _Place:
+    """What the yardstick takes in one place."""
+
+    def __init__(self) -> None:
+        self._last: deque[float] = deque(maxlen=_LASTING)
+        self._smoothed: list[float] = []
+
+    def add(self, reading: float) -> None:
+        self._last.append(reading)
+        if len(self._last) == _LASTING:
+            insort(self._smoothed, median(self._last))
+
+    @property
+    def pace(self) -> float:
+        """How many times as slow it has become, if that lasts."""
+        return clear(min(self._last) / quick(self._smoothed)) if self._smoothed else 1.0
+
+
 class Doubts:
     """Takes the outcomes of a search, and says each thing once."""
 
     def __init__(self) -> None:
-        self._seen: set[float] = set()
+        self._seen: set[tuple[str, float]] = set()
         self._seconds = self._others = 0.0
         self._spreads: deque[float] = deque(maxlen=KERNELS)
-        self._readings: deque[float] = deque(maxlen=_LASTING)
-        self._smoothed: list[float] = []
+        self._places: dict[str, _Place] = {}
         self._said: set[str] = set()
 
     def take(self, outcome: Outcome) -> list[str]:
         """What there is to say after one more candidate."""
         conditions = outcome.conditions
-        if conditions is None or conditions.at in self._seen:
+        if conditions is None or conditions.moment in self._seen:
             return []  # not measured, or the same kernel again
-        self._seen.add(conditions.at)
+        self._seen.add(conditions.moment)
         if len(outcome.times) >= _SAMPLES:
             self._spreads.append(spread(outcome.times))
         self._add(conditions)
@@ -64,9 +81,7 @@ class Doubts:
             self._seconds += conditions.seconds
             self._others += conditions.others * conditions.seconds
         if conditions.yardstick is not None:
-            self._readings.append(conditions.yardstick)
-            if len(self._readings) == _LASTING:
-                insort(self._smoothed, median(self._readings))
+            self._places.setdefault(conditions.place, _Place()).add(conditions.yardstick)
 
     def _judged(self) -> Iterator[tuple[str, str]]:
         busy = self._others / self._seconds if self._seconds >= ENOUGH else 0.0
@@ -83,7 +98,7 @@ class Doubts:
                 f"samples of one kernel differ by {noise:.0%}, several times as much as on a quiet "
                 "machine: close differences between candidates say little until it is quieter",
             )
-        pace = clear(min(self._readings) / quick(self._smoothed)) if self._smoothed else 1.0
+        pace = max((place.pace for place in self._places.values()), default=1.0)
         if pace > 1:
             yield (
                 "slower",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ import numpy as np
 
 from tcl.codegen.errors import OptionsError
 from tcl.tuner.backend import Backend, Kernel, Problem
+from tcl.tuner.config import available_cores
 from tcl.tuner.cores import Others
 from tcl.tuner.finals import race
 from tcl.tuner.measure import Measurement, MeasureSettings, measure
@@ -73,6 +75,7 @@ class Evaluator:
         self._checksums = [g.checksum() for g in self._inputs]
         self._yardstick: Yardstick | None = None
         self._others = Others()
+        self._place = f"{platform.node()} {available_cores()}"
 
     def evaluate(self, code: bytes, best: float | None, yardstick: Timed | None = None) -> Outcome:
         """Verify, then time unless it is wrong. ``best`` is the time to beat, in seconds;
@@ -85,7 +88,8 @@ class Evaluator:
         outcome = self._evaluated(code, best)
         seconds = time.monotonic() - began
         reading = outcome.conditions.yardstick if outcome.conditions is not None else None
-        conditions = Conditions(time.time(), seconds, self._others.share(), reading)
+        others = self._others.share()
+        conditions = Conditions(time.time(), seconds, others, reading, self._place)
         return replace(outcome, conditions=conditions)
 
     def _evaluated(self, code: bytes, best: float | None) -> Outcome:

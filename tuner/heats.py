@@ -76,6 +76,6 @@ class Finals(Generic[OptionsT]):
         self._report(Raced(tuple(self._raced.values()), self._ledger.best))
 
 
-def _kernel(outcome: Outcome) -> float | None:
+def _kernel(outcome: Outcome) -> tuple[str, float] | None:
     """What tells kernels apart: when each was timed; None if unknown."""
-    return outcome.conditions.at if outcome.conditions is not None else None
+    return outcome.conditions.moment if outcome.conditions is not None else None

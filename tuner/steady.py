@@ -109,20 +109,25 @@ def paces(conditions: Sequence[Conditions | None]) -> list[float]:
 
     Between two readings the lower of them counts: what was timed there is not made faster than it
     is."""
-    known = {c.at: c.yardstick for c in conditions if c is not None and c.yardstick is not None}
-    moments = sorted(known)
-    if not moments:
+    known: dict[str, dict[float, float]] = {}
+    for c in conditions:
+        if c is not None and c.yardstick is not None:
+            known.setdefault(c.place, {})[c.at] = c.yardstick
+    if not known:
         return [1.0] * len(conditions)
-    readings = smooth([known[at] for at in moments])
-    fastest, found = quick(sorted(readings)), []
-    for each in conditions:
-        if each is None:
-            found.append(1.0)
-            continue
-        around = readings[max(0, bisect_right(moments, each.at) - 1) :]
-        around = around[: 1 if each.at in known or each.at < moments[0] else 2]
-        found.append(clear(min(around) / fastest))
-    return found
+    moments = {place: sorted(readings) for place, readings in known.items()}
+    readings = {p: smooth([known[p][at] for at in times]) for p, times in moments.items()}
+    fastest = quick(sorted(r for each in readings.values() for r in each))
+
+    def pace(c: Conditions | None) -> float:
+        if c is None or c.place not in known:
+            return 1.0
+        times = moments[c.place]
+        around = readings[c.place][max(0, bisect_right(times, c.at) - 1) :]
+        around = around[: 1 if c.at in known[c.place] or c.at < times[0] else 2]
+        return clear(min(around) / fastest)
+
+    return [pace(c) for c in conditions]
 
 
 def settled(outcomes: Sequence[Outcome]) -> list[float | None]:

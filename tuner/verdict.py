@@ -37,16 +37,31 @@ class Conditions:
     """Share of the measuring cores' time that other processes used; None if unknown."""
     yardstick: float | None = None
     """What the yardstick took, in seconds, if it was timed with this candidate."""
+    place: str = ""
+    """Which machine and cores."""
+
+    @property
+    def moment(self) -> tuple[str, float]:
+        """What no other evaluation has."""
+        return self.place, self.at
 
     @classmethod
     def of(cls, data: Any) -> Conditions:
         """From their values as JSON data; ``ValueError`` if they cannot be such."""
         match data:
-            case [float() | int(), float() | int(), float() | int() | None, yardstick] if (
-                yardstick is None or (isinstance(yardstick, float) and yardstick > 0)
-            ) and all(math.isfinite(x) for x in data if x is not None):
+            case [
+                float() | int(),
+                float() | int(),
+                float() | int() | None,
+                float() | None,
+                str(),
+            ] if all(math.isfinite(x) for x in data[:4] if x is not None) and (
+                data[3] is None or data[3] > 0
+            ):
                 return cls(*data)
-        raise ValueError("conditions are four numbers, of which the last two may be missing")
+        raise ValueError(
+            "conditions are four numbers, of which two may be missing, and the name of a place"
+        )
 
 
 @dataclass(frozen=True, slots=True)
