@@ -89,6 +89,11 @@ class NestOptions:
         if self.vectorize is not None:
             object.__setattr__(self, "vectorize", _vectorize(self.vectorize))
 
+    @property
+    def complete(self) -> bool:
+        """Whether every choice is made."""
+        return all(getattr(self, key) is not None for key in _NEST_KEYS)
+
     def over(self, other: NestOptions) -> NestOptions:
         """These choices, with ``other``'s where this one has none."""
         made = {key: getattr(self, key) for key in _NEST_KEYS if getattr(self, key) is not None}

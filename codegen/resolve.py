@@ -77,13 +77,18 @@ class _Choices:
 
     def leading(self, nest: ir.Nest) -> NestOptions:
         """What is chosen for a nest that goes along with none."""
-        name, program, device = nest.name, self.program, self.device
-        if name not in self.known:
-            which = self.options.preset
-            base = preset(which, program, nest, device, self.sums.get(name, 1))
-            ahead = self.ahead.get(name) or tile_distances(which, program, nest, base, device)
-            self.known[name] = self._chosen(nest, replace(base, prefetch=ahead))
-        return self.known[name]
+        if nest.name not in self.known:
+            own = self.own[nest.name]  # a search makes all choices, ten times a second
+            base = own if own.complete else self._preset(nest)
+            self.known[nest.name] = self._chosen(nest, base)
+        return self.known[nest.name]
+
+    def _preset(self, nest: ir.Nest) -> NestOptions:
+        """The preset's choices for a nest that goes along with none."""
+        which, program, device = self.options.preset, self.program, self.device
+        base = preset(which, program, nest, device, self.sums.get(nest.name, 1))
+        ahead = self.ahead.get(nest.name) or tile_distances(which, program, nest, base, device)
+        return replace(base, prefetch=ahead)
 
     def following(self, leader: ir.Nest, nest: ir.Nest) -> NestOptions:
         """What is chosen for a nest that goes along with another one."""

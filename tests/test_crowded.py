@@ -14,9 +14,9 @@ import pytest
 
 from tcl.codegen.cpu import team_text
 from tcl.codegen.cpu.compile import compile_object
-from tcl.codegen.cpu.entry import LINE
+from tcl.codegen.cpu.entry import LINE, OWN, WORDS
 from tcl.codegen.cpu.load import Loaded
-from tcl.codegen.cpu.team_layout import ASLEEP, RESET, WORKER_SPIN, WORKERS, pool_bytes
+from tcl.codegen.cpu.team_layout import ASLEEP, RESET, SLICE, WORKER_SPIN, WORKERS, pool_bytes
 from tcl.codegen.device import host_cpu
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX threads")
@@ -44,7 +44,8 @@ define internal i64 @used() {
 
 
 class Calls:
-    """Calls on a pool with one worker, and the time that they take."""
+    """Calls on a pool with one worker, and the time that they take. Those that are equally long
+    are of the same kernel."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(team_text, "_clock", lambda: _CLOCK)
@@ -61,12 +62,13 @@ class Calls:
         pointer, word = ctypes.c_void_p, ctypes.c_int64
         self._loaded = loaded
         self._set = function("set", None, word, word)
-        self._apart = function("apart", ctypes.c_bool, pointer)
+        self._apart = function("apart", ctypes.c_bool, pointer, pointer)
         self._account = function("account", None, *[pointer] * 3, *[word] * 2)
         note = function("note", None, pointer)
         self._memory = (ctypes.c_char * (pool_bytes(2) + LINE))()
         self._pool = -(-ctypes.addressof(self._memory) // LINE) * LINE
         self._worker, self._balance = self._pool + WORKERS, word(0)
+        self._records: dict[int, ctypes.Array[ctypes.c_int64]] = {}
         function(RESET, None, pointer, word)(self._pool, pool_bytes(2))
         self.time = self._used = self._ended = 10**9
         self._move(0, 0)
@@ -80,8 +82,10 @@ class Calls:
         """A call after some rest, whether on both threads: these are busy, the worker after it
         lost its core. One thread takes twice as long."""
         self._move(rest, 0)
-        if self._apart(self._pool):
+        record = self._records.setdefault(busy, (ctypes.c_int64 * WORDS)())
+        if self._apart(self._pool, ctypes.addressof(record)):
             self._move(2 * busy, 0)
+            record[OWN] = 2 * busy
             return False
         begun, free = self.time, self.time - self._ended
         self._used += min(free, WORKER_SPIN)
@@ -159,6 +163,36 @@ def test_calls_come_together_again(calls: Calls) -> None:
         pass
     assert calls.time - begin <= 34 * (busy + lost)
     assert all(calls.call(busy) for _ in range(1000))
+
+
+@pytest.mark.parametrize("busy", [30 * MICRO, 250 * MICRO, 2 * MILLI])
+def test_short_calls_need_not_wait_as_long_ones(calls: Calls, busy: int) -> None:
+    """A long kernel was crowded. The cores are free again when a short one begins."""
+    for _ in range(200):
+        calls.call(30 * MILLI, 40 * MILLI)
+    while not calls.call(30 * MILLI, 40 * MILLI):
+        pass
+    while calls.call(30 * MILLI, 40 * MILLI):
+        pass
+    begin = calls.time
+    while not calls.call(busy):
+        pass
+    assert calls.time - begin <= 32 * (2 * busy + SLICE) + 2 * busy
+    assert all(calls.call(busy) for _ in range(1000))
+
+
+@pytest.mark.parametrize("lost", [4, 20])
+def test_short_and_long_calls_on_cores_that_are_taken(calls: Calls, lost: int) -> None:
+    """They take not much longer than on one thread, whichever found out that cores are taken."""
+    short, long, each = 250 * MICRO, 20 * MILLI, 400
+    for _ in range(200):
+        calls.call(long, long)
+    begin = calls.time
+    for _ in range(each):
+        calls.call(long, long)
+        for _ in range(8):
+            calls.call(short, lost * MILLI)
+    assert calls.time - begin < 1.15 * each * 2 * (long + 8 * short)
 
 
 def test_a_worker_that_is_late_as_it_slept(calls: Calls) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from test_cli import MM, tcl
 
@@ -20,9 +21,11 @@ from tcl.bench.roofline import measure_ceilings
 from tcl.cli.grid_file import GridError, read_grid
 from tcl.cli.grid_plan import Plan, make_plan
 from tcl.tuner.cache import TuningCache
+from tcl.tuner.config import TunerConfig
 from tcl.tuner.pace import pace
 from tcl.tuner.ranking import Record
 from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuning import Tuner
 
 ROOT = Path(__file__).parent.parent
 DEFS = f"""# sizes small: M=8, N=8, K=8
@@ -192,7 +195,7 @@ def test_plan(make: Make, tmp_path: Path) -> None:
         f"{tmp_path}/grid.toml: [[tune]] 1: scaled N=100 is point 1 again; it is tuned once",
     )
     first = plan.points[0]
-    assert first.candidates == 2 + 4 + 2 + 2  # starts, a population, children of two generations
+    assert first.candidates == 3 + 4 + 2 + 2  # starts, a population, children of two generations
     assert first.seconds > 0
     assert not first.by_experience
     assert "has no value for these sizes" in plan.points[2].problem
@@ -217,17 +220,17 @@ def test_time_is_estimated_from_what_was_measured(make: Make, tmp_path: Path) ->
     first, second = planned(path, cache.path).points
     assert first.by_experience and second.by_experience
     rule = planned(path, tmp_path / "none.db").points[0]
-    assert first.seconds - rule.seconds == pytest.approx(5 * (3.0 - 0.3), abs=0.1)
+    assert first.seconds - rule.seconds == pytest.approx(6 * (3.0 - 0.3), abs=0.1)
     assert second.seconds == pytest.approx(first.seconds, abs=0.1)
     limited = planned(path, cache.path, time_limit=2.0).points[0]
-    assert first.seconds - limited.seconds == pytest.approx(5 * 3.0 - 2.0)
+    assert first.seconds - limited.seconds == pytest.approx(6 * 3.0 - 2.0)
 
 
 def test_dry_run_writes_nothing(make: Make, cache: Path) -> None:
     done = tcl("tune", "--grid", make(TWO), "--dry-run", "--generations", "2", cache=cache)
     assert (done.returncode, done.stderr) == (0, "")
     assert "scaled N=100 (1 thread)" in done.stdout
-    assert "2 points: 14 candidates, about " in done.stdout
+    assert "2 points: 16 candidates, about " in done.stdout
     assert "by rule of thumb" in done.stdout
     assert not any("tuning" in p.name for p in cache.iterdir())
     bad = tcl("tune", "--grid", make(f"{CONV}sizes = {{ N = 3, K = 5 }}"), "--dry-run", cache=cache)
@@ -242,12 +245,14 @@ def test_dry_run_writes_nothing(make: Make, cache: Path) -> None:
         (("defs.tc", "--grid", "grid.toml"), "FILE is said in the grid's tables"),
         (("--grid", "grid.toml", "-e", "mm"), "--entry is said in the grid's tables"),
         (("--grid", "grid.toml", "-s", "N=1"), "--sizes is said in the grid's tables"),
+        (("--grid", "grid.toml", "--fix", "s0.lanes=4"), "--fix names a knob of one def"),
         (("defs.tc", "--dry-run"), "--dry-run is for --grid"),
         ((), "Missing argument 'FILE'"),
     ],
 )
-def test_usage(arguments: tuple[str, ...], sentence: str) -> None:
-    done = tcl("tune", *arguments)
+def test_usage(make: Make, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    make(TWO)
+    done = tcl("tune", *(tmp_path / a if a in ("grid.toml", "defs.tc") else a for a in arguments))
     assert done.returncode == 2
     assert sentence in done.stderr
 
@@ -287,7 +292,7 @@ def test_two_points_then_nothing_is_left(make: Make, cache: Path, tmp_path: Path
     assert "begun: 1 generation done" in more.stdout
     assert "2 points: 4 candidates" in more.stdout
     other = tcl("tune", "--grid", path, "--resume", "--population", "6", "--dry-run", cache=cache)
-    assert "2 points: 14 candidates" in other.stdout  # another search: nothing to go on with
+    assert "2 points: 16 candidates" in other.stdout  # another search: nothing to go on with
 
 
 def test_a_point_that_fails_does_not_end_the_grid(make: Make, cache: Path) -> None:
@@ -306,7 +311,7 @@ def test_a_point_that_fails_does_not_end_the_grid(make: Make, cache: Path) -> No
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert events[0]["event"] == "grid"
     assert [p["entry"] for p in events[0]["points"]] == ["lut", "scaled"]
-    assert events[0]["candidates"] == 10
+    assert events[0]["candidates"] == 12
     ends = [e for e in events if e["event"] == "point done"]
     assert [(e["point"], e["status"]) for e in ends] == [(1, "failed"), (2, "tuned")]
     assert "out of range" in ends[0]["reason"]
@@ -314,6 +319,35 @@ def test_a_point_that_fails_does_not_end_the_grid(make: Make, cache: Path) -> No
     assert {e["point"] for e in events if e["event"] == "candidate"} == {2}
     assert events[-1]["event"] == "grid done"
     assert events[-1]["points"][1]["status"] == "tuned"
+
+
+def test_another_search_does_not_count(make: Make, tmp_path: Path) -> None:
+    """One with other settings, or with fixed knobs."""
+    path = make(f"{QUICK}{SCALED}sizes = {{ N = 100 }}\n")
+    cache = tmp_path / "t.db"
+    tuner = Tuner(DEFS, cache, threads=1)
+    A = np.zeros(100, np.float32)
+    config = TunerConfig(generations=1, population=4, seed=1)
+
+    def standing(**given: Any) -> tuple[bool, bool]:
+        found = planned(path, cache, **given).points[0].standing
+        return found.done, found.last is not None
+
+    tuner.tune("scaled", [A], None, config, fixed={"s0.lanes": 4})
+    assert standing() == (False, False)
+    tuner.tune("scaled", [A], None, config)
+    assert standing() == (True, False)
+    assert standing(generations=2) == (False, True)
+    assert standing(seed=2) == (False, False)
+    assert standing(options="naive") == (False, False)
+    assert standing(time_limit=1e-3, generations=2) == (True, False)
+
+
+def test_an_executor_that_is_not_there_is_refused_first(make: Make, cache: Path) -> None:
+    done = tcl("tune", "--grid", make(TWO), "--executor", "sorcery", cache=cache)
+    assert done.returncode == 1
+    assert "there is no executor 'sorcery'" in done.stderr
+    assert "\npoint 1" not in done.stdout
 
 
 def test_interrupted_grid_goes_on(make: Make, cache: Path) -> None:

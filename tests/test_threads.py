@@ -35,6 +35,7 @@ from tcl.known import cache_key, device_identity
 from tcl.tuner.cache import TuningCache, default_path
 from tcl.tuner.pipeline import Job, Pipeline
 from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.workplace import Compilers, Stages
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 
@@ -260,23 +261,37 @@ class _Watched(Executor):
         return self._do()
 
 
-@pytest.mark.parametrize("in_turns", [True, False])
+@pytest.mark.parametrize(("beside", "sharing"), [(2, 0), (0, 2), (2, 1), (1, 1)])
 @pytest.mark.parametrize("alike", [True, False])
 @pytest.mark.parametrize("count", [1, 3, 23])
-def test_compiling_and_measuring_in_turns(in_turns: bool, alike: bool, count: int) -> None:
+def test_compiling_and_measuring_in_turns(
+    beside: int, sharing: int, alike: bool, count: int
+) -> None:
     numbers = iter(range(1000))
-    compiler = _Watched(2, lambda: b"%d" % (0 if alike else next(numbers)))
+    widths = {False: beside, True: sharing}
+    compilers = {
+        in_turns: _Watched(width, lambda: b"%d" % (0 if alike else next(numbers)))
+        for in_turns, width in widths.items()
+        if width
+    }
     evaluator = _Watched(1, lambda: Outcome(Verdict.CORRECT, (1.0,)))
-    compiler.beside, evaluator.beside = [evaluator], [compiler]
-    pipeline = Pipeline[FakeOptions](
-        FakeBackend(), compiler, evaluator, 2, lambda: 0, in_turns=in_turns
+    evaluator.beside = list(compilers.values())
+    for watched in compilers.values():
+        watched.beside = [evaluator]
+    places = tuple(
+        Compilers(each, widths[in_turns], in_turns) for in_turns, each in compilers.items()
     )
+    stages = Stages(places, evaluator, 1, lambda: None)
+    pipeline = Pipeline[FakeOptions](FakeBackend(), stages, lambda: 0)
     done: list[int] = []
     jobs = [Job(FakeOptions(k), None, k) for k in range(count)]
     pipeline.run(jobs, lambda job, outcome: done.append(job.position))
     assert sorted(done) == list(range(count))
-    assert compiler.most == min(count, 2) and evaluator.most == 1
-    if in_turns:
-        assert not compiler.together and not evaluator.together
-    elif count > 3 and not alike:
-        assert compiler.together or evaluator.together
+    assert sum(each.most for each in compilers.values()) == min(count, beside + sharing)
+    assert evaluator.most == 1
+    if True in compilers:
+        assert not compilers[True].together
+    if False in compilers and count > 3 and not alike:
+        assert compilers[False].together or evaluator.together
+    elif False not in compilers:
+        assert not evaluator.together

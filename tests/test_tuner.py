@@ -240,7 +240,8 @@ class FailingCache(TuningCache):
 def test_cache_that_cannot_be_written_is_tried_again(tmp_path: Path) -> None:
     cache = FailingCache(tmp_path / "t.db")
     result, events = events_of(fake_tuner(cache=cache))
-    assert [e.message for e in events if isinstance(e, Note)] == ["the tuning cache is locked"]
+    notes = [e.message for e in events if isinstance(e, Note)]
+    assert notes.count("the tuning cache is locked") == 1  # the machine may have been noisy besides
     assert len(searched(cache)) == len(result.history)
     assert result.unsaved == 0
 
@@ -273,9 +274,9 @@ def test_errors_of_the_reference_are_raised() -> None:
 
 
 def test_time_limit_ends_the_search() -> None:
-    result, events = events_of(fake_tuner(delay=0.2, generations=1000, time_limit=2.0))
+    result, events = events_of(fake_tuner(delay=0.2, generations=1000, time_limit=4.0))
     assert result.interrupted
-    assert 2.0 <= result.seconds < 6.0
+    assert 4.0 <= result.seconds < 12.0
     assert Interrupted(FINISH, "time limit") in events
     assert result.best is not None
 

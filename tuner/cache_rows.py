@@ -7,13 +7,16 @@ import math
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
 from typing import Any
 
 from tcl.tuner.cache_key import ArrayLayout, CacheKey
 from tcl.tuner.ranking import Record
-from tcl.tuner.verdict import Verdict, median
+from tcl.tuner.verdict import Conditions, Verdict, median
 
-RESULT = "options, verdict, time, samples, message, created, run, heat, place, generation"
+RESULT = (
+    "options, verdict, time, samples, message, created, run, heat, place, generation, conditions"
+)
 """The columns of a record, as ``record`` takes them."""
 _KEY = "definition, backend, inputs, device, codegen_version"
 _MANY = 1 << 31
@@ -62,12 +65,13 @@ def records(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]
 def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> None:
     """Add records."""
     db.executemany(
-        f"INSERT INTO results (problem, {RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO results (problem, {RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             (
                 *(problem, record.options, record.verdict.value, record.time),
                 *(json.dumps(record.samples), record.message, record.when, record.run),
                 *(record.heat, record.place, record.generation),
+                None if record.conditions is None else json.dumps(astuple(record.conditions)),
             )
             for record in found
         ),
@@ -113,6 +117,7 @@ def _record(
     heat: int | None,
     place: int | None,
     generation: int | None,
+    conditions: str | None,
 ) -> Record:
     try:
         return checked(
@@ -127,6 +132,7 @@ def _record(
                 heat,
                 place,
                 generation,
+                None if conditions is None else Conditions.of(json.loads(conditions)),
             )
         )
     except (ValueError, TypeError, RecursionError) as error:

@@ -52,9 +52,10 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE results ADD COLUMN place INTEGER;
     CREATE INDEX results_by_run ON results (run);
     """,
-    # Which generation of its run: what a resumed search has to know.
+    # What a resumed search has to know: the generation, and how fast the machine was.
     """
     ALTER TABLE results ADD COLUMN generation INTEGER;
+    ALTER TABLE results ADD COLUMN conditions TEXT;
     CREATE INDEX runs_by_problem ON runs (problem, started);
     """,
 )

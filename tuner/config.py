@@ -31,7 +31,7 @@ class TunerSettings:
     parents: int = 3
     """Of a child that mixes them: two or three."""
     threads: int = 0
-    """Processes that compile; 0: all cores but those that measure, or all if those are all."""
+    """Processes that compile; 0: one per core. On cores that measure they take turns with that."""
     seed: int | None = None
     """Of the random numbers; None: a different one each time."""
     time_limit: float | None = None
@@ -206,7 +206,7 @@ class TunerConfig:
         return self._with(mutation_rate=percent)
 
     def threads(self, count: int) -> TunerConfig:
-        """Processes that compile; 0: all cores but those that measure, or all if those are all.
+        """Processes that compile; 0: one per core.
 
         How many threads kernels have is said where their def is: ``autotune(..., threads=2)``."""
         return self._with(threads=count)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,9 +13,12 @@ import numpy as np
 
 from tcl.codegen.errors import OptionsError
 from tcl.tuner.backend import Backend, Kernel, Problem
+from tcl.tuner.config import available_cores
+from tcl.tuner.cores import Others
 from tcl.tuner.finals import race
-from tcl.tuner.measure import MeasureSettings, measure
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.measure import Measurement, MeasureSettings, measure
+from tcl.tuner.steady import Yardstick
+from tcl.tuner.verdict import Conditions, Outcome, Verdict
 from tcl.tuner.verify import Array, Guarded, mismatch
 
 
@@ -46,6 +50,14 @@ def compile_candidate(backend: Backend[Any], options: object) -> bytes | Outcome
         return Outcome(Verdict.COMPILE, message=_sentence(error))
 
 
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A kernel that was correct, and the seconds that a call of it took."""
+
+    code: bytes
+    seconds: float
+
+
 class Evaluator:
     """Verifies and times kernels on one problem; lives in the process that runs them."""
 
@@ -61,9 +73,26 @@ class Evaluator:
         self._outputs = tuple(Guarded(o) for o in self._problem.outputs)
         self._restore_inputs()
         self._checksums = [g.checksum() for g in self._inputs]
+        self._yardstick: Yardstick | None = None
+        self._others = Others()
+        self._place = f"{platform.node()} {available_cores()}"
 
-    def evaluate(self, code: bytes, best: float | None) -> Outcome:
-        """Verify, then time unless it is wrong. ``best`` is the time to beat, in seconds."""
+    def evaluate(self, code: bytes, best: float | None, yardstick: Timed | None = None) -> Outcome:
+        """Verify, then time unless it is wrong. ``best`` is the time to beat, in seconds;
+        ``yardstick``, which is timed now and then to see how fast the machine is, stays the same
+        for all of a search."""
+        if yardstick is not None and self._yardstick is None:
+            self._yardstick = self._made(yardstick)
+        began = time.monotonic()
+        self._others.start()
+        outcome = self._evaluated(code, best)
+        seconds = time.monotonic() - began
+        reading = outcome.conditions.yardstick if outcome.conditions is not None else None
+        others = self._others.share()
+        conditions = Conditions(time.time(), seconds, others, reading, self._place)
+        return replace(outcome, conditions=conditions)
+
+    def _evaluated(self, code: bytes, best: float | None) -> Outcome:
         try:
             kernel = self._backend.load(code)
             first, wrong = self._verify(kernel)
@@ -97,23 +126,39 @@ class Evaluator:
         return first, None
 
     def _time(self, kernel: Kernel, first: float, best: float | None) -> Outcome:
-        inputs, outputs = [g.array for g in self._inputs], [g.array for g in self._outputs]
-        measured = measure(
-            lambda: kernel(inputs, outputs),
-            first=first,
-            best=best,
-            reset=self._reset if any(self._problem.initialised) else None,
-            settings=self._settings,
-        )
+        run = self._call(kernel)
+
+        def take(pace: float) -> Measurement:
+            # On a machine that is slower now than when the best was timed, all are.
+            beat = None if best is None else best * pace
+            return measure(
+                run, first=first, best=beat, reset=self._resetting, settings=self._settings
+            )
+
+        reading = None
+        if self._yardstick is None:
+            measured = take(1.0)
+        else:
+            measured, reading = self._yardstick.timed(take)
         message = "dropped early: far slower than the best" if measured.dropped else ""
-        return Outcome(Verdict.CORRECT, measured.times, message)
+        conditions = Conditions(0.0, 0.0, yardstick=reading)
+        return Outcome(Verdict.CORRECT, measured.times, message, conditions=conditions)
+
+    def _made(self, yardstick: Timed) -> Yardstick:
+        run = self._call(self._backend.load(yardstick.code))
+        return Yardstick(run, yardstick.seconds, reset=self._resetting)
+
+    def _call(self, kernel: Kernel) -> Callable[[], object]:
+        inputs, outputs = [g.array for g in self._inputs], [g.array for g in self._outputs]
+        return partial(kernel, inputs, outputs)
+
+    @property
+    def _resetting(self) -> Callable[[], object] | None:
+        return self._reset if any(self._problem.initialised) else None
 
     def race(self, codes: Sequence[bytes]) -> list[tuple[float, ...]]:
         """Times of kernels that have been verified, taken in turns."""
-        inputs, outputs = [g.array for g in self._inputs], [g.array for g in self._outputs]
-        kernels = [self._backend.load(code) for code in codes]
-        runs = [partial(kernel, inputs, outputs) for kernel in kernels]
-        return race(runs, self._reset if any(self._problem.initialised) else None)
+        return race([self._call(self._backend.load(code)) for code in codes], self._resetting)
 
     def _reset(self) -> None:
         """Give outputs that the kernel starts from their first contents."""
@@ -139,11 +184,11 @@ def set_up(backend: Backend[Any], expected: Sequence[Array], settings: MeasureSe
     _evaluator = Evaluator(backend, expected, settings)
 
 
-def evaluate_candidate(code: bytes, best: float | None) -> Outcome:
+def evaluate_candidate(code: bytes, best: float | None, yardstick: Timed | None = None) -> Outcome:
     """Verdict and times of compiled code, in a worker that was set up."""
     if _evaluator is None:
         raise RuntimeError("this worker was not set up to evaluate")
-    return _evaluator.evaluate(code, best)
+    return _evaluator.evaluate(code, best, yardstick)
 
 
 def race_candidates(codes: Sequence[bytes]) -> list[tuple[float, ...]]:

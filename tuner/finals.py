@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tcl.tuner.verdict import median
@@ -39,9 +39,7 @@ def race(
         if reset is not None:
             reset()
         run()
-        begin = clock()
-        run()
-        calls.append(max(1, round(SAMPLE / max(clock() - begin, 1e-9))))
+        calls.append(max(1, round(SAMPLE / max(_fastest(run, clock), 1e-9))))
     times: list[list[float]] = [[] for _ in runs]
     rng = random.Random(len(runs))
     began = clock()
@@ -59,6 +57,17 @@ def race(
     return [tuple(t) for t in times]
 
 
+def _fastest(run: Callable[[], object], clock: Callable[[], float]) -> float:
+    """Seconds of the fastest of three calls. With one that something interrupted, samples would be
+    shorter than those of others, and themselves hardly ever interrupted."""
+    times = []
+    for _ in range(3):
+        begin = clock()
+        run()
+        times.append(clock() - begin)
+    return min(times)
+
+
 @dataclass(frozen=True, slots=True)
 class Entrant:
     """A candidate in the finals."""
@@ -66,6 +75,20 @@ class Entrant:
     name: str
     """Its options as text."""
     times: tuple[float, ...]
+
+
+def entering(incumbent: str | None, ranked: Iterable[tuple[str, Hashable]]) -> list[str]:
+    """Who is timed: the incumbent and the first of ``ranked``, names with what tells kernels
+    apart. Several options may make one kernel, which is timed once; None is like nothing else."""
+    kernels = dict(ranked)
+    names = [name for name in kernels if name != incumbent]
+    found, seen = [], set()
+    for name in names if incumbent is None else [incumbent, *names]:
+        kernel = kernels.get(name)
+        if kernel is None or kernel not in seen:
+            seen.add(kernel)
+            found.append(name)
+    return found[: FINALISTS + (incumbent is not None)]
 
 
 def placed(entrants: Sequence[Entrant], incumbent: str | None) -> list[Entrant]:

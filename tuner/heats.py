@@ -5,44 +5,77 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Generic, TypeAlias
 
 from tcl.tuner.backend import OptionSpace, OptionsT
-from tcl.tuner.events import Candidate, Event, FinalsStarted, Raced
-from tcl.tuner.finals import FINALISTS, HEATS, Entrant, placed
+from tcl.tuner.doubts import Doubts
+from tcl.tuner.events import Candidate, Event, FinalsStarted, Note, Raced
+from tcl.tuner.finals import HEATS, Entrant, entering, placed
 from tcl.tuner.ledger import Ledger
+from tcl.tuner.steady import scale, settled
+from tcl.tuner.verdict import Outcome, median
 
 Race: TypeAlias = Callable[[Sequence[OptionsT]], list[tuple[float, ...]] | None]
 """Times of candidates, taken in turns; None if there are none, and the finals end."""
 
 
-def hold_finals(
-    ledger: Ledger[OptionsT],
-    options: OptionSpace[OptionsT],
-    race: Race[OptionsT],
-    report: Callable[[Event[OptionsT]], object],
-    first: int = 0,
-) -> None:
-    """Time the fastest candidates and the incumbent in turns; the winner is the best of the
-    ledger. ``first``: the number of the first heat, where a search has had finals before."""
-    known = {options.to_json(c.options): c for c in ledger.history if c.time is not None}
-    incumbent = next((name for name, c in known.items() if c.generation == 0), None)
-    raced: dict[str, Candidate[OptionsT]] = {}
-    for heat in range(first, first + HEATS):
-        ranked = sorted(known, key=lambda name: known[name].time or math.inf)
-        names = dict.fromkeys([*([incumbent] if incumbent else []), *ranked[:FINALISTS]])
-        if len(names) < 2 or raced.keys() >= names.keys():
-            return
-        report(FinalsStarted(len(names)))
-        times = race([known[name].options for name in names])
-        if times is None:
-            return
-        verdict = placed([Entrant(*e) for e in zip(names, times, strict=True)], incumbent)
+class Finals(Generic[OptionsT]):
+    """The finals of what a ledger holds."""
+
+    def __init__(
+        self,
+        ledger: Ledger[OptionsT],
+        options: OptionSpace[OptionsT],
+        report: Callable[[Event[OptionsT]], object],
+        doubts: Doubts,
+    ) -> None:
+        self._ledger = ledger
+        self._report = report
+        self._doubts = doubts
+        self._known = {options.to_json(c.options): c for c in ledger.history if c.time is not None}
+        self._compared = dict(zip(self._known, self._settled(), strict=True))
+        """Seconds to compare candidates by, whichever of them have been timed in turns."""
+        self._raced: dict[str, Candidate[OptionsT]] = {}
+
+    def hold(self, race: Race[OptionsT], first: int = 0) -> None:
+        """Time the fastest candidates and the incumbent in turns; the winner is the best of the
+        ledger. ``first``: the number of the first heat, where a search has had finals before."""
+        incumbent = next((n for n, c in self._known.items() if c.generation == 0), None)
+        for heat in range(first, first + HEATS):
+            ranked = sorted(self._known, key=lambda name: self._compared[name] or math.inf)
+            names = entering(incumbent, [(n, _kernel(self._known[n].outcome)) for n in ranked])
+            if len(names) < 2 or self._raced.keys() >= set(names):
+                return
+            self._report(FinalsStarted(len(names)))
+            times = race([self._known[name].options for name in names])
+            if times is None:
+                return
+            entrants = [Entrant(*each) for each in zip(names, times, strict=True)]
+            self._compare(entrants)
+            self._take(placed(entrants, incumbent), heat)
+
+    def _settled(self) -> list[float | None]:
+        return settled([c.outcome for c in self._known.values()])
+
+    def _compare(self, entrants: Sequence[Entrant]) -> None:
+        """Make the times of a heat comparable to those of candidates that were not in it."""
+        found = {e.name: median(e.times) for e in entrants}
+        slower = scale([(t, self._compared[name] or t) for name, t in found.items()])
+        self._compared.update({name: t / slower for name, t in found.items()})
+        for text in self._doubts.raced(slower):
+            self._report(Note(text))
+
+    def _take(self, verdict: Sequence[Entrant], heat: int) -> None:
         for place, entrant in enumerate(verdict, start=1):
-            before = known[entrant.name]
+            before = self._known[entrant.name]
             outcome = replace(before.outcome, times=entrant.times, message="in the finals")
             candidate = replace(before, outcome=replace(outcome, heat=heat, place=place))
-            known[entrant.name] = raced[entrant.name] = candidate
-        ledger.store([known[entrant.name] for entrant in verdict])
-        ledger.best = raced[verdict[0].name]
-        report(Raced(tuple(raced.values()), ledger.best))
+            self._known[entrant.name] = self._raced[entrant.name] = candidate
+        self._ledger.store([self._known[entrant.name] for entrant in verdict])
+        self._ledger.best = self._raced[verdict[0].name]
+        self._report(Raced(tuple(self._raced.values()), self._ledger.best))
+
+
+def _kernel(outcome: Outcome) -> tuple[str, float] | None:
+    """What tells kernels apart: when each was timed; None if unknown."""
+    return outcome.conditions.moment if outcome.conditions is not None else None

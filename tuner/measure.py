@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tcl.tuner.verdict import median
@@ -26,14 +26,14 @@ class MeasureSettings:
     samples: int = 9
     """Least number of samples, where the budget allows."""
     agreement: float = 0.01
-    """Enough once the median absolute deviation falls below this share of the median."""
+    """Enough once ``samples`` samples agree so well, or more samples as a whole: see ``error``."""
     budget: float = 0.2
     """Sampling ends after this long, but not before three samples."""
     hopeless: float = 100.0
     """Dropped if the first call takes this many times the best."""
     slow: float = 5.0
     """Dropped if the second call still takes this many times the best."""
-    behind: float = 1.2
+    behind: float = 1.05
     """No more than ``samples`` if even the fastest takes this many times the best."""
 
 
@@ -111,7 +111,13 @@ def _enough(
         return False
     if best is not None and min(times) > settings.behind * best:
         return True
-    return spread(tuple(times)) < settings.agreement
+    return error(times, settings.samples) < settings.agreement
+
+
+def error(times: Sequence[float], samples: int) -> float:
+    """How far the samples disagree, brought to that many of them: the median of four times as many
+    is known twice as well."""
+    return spread(tuple(times)) * math.sqrt(samples / len(times))
 
 
 def spread(times: tuple[float, ...]) -> float:

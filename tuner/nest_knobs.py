@@ -106,8 +106,6 @@ class NestKnobs:
         found: list[Constraint] = []
         if self.chunks:
             found.append(self._tiles_fit)
-        if self.orders:
-            found.append(self._order_matters)
         if self.vector:
             found.append(self._lanes_fit)
         if self.register.knobs:
@@ -155,18 +153,16 @@ class NestKnobs:
         values: dict[str, Value] = {}
         spans = self._spans(chunks)
         sizes = (options.tile or ()) + (0,) * len(self.nest.dims)
-        tiled = 0
         for position, knob in zip(self.movable, self.tiles, strict=True):
             dim = self.nest.dims[position]
             size, extent = sizes[position], dim.extent
             covers = size == 0 or size >= spans.get(dim.name, extent)
             values[knob.name] = extent if covers else size
-            tiled += values[knob.name] != extent
         for knob, order in zip(self.orders, (options.order, options.inner_order), strict=False):
             kept = [p for p in order or () if p in self.movable]
             text = _text(tuple(self.movable.index(p) for p in kept)) if kept else knob.default
             outer = knob is self.orders[0]
-            values[knob.name] = knob.default if outer and tiled < 2 else text
+            values[knob.name] = first_alike(knob, text, self._with_tiles(values)) if outer else text
         target, lanes = options.vectorize or (-1, 1)
         if self.vector:
             last = len(outputs(self.nest)) - 1
@@ -185,7 +181,10 @@ class NestKnobs:
         if register is None or stage is None or stream is None or prefetch is None:
             return None
         values.update(register | stage | stream | prefetch)
-        return values if all(values[k.name] in k.choices for k in self.knobs) else None
+        known = {**chunks, **values}
+        if any(known[k.name] not in k.choices for k in self.knobs):
+            return None
+        return self.normal(known)
 
     def _tiles_fit(self, values: Mapping[str, Value]) -> str | None:
         spans = self._spans(values)
@@ -256,13 +255,30 @@ class NestKnobs:
             permutation[slot] = self.movable[which]
         return tuple(permutation)
 
-    def _order_matters(self, values: Mapping[str, Value]) -> str | None:
-        tiled = sum(values[k.name] != k.choices[-1] for k in self.tiles)
-        if tiled < 2 and values[self.orders[0].name] != self.orders[0].choices[0]:
-            return (
-                f"nest {self.nest.name}: with {tiled} tiled dimensions there is no order of tiles"
-            )
-        return None
+    def normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """The first values of these knobs that say the same."""
+        known = dict(values)
+        known.update(self.register.first_alike(known, self._lanes_of(known), self._counts(known)))
+        if self.orders:
+            knob = self.orders[0]
+            known[knob.name] = first_alike(knob, known[knob.name], self._with_tiles(known))
+        return {k.name: known[k.name] for k in self.knobs}
+
+    def _with_tiles(self, values: Mapping[str, Value]) -> list[int]:
+        """The dimensions with loops over tiles, by their place among the movable ones."""
+        return [k for k, knob in enumerate(self.tiles) if values[knob.name] != knob.choices[-1]]
+
+    def _counts(self, values: Mapping[str, Value]) -> dict[int, int]:
+        """Points of each movable dimension inside a tile, or vectors of the one with lanes."""
+        spans = self._spans(values)
+        counts = {}
+        for i, knob in zip(self.movable, self.tiles, strict=True):
+            own = _int(values[knob.name])
+            counts[i] = min(own, spans.get(self.nest.dims[i].name, own))
+        target, lanes = (_int(values[k.name]) for k in self.vector) if self.vector else (-1, 1)
+        if lanes > 1:
+            counts[target] = -(-counts[target] // lanes)
+        return counts
 
     def _lanes_fit(self, values: Mapping[str, Value]) -> str | None:
         target, lanes = (_int(values[k.name]) for k in self.vector)
@@ -281,6 +297,17 @@ class NestKnobs:
     @property
     def _targets(self) -> tuple[int, ...]:
         return tuple(_int(v) for v in self.vector[0].choices)
+
+
+def first_alike(knob: Knob, order: Value, moved: list[int]) -> Value:
+    """The first choice that has these dimensions in the same order; ``order`` if there is none."""
+    kept = {str(k) for k in moved}
+
+    def of_kept(text: Value) -> list[str]:
+        return [part for part in str(text).split() if part in kept]
+
+    wanted = of_kept(order)
+    return next((c for c in knob.choices if of_kept(c) == wanted), order)
 
 
 def _and(choices: tuple[Value, ...], one: Value) -> tuple[Value, ...]:

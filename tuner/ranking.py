@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.verdict import Conditions, Outcome, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class Record:
     """The place that this heat's verdict gave, from 1; None outside of the finals."""
     generation: int | None = None
     """Of its run, from 1; 0 for what the search started from; None if it is not known."""
+    conditions: Conditions | None = None
+    """Of the machine meanwhile, if they are known."""
 
     @classmethod
     def of(
@@ -54,12 +56,14 @@ class Record:
             outcome.heat,
             outcome.place,
             generation,
+            outcome.conditions,
         )
 
     @property
     def outcome(self) -> Outcome:
         """What the evaluation found."""
-        return Outcome(self.verdict, self.samples, self.message, self.heat, self.place)
+        measured = (self.verdict, self.samples, self.message, self.heat, self.place)
+        return Outcome(*measured, conditions=self.conditions)
 
 
 def history(records: Iterable[Record]) -> tuple[Record, ...]:

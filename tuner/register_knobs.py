@@ -116,6 +116,33 @@ class RegisterKnobs:
         others += [i for i in self.results if i != first]
         return f"{first} {others[0]}"
 
+    def first_alike(
+        self, values: Mapping[str, Value], lanes: int, counts: Mapping[int, int]
+    ) -> dict[str, Value]:
+        """The first values that say the same where dimensions have so many points, or vectors:
+        no more than these are written out."""
+        found = {k.name: values[k.name] for k in self.knobs}
+        if self.unroll:
+            knob, count = self.unroll[0], counts[self.reduction]
+            factor = min(int(found[knob.name]), count)
+            found[knob.name] = next(u for u in knob.choices if min(int(u), count) == factor)
+        sizes = enumerate(self.sizes(found, lanes))
+        if any(size > max(1, counts.get(i, 1)) for i, size in sizes):
+            wanted = self._written_out(found, lanes, counts)
+            knobs = self.tile + self.row
+            for chosen in itertools.product(*(k.choices for k in knobs)):
+                tried = {**found, **{k.name: v for k, v in zip(knobs, chosen, strict=True)}}
+                same = self._written_out(tried, lanes, counts) == wanted
+                if same and self.redundant(tried, lanes) is None:
+                    return tried
+        return found
+
+    def _written_out(
+        self, values: Mapping[str, Value], lanes: int, counts: Mapping[int, int]
+    ) -> tuple[int, ...]:
+        sizes = enumerate(self.sizes(values, lanes) or (0,) * self.rank)
+        return tuple(max(1, min(size, counts.get(i, 1))) for i, size in sizes)
+
     def redundant(self, values: Mapping[str, Value], lanes: int) -> str | None:
         """Why this configuration is another one's double, or none; ``lanes`` as in ``sizes``."""
         points = math.prod(max(1, size) for size in self.sizes(values, lanes))

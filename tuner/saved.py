@@ -46,6 +46,8 @@ class SavedSearch:
     generation: int
     """The one that ``strategy`` was saved before; 0: the start."""
     strategy: Mapping[str, object]
+    knobs: object
+    """Of the space it searches, by name with the number of choices."""
     records: tuple[Record, ...]
     """Everything measured, in the order in which it was saved."""
     seconds: float = 0.0
@@ -96,8 +98,17 @@ class SavedSearch:
         """Whether anything worked."""
         return any(record.time is not None for record in self.records)
 
+    def suits(self, space: Space) -> bool:
+        """Whether it searches this space, with the same knobs fixed in it."""
+        return self.knobs == _knobs(space)
+
     def restore(self, strategy: Strategy, space: Space) -> None:
         """Bring the strategy to where it was; ``CacheError`` if the state does not fit."""
+        if not self.suits(space):
+            raise CacheError(
+                f"the search {self.name} was begun with other knobs, or other fixed ones; fix the "
+                "same, or begin a new search"
+            )
         try:
             strategy.restore(self.strategy)
             seen: Any = self.strategy["seen"]
@@ -153,6 +164,7 @@ class Plan(Generic[OptionsT]):
             "seeds": [list(c) for c in self.seeds],
             "generation": generation,
             "strategy": strategy,
+            "knobs": _knobs(options.space),
             OWNER: _owner(),
         }
 
@@ -171,11 +183,16 @@ def _read(
             tuple(tuple(seed) for seed in state["seeds"]),
             int(state["generation"]),
             dict(state["strategy"]),
+            state["knobs"],
             tuple(records),
             float(state.get(SECONDS, 0.0)),
         )
     except (KeyError, TypeError, ValueError, OptionsError):
         raise _not_ours(name) from None
+
+
+def _knobs(space: Space) -> list[object]:
+    return [[knob.name, len(knob.choices)] for knob in space.knobs]
 
 
 def _fits(config: Config, space: Space) -> bool:

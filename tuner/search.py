@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic
 
 from tcl.tuner.backend import OptionSpace, OptionsT
+from tcl.tuner.doubts import Doubts
 from tcl.tuner.events import (
     Candidate,
     CandidateCompiled,
@@ -16,12 +17,13 @@ from tcl.tuner.events import (
     Note,
     Resumed,
 )
-from tcl.tuner.heats import hold_finals
+from tcl.tuner.heats import Finals
 from tcl.tuner.interrupt import FINISH, Watch
 from tcl.tuner.ledger import Ledger
 from tcl.tuner.pipeline import Job, Pipeline
 from tcl.tuner.ranking import Record
 from tcl.tuner.saved import OWNER, SECONDS, Plan
+from tcl.tuner.steady import settled
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.base import Result
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED
@@ -45,6 +47,7 @@ class Search(Generic[OptionsT]):
         self._ledger = ledger
         self._watch = watch
         self._report = report
+        self._doubts = Doubts()
         self._strategy = make_strategy(
             settings.strategy,
             options.space,
@@ -94,7 +97,8 @@ class Search(Generic[OptionsT]):
                 self._complete(first)
             if self._watch.in_time:
                 heats = self._plan.saved.heats if self._plan.saved is not None else 0
-                hold_finals(self._ledger, self._options, pipeline.race, self._report, heats)
+                finals = Finals(self._ledger, self._options, self._report, self._doubts)
+                finals.hold(pipeline.race, heats)
         finally:
             end = {**self._state, SECONDS: self._seconds, OWNER: None}
             self._ledger.save_state(self._plan.config(), end)
@@ -130,13 +134,16 @@ class Search(Generic[OptionsT]):
     def _generation(
         self, generation: int, jobs: Sequence[Job[OptionsT]], pipeline: Pipeline[OptionsT]
     ) -> list[Result]:
-        """Take one generation through the pipeline; results in the order of the jobs."""
-        times: dict[int, float | None] = {}
+        """Take one generation through the pipeline; results in the order of the jobs, with times
+        as they compare."""
+        found: dict[int, int] = {}
 
         def done(job: Job[OptionsT], outcome: Outcome, *, known: bool = False) -> None:
             candidate = Candidate(job.options, job.config, generation, outcome)
-            times[job.position] = candidate.time
-            self._ledger.add(candidate, len(times), len(jobs), known=known)
+            found[job.position] = len(self._ledger.history)
+            self._ledger.add(candidate, len(found), len(jobs), known=known)
+            for text in self._doubts.take(outcome):
+                self._report(Note(text))
 
         self._started(generation, len(jobs))
         new = []
@@ -147,10 +154,11 @@ class Search(Generic[OptionsT]):
             else:
                 done(job, record.outcome, known=True)
         pipeline.run(new, done, lambda job: self._report(CandidateCompiled(generation)))
+        times = settled([c.outcome for c in self._ledger.history])
         return [
-            (job.config, times[job.position])
+            (job.config, times[found[job.position]])
             for job in jobs
-            if job.config is not None and job.position in times
+            if job.config is not None and job.position in found
         ]
 
     def _started(self, generation: int, candidates: int) -> None:

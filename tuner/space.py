@@ -17,6 +17,9 @@ Config: TypeAlias = tuple[Value, ...]
 Constraint: TypeAlias = Callable[[Mapping[str, Value]], str | None]
 """Knob name → value, to the reason why it cannot work; None when it can."""
 
+Normal: TypeAlias = Callable[[Mapping[str, Value]], Mapping[str, Value]]
+"""Knob name → value, to those values among all that mean the same which stand for them."""
+
 _TRIES = 2000
 
 
@@ -50,6 +53,8 @@ class SearchSpace:
 
     knobs: tuple[Knob, ...]
     constraints: tuple[Constraint, ...] = ()
+    normal: Normal = dict
+    """Of configurations that mean the same, only the one that this gives is proposed."""
 
     def __post_init__(self) -> None:
         names = [k.name for k in self.knobs]
@@ -101,7 +106,19 @@ class SearchSpace:
     def reason(self, config: Config) -> str | None:
         """Why the configuration cannot work; None when all constraints are met."""
         values = self.values(config)
-        return next((r for c in self.constraints if (r := c(values)) is not None), None)
+        reason = next((r for c in self.constraints if (r := c(values)) is not None), None)
+        if reason is not None:
+            return reason
+        for name, value in self._freely(values).items():
+            if values[name] != value:
+                return f"{name} {values[name]} means the same as {value} here"
+        return None
+
+    def _freely(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
+        """What ``normal`` gives; the values themselves where that needs a choice that is fixed."""
+        normal = self.normal(values)
+        fixed = (k.name for k in self.knobs if len(k.choices) == 1)
+        return values if any(normal.get(n, values[n]) != values[n] for n in fixed) else normal
 
     def valid(self, config: Config) -> bool:
         """Whether all constraints are met."""
@@ -120,6 +137,7 @@ class SearchSpace:
                 if constraint(values) is not None:
                     break
             else:
+                values.update(self._freely(values))
                 return tuple(values[k.name] for k in self.knobs)
             again = values.read.copy()
             values.update({k.name: k.sample(rng) for k in self.knobs if k.name in again})

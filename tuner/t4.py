@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any, NoReturn
 
 from tcl.grammar.errors import TclError
@@ -22,7 +23,7 @@ from tcl.tuner.cache_rows import checked
 from tcl.tuner.errors import CacheError
 from tcl.tuner.merge import Results
 from tcl.tuner.ranking import Record
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.verdict import Conditions, Outcome, Verdict
 
 SCHEMA = "1.0.0"
 _MILLI = 1e3
@@ -62,6 +63,8 @@ def _result(problem: int, record: Record) -> dict[str, object]:
         own.update(heat=record.heat, place=record.place)
     if record.generation is not None:
         own["generation"] = record.generation
+    if record.conditions is not None:
+        own["conditions"] = list(astuple(record.conditions))
     configuration = _configuration(record.options)
     if _options(configuration) != record.options:
         own["options"] = record.options
@@ -200,7 +203,11 @@ def _record(data: object, key: CacheKey, check: Check) -> Record:
     names = ("heat", "place", "generation")
     heat, place, generation = (_of(own, n, int) if n in own else None for n in names)
     samples = tuple(t / _MILLI for t in times)
-    outcome = Outcome(verdict, samples, _of(own, "message", str), heat, place)
+    known = own.get("conditions")
+    conditions = None if known is None else Conditions.of(known)
+    outcome = Outcome(
+        verdict, samples, _of(own, "message", str), heat, place, conditions=conditions
+    )
     when = datetime.datetime.fromisoformat(_of(data, "timestamp", str)).timestamp()
     run = _of(own, "run", str)
     return checked(Record.of(check(key, options), outcome, when, run, generation))

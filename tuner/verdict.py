@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 
 class Verdict(Enum):
@@ -24,6 +26,45 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Conditions:
+    """Of the machine while a candidate was evaluated."""
+
+    at: float
+    """When that ended, in seconds since the epoch."""
+    seconds: float
+    """How long it took."""
+    others: float | None = None
+    """Share of the measuring cores' time that other processes used; None if unknown."""
+    yardstick: float | None = None
+    """What the yardstick took, in seconds, if it was timed with this candidate."""
+    place: str = ""
+    """Which machine and cores."""
+
+    @property
+    def moment(self) -> tuple[str, float]:
+        """What no other evaluation has."""
+        return self.place, self.at
+
+    @classmethod
+    def of(cls, data: Any) -> Conditions:
+        """From their values as JSON data; ``ValueError`` if they cannot be such."""
+        match data:
+            case [
+                float() | int(),
+                float() | int(),
+                float() | int() | None,
+                float() | None,
+                str(),
+            ] if all(math.isfinite(x) for x in data[:4] if x is not None) and (
+                data[3] is None or data[3] > 0
+            ):
+                return cls(*data)
+        raise ValueError(
+            "conditions are four numbers, of which two may be missing, and the name of a place"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What is known of a candidate after its evaluation."""
 
@@ -36,6 +77,8 @@ class Outcome:
     """Which heat of the finals this is from; None outside of the finals."""
     place: int | None = None
     """The place that this heat's verdict gave, from 1; None outside of the finals."""
+    conditions: Conditions | None = field(default=None, compare=False, repr=False)
+    """Of the machine meanwhile; None if not evaluated, or not in this run."""
 
     @property
     def time(self) -> float | None:

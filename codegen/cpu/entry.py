@@ -29,11 +29,12 @@ LINE = 64
 BARRIER_LINES = 2
 """Lines of the team's memory before the counters of regions."""
 
-KERNEL, TENSORS, ERROR, TEAM, THREADS, CLEAR, POOL = range(7)
+KERNEL, TENSORS, ERROR, TEAM, THREADS, CLEAR, POOL, OWN = range(8)
 """Words of a call's record: four addresses, the number of threads, the bytes of the team's memory
-that the call begins by clearing, and the address of the pool of threads."""
+that the call begins by clearing, the address of the pool of threads, and the nanoseconds that the
+last call with this record took alone because of crowded cores; 0 before."""
 
-WORDS = 7
+WORDS = 8
 """Length of a call's record."""
 
 OPENING = (

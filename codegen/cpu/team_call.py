@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from tcl.codegen.cpu.entry import CLEAR, ERROR, KERNEL, LINE, POOL, TEAM, TENSORS, THREADS, word
+from tcl.codegen.cpu.entry import (
+    CLEAR,
+    ERROR,
+    KERNEL,
+    LINE,
+    OWN,
+    POOL,
+    TEAM,
+    TENSORS,
+    THREADS,
+    word,
+)
 from tcl.codegen.cpu.team_layout import (
     ALWAYS,
     BEGUN,
+    BUSY,
     CALL,
     CALLER,
     CALLER_SPIN,
+    CAUSE,
     CONDITION,
     CORE,
     CROWDED,
@@ -23,6 +36,7 @@ from tcl.codegen.cpu.team_layout import (
     RUN,
     SELF,
     SLEEPERS,
+    SLICE,
     STARTED,
     TRIAL,
     UNTIL,
@@ -56,11 +70,17 @@ look.around:
   %calm = icmp eq i64 %any, 0
   br i1 %calm, label %share, label %decide
 decide:
-  %apart = call i1 @apart(ptr %pool)
+  %apart = call i1 @apart(ptr %pool, ptr %call)
   br i1 %apart, label %leave, label %share
 leave:
   store atomic i64 0, ptr %pool release, align 8
-  br label %alone
+  %from = call i64 @now()
+  %single = call i32 %kernel(ptr %tensors, ptr %error, i64 0, i64 1, ptr %team)
+  %to = call i64 @now()
+  %took = sub i64 %to, %from
+  %took.at = getelementptr i64, ptr %call, i64 {OWN}
+  store i64 %took, ptr %took.at, align 8
+  ret i32 %single
 alone:
   %only = call i32 %kernel(ptr %tensors, ptr %error, i64 0, i64 1, ptr %team)
   ret i32 %only
@@ -149,9 +169,13 @@ declare i64 @llvm.umin.i64(i64, i64)
 
 def _apart() -> str:
     """Whether a call that has the pool should run alone, as calls before it were crowded. Then
-    ``crowded`` says how long the longest of these took."""
+    ``crowded`` says how long the longest of these took.
+
+    How long calls are to run alone is a matter of what a try costs that is crowded again, and so
+    of how long they are: a short one need not wait for as long as a long one that was crowded had
+    better, nor may a long one try as often as a short one."""
     return f"""
-define internal i1 @apart(ptr %pool) noinline {{
+define internal i1 @apart(ptr %pool, ptr %call) noinline {{
 entry:
   %now = call i64 @now()
 {at("until.at", "pool", UNTIL)}  %until = load i64, ptr %until.at, align 8
@@ -169,18 +193,32 @@ longer:
   %next = call i64 @llvm.umin.i64(i64 %up, i64 {LEVELS})
   %pause = shl i64 %crowded, %next
   %again = add i64 %now, %pause
+{at("busy.at", "pool", BUSY)}  %busy = atomicrmw xchg ptr %busy.at, i64 0 monotonic
+{at("caused.at", "pool", CAUSE)}  store i64 %busy, ptr %caused.at, align 8
 {at("length.at", "pool", PAUSE)}  store i64 %pause, ptr %length.at, align 8
   store i64 %next, ptr %level.at, align 8
   store i64 %again, ptr %until.at, align 8
   ret i1 true
 wait:
-  %early = icmp ult i64 %now, %until
+{at("pause.at", "pool", PAUSE)}  %long = load i64, ptr %pause.at, align 8
+{at("cause.at", "pool", CAUSE)}  %cause = load i64, ptr %cause.at, align 8
+{word("own", OWN, "i64")}  %risk = add i64 %own, {SLICE}
+  %spared = shl i64 %risk, %level
+  %least = shl i64 %own, %level
+  %shorter = call i64 @llvm.umin.i64(i64 %long, i64 %spared)
+  %longer.own = call i64 @llvm.umax.i64(i64 %long, i64 %least)
+  %short = icmp ult i64 %risk, %cause
+  %length = select i1 %short, i64 %shorter, i64 %longer.own
+  %said.at = sub i64 %until, %long
+  %end.own = add i64 %said.at, %length
+  %open = icmp eq i64 %until, 0
+  %bound = select i1 %open, i64 0, i64 %end.own
+  %early = icmp ult i64 %now, %bound
   br i1 %early, label %alone, label %try
 alone:
   ret i1 true
 try:
 {at("trial.at", "pool", TRIAL)}  %trial = load i64, ptr %trial.at, align 8
-{at("pause.at", "pool", PAUSE)}  %long = load i64, ptr %pause.at, align 8
   %first = icmp ne i64 %until, 0
   %went = icmp uge i64 %now, %trial
   %over = select i1 %first, i1 false, i1 %went
@@ -196,4 +234,5 @@ try:
 together:
   ret i1 false
 }}
+declare i64 @llvm.umax.i64(i64, i64)
 """

@@ -23,6 +23,9 @@ milliseconds as schedulers give it to others, costs less than to run alone meanw
 LEVELS = 5
 """Calls run alone for 2, 4, ... ``2 ** LEVELS`` times as long as the one that was crowded took.
 They have to go well together for as long before the next time that they run alone is shorter."""
+SLICE = 4_000_000
+"""Nanoseconds that a short call is taken to risk when it tries all threads again after a longer
+one was crowded: for about as long schedulers give a core to somebody else."""
 
 STACK = 4 << 20
 PAUSES = 32
@@ -30,9 +33,9 @@ PAUSES = 32
 
 # Bytes from the start of a pool. What different threads write lies on different lines.
 LOCK, STARTED, UNTIL, LEVEL, PAUSE, ALWAYS = 0, 8, 16, 24, 32, 40
-TRIAL = 48
+TRIAL, CAUSE = 48, 56
 CALL, HAVE, CORE, CALLER, BEGUN = 64, 72, 80, 88, 96
-DONE, FAILED, CROWDED = 128, 136, 144
+DONE, FAILED, CROWDED, BUSY = 128, 136, 144, 152
 SLEEPERS = 192
 MUTEX, CONDITION = 256, 384
 WORKERS = 512

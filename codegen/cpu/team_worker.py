@@ -6,6 +6,7 @@ from tcl.codegen.cpu.entry import ERROR, KERNEL, TEAM, TENSORS, word
 from tcl.codegen.cpu.team_layout import (
     ASLEEP,
     BEGUN,
+    BUSY,
     CALL,
     CALLER,
     CONDITION,
@@ -108,7 +109,8 @@ def _account() -> str:
     """Whether all threads gained by the last jobs, compared to one thread that does them alone, and
     notes for the next time. By a job they gain the time of the others, but lose what a worker waits
     for its core, as all wait with it. A worker that finds that more was lost says how long the job
-    took, and passes over what it loses in the next one: it sleeps until then, and may be late."""
+    took, and would have without the wait, and passes over what it loses in the next one: it sleeps
+    until then, and may be late."""
     return f"""
 define internal void @note(ptr %worker) {{
   %now = call i64 @now()
@@ -156,6 +158,8 @@ entry:
   br i1 %crowded, label %tell, label %end
 tell:
 {at("crowded.at", "pool", CROWDED)}  %longest = atomicrmw max ptr %crowded.at, i64 %took monotonic
+  %busy = sub i64 %took, %harm
+{at("busy.at", "pool", BUSY)}  %busiest = atomicrmw max ptr %busy.at, i64 %busy monotonic
   br label %end
 end:
   ret void

@@ -9,9 +9,12 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import click
 
 from tcl.cli.common import duration, report
 from tcl.cli.grid_file import GridPoint
@@ -19,8 +22,10 @@ from tcl.cli.grid_plan import Plan, Point, make_plan
 from tcl.cli.grid_show import GridEvents, GridLines, Outcome, Show, Status, cost, tally
 from tcl.cli.kernels import Work
 from tcl.cli.tuned import TUNED, UNTUNED, Ended, Session
+from tcl.cluster import LOCAL, workplace
 from tcl.grammar.errors import ArgumentError, SourceError, TclError
 from tcl.tuner.cache import TuningCache, default_path
+from tcl.tuner.workplace import Workplace
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class Wishes:
     """None: the user's own."""
     pages: Path | None
     """A folder for a page about each search."""
+    executor: str
+    """Where the work is done."""
     resume: bool
     as_json: bool
 
@@ -41,7 +48,8 @@ class Wishes:
 def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> int:
     """Tune all points that are not done; the exit code. ``dry_run``: only say what would be."""
     cache = TuningCache(wishes.cache or default_path())
-    plan = make_plan(points, wishes.settings, str(wishes.file.parent), cache)
+    here = wishes.executor == LOCAL
+    plan = make_plan(points, wishes.settings, str(wishes.file.parent), cache, here=here)
     show: Show = GridEvents() if wishes.as_json else GridLines()
     if not dry_run:
         cache.check_writable()  # now, rather than after an hour
@@ -52,17 +60,34 @@ def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> 
         if wrong:
             report(f"{wrong} of {len(plan.points)} points cannot be tuned")
         return 1 if wrong else 0
-    return _Grid(plan, wishes, cache, show).run()
+    with ExitStack() as stack:
+        counts = {p.choice.threads for p in plan.points}
+        places = {n: stack.enter_context(_place(wishes, n)) for n in sorted(counts)}
+        return _Grid(plan, wishes, cache, show, places).run()
+
+
+def _place(wishes: Wishes, threads: int) -> AbstractContextManager[Workplace | None]:
+    """Where kernels with so many threads are compiled and measured."""
+    return workplace(wishes.executor, threads, lambda line: click.echo(line, err=wishes.as_json))
 
 
 class _Grid:
     """The searches of a plan."""
 
-    def __init__(self, plan: Plan, wishes: Wishes, cache: TuningCache, show: Show) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        wishes: Wishes,
+        cache: TuningCache,
+        show: Show,
+        places: Mapping[int, Workplace | None],
+    ) -> None:
+        """``places``: where to work, by the number of threads."""
         self._points = plan.points
         self._wishes = wishes
         self._cache = cache
         self._show = show
+        self._places = places
         self._outcomes: list[Outcome] = []
         self._took = self._expected = 0.0
         """Seconds of the searches that are over, and what they had been estimated to be."""
@@ -125,7 +150,8 @@ class _Grid:
         work = Work.of(about.text, about.checked, about.sizes, config.settings.seed or 0)
         page = None if wishes.pages is None else wishes.pages / _page_name(point)
         session = Session(
-            *(work, choice.threads, config, self._cache.path, page),
+            *(work, choice.threads, config, self._cache.path, page, self._places[choice.threads]),
+            fixed={},
             resume=last is not None,
             as_json=wishes.as_json,
             about={"point": point.number},

@@ -19,14 +19,18 @@ from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import PRESETS, MappingOptions
+from tcl.cpu_backend import CpuBackend
 from tcl.grammar.errors import ArgumentError, SourceError, TclError
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.known import DEFAULT, layout_key
+from tcl.known import layout_key
 from tcl.tuner.cache import CacheKey, TuningCache
-from tcl.tuner.config import TunerConfig, available_cores, split_cores
+from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
+from tcl.tuner.mapping import MappingSpace
 from tcl.tuner.saved import SavedSearch, SearchBusyError
+from tcl.tuner.workplace import check_cores
+from tcl.tuning import STARTS
 
 _GENERATIONS = 10
 _COPIES = 2
@@ -92,11 +96,17 @@ class Plan:
 
 
 def make_plan(
-    points: Sequence[GridPoint], given: Mapping[str, Any], folder: str, cache: TuningCache
+    points: Sequence[GridPoint],
+    given: Mapping[str, Any],
+    folder: str,
+    cache: TuningCache,
+    *,
+    here: bool = True,
 ) -> Plan:
     """The plan for a grid whose file is in ``folder``. ``given`` are the command line's settings,
-    which come before those of the file. ``GridError`` for settings that make no sense."""
-    choices = _choices(points, given, folder)
+    which come before those of the file; ``here``: whether this machine does the work. ``GridError``
+    for settings that make no sense."""
+    choices = _choices(points, given, folder, here=here)
     estimate = Estimate(cache)
     found: list[Point] = []
     notes = []
@@ -121,7 +131,7 @@ def _identity(point: Point) -> object:
 
 
 def _choices(
-    points: Sequence[GridPoint], given: Mapping[str, Any], folder: str
+    points: Sequence[GridPoint], given: Mapping[str, Any], folder: str, *, here: bool
 ) -> dict[str, Choice]:
     """The settings of each table."""
     chosen = {name: value for name, value in given.items() if value is not None}
@@ -131,7 +141,7 @@ def _choices(
         if point.place in choices or point.place in problems:
             continue
         try:
-            choices[point.place] = _choice(point.settings, chosen, folder)
+            choices[point.place] = _choice(point.settings, chosen, folder, here=here)
         except TclError as error:
             problems[point.place] = f"{point.place}: error: {error}"
     if problems:
@@ -139,13 +149,16 @@ def _choices(
     return choices
 
 
-def _choice(own: Mapping[str, Any], chosen: Mapping[str, Any], folder: str) -> Choice:
+def _choice(
+    own: Mapping[str, Any], chosen: Mapping[str, Any], folder: str, *, here: bool
+) -> Choice:
     settings = {"device": "cpu", "generations": _GENERATIONS, **own, **chosen}
     require_cpu(settings["device"])
     config = search_config(settings)
     config.settings.search  # noqa: B018 - raises for what does not fit
     threads = thread_count(settings.get("threads"))
-    split_cores(available_cores(), threads)  # likewise
+    if here:
+        check_cores(threads)
     options = settings.get("options")
     if options is not None and "options" not in chosen:
         options = _beside(options, folder)
@@ -167,7 +180,8 @@ def _planned(
         sized = infer(about.checked, shapes)
         _check_memory(sized)
         key = layout_key(sized, layouts, choice.threads)
-        standing = _standing(cache, key, choice)
+        backend = CpuBackend.described(about.text, about.checked.name, layouts, choice.threads)
+        standing = _standing(cache, key, choice, backend)
         cost = estimate.of(sized, key)
     except SourceError as error:
         return replace(point, problem=error.message)
@@ -211,16 +225,16 @@ def _candidates(choice: Choice) -> int:
     """How many a search measures, at most."""
     settings = choice.config.settings
     children = settings.search.children
-    starts = len({choice.start or DEFAULT, DEFAULT})
+    starts = len({*STARTS, choice.start or STARTS[0]})
     return starts + settings.population + (settings.generations - 1) * children
 
 
-def _standing(cache: TuningCache, key: CacheKey, choice: Choice) -> Standing:
+def _standing(cache: TuningCache, key: CacheKey, choice: Choice, backend: CpuBackend) -> Standing:
     settings = choice.config.settings
-    if any(
-        _fits(search, choice) and search.complete(settings) and search.found
-        for search in SavedSearch.ended(cache, key)
-    ):
+    ended = SavedSearch.ended(cache, key)
+    space = MappingSpace(backend.program(), backend.device).space if ended else None
+    right = [s for s in ended if space is not None and s.suits(space) and _fits(s, choice)]
+    if any(search.found and search.complete(settings) for search in right):
         return Standing(done=True)
     try:
         last = SavedSearch.last(cache, key)
@@ -228,7 +242,7 @@ def _standing(cache: TuningCache, key: CacheKey, choice: Choice) -> Standing:
         return Standing(busy=str(error))
     except CacheError:  # of another version: it does not go on
         return Standing()
-    return Standing(last=last if last is not None and _fits(last, choice) else None)
+    return Standing(last=next((s for s in right if last is not None and s.name == last.name), None))
 
 
 def _fits(search: SavedSearch, choice: Choice) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,26 @@ from tcl.grammar.errors import ArgumentError
     "-j",
     type=click.IntRange(min=0),
     show_default="0",
-    help="Processes that compile; 0: one for each core that measuring leaves, or for all in turns.",
+    help="Processes that compile; 0: one per core, in turns with measuring where kernels run.",
+)
+@click.option(
+    "--executor",
+    default="local",
+    show_default=True,
+    help="Where to compile and measure; or dask:tcp://HOST:PORT, a cluster of such machines.",
 )
 @click.option(
     "--resume",
     is_flag=True,
     help="Go on with the last search of this def and these sizes, however it ended. "
     "With --grid: leave out what is done.",
+)
+@click.option(
+    "--fix",
+    "fixed",
+    multiple=True,
+    metavar="KNOB=VALUE",
+    help="Leave this decision alone; a wrong name lists the knobs. May be given several times.",
 )
 @click.option("--time-limit", type=float, help="Seconds; the search ends as with Ctrl+C.")
 @click.option("--options", "-o", help="Start from these: a preset's name, JSON or a JSON file.")
@@ -85,7 +99,9 @@ def command(
     sizes: str | None,
     grid: Path | None,
     dry_run: bool,
+    executor: str,
     resume: bool,
+    fixed: tuple[str, ...],
     cache: Path | None,
     page: Path | None,
     as_json: bool,
@@ -112,19 +128,27 @@ def command(
         for given, name in ((file, "FILE"), (entry, "--entry"), (sizes, "--sizes")):
             if given is not None:
                 raise click.UsageError(f"{name} is said in the grid's tables; leave it out here")
+        if fixed:
+            raise click.UsageError("--fix names a knob of one def; it cannot be used with --grid")
         from tcl.cli.grid_file import most_threads, read_grid
 
         points = read_grid(grid)
         numpy_threads(most_threads(points, settings["threads"]))
         from tcl.cli.grid import Wishes, tune_grid
 
-        wishes = Wishes(grid, settings, cache, page, resume, as_json)
+        wishes = Wishes(grid, settings, cache, page, executor, resume, as_json)
         sys.exit(tune_grid(points, wishes, dry_run=dry_run))
     if dry_run:
         raise click.UsageError("--dry-run is for --grid")
     if file is None:
         raise click.UsageError("Missing argument 'FILE'; or name a file with many: --grid FILE.")
-    sys.exit(_tune(file, entry, sizes, settings, cache, page, resume=resume, as_json=as_json))
+    sys.exit(
+        _tune(
+            *(file, entry, sizes, settings, executor, _fixed(fixed), cache, page),
+            resume=resume,
+            as_json=as_json,
+        )
+    )
 
 
 def _tune(
@@ -132,6 +156,8 @@ def _tune(
     entry: str | None,
     sizes: str | None,
     settings: dict[str, Any],
+    executor: str,
+    fixed: Mapping[str, int | str],
     cache: Path | None,
     page: Path | None,
     *,
@@ -149,6 +175,7 @@ def _tune(
     from tcl.cli.kernels import Work, parse_options, require_cpu
     from tcl.cli.settings import search_config
     from tcl.cli.tuned import Session, resumed
+    from tcl.cluster import workplace
     from tcl.tuner.cache import TuningCache, default_path
 
     require_cpu(settings["device"] or "cpu")
@@ -161,8 +188,23 @@ def _tune(
     # One seed for the search and the inputs, so that a resumed search knows both.
     config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
     work = Work.load(file, entry, sizes, config.settings.seed or 0)
-    session = Session(work, count, config, path, page, resume=resume, as_json=as_json)
-    return session.run(start, default=cache is None).code
+    with workplace(executor, count, lambda line: click.echo(line, err=as_json)) as place:
+        session = Session(
+            work, count, config, path, page, place,
+            fixed=fixed, resume=resume, as_json=as_json,
+        )  # fmt: skip
+        return session.run(start, default=cache is None).code
+
+
+def _fixed(given: tuple[str, ...]) -> dict[str, int | str]:
+    """Knob → value."""
+    fixed: dict[str, int | str] = {}
+    for each in given:
+        name, equals, value = (part.strip() for part in each.partition("="))
+        if not (name and equals and value):
+            raise ArgumentError(f"--fix needs KNOB=VALUE, not {each!r}")
+        fixed[name] = int(value) if value.isdecimal() else value
+    return fixed
 
 
 def _check_page(page: Path) -> None:

@@ -33,8 +33,10 @@ from tcl.known import DEFAULT, cache_key, device_identity
 from tcl.report.log import SearchLog
 from tcl.tuner.cache import TuningCache
 from tcl.tuner.config import TunerConfig, available_cores
+from tcl.tuner.knobs import Value
 from tcl.tuner.saved import SavedSearch
 from tcl.tuner.tuner import TuningResult
+from tcl.tuner.workplace import Workplace
 from tcl.tuning import Tuner
 
 UNTUNED, TUNED = "before: untuned default", "after: tuned"
@@ -77,7 +79,9 @@ class Session:
         config: TunerConfig,
         cache: Path,
         page: Path | None,
+        workplace: Workplace | None = None,
         *,
+        fixed: Mapping[str, Value],
         resume: bool,
         as_json: bool,
         about: Mapping[str, Any] | None = None,
@@ -87,6 +91,8 @@ class Session:
         self._config = config
         self._cache = cache
         self._page = page
+        self._workplace = workplace
+        self._fixed = fixed
         self._resume = resume
         self._as_json = as_json
         self._about = about
@@ -98,7 +104,9 @@ class Session:
 
         Afterwards Ctrl+C does nothing; who has more to do sets the handler back.
         """
-        tuner = Tuner(self._work.text, self._cache, threads=self._threads)
+        tuner = Tuner(
+            self._work.text, self._cache, threads=self._threads, workplace=self._workplace
+        )
         yardstick = self._yardstick()
         progress = self._progress(yardstick)
 
@@ -111,7 +119,12 @@ class Session:
         handler = self._deaf()
         name, inputs = self._work.checked.name, self._work.inputs
         with progress:
-            result = tuner.tune(name, inputs, start, self._config, resume=self._resume, report=told)
+            result = tuner.tune(
+                *(name, inputs, start, self._config),
+                fixed=self._fixed,
+                resume=self._resume,
+                report=told,
+            )
         signalled = progress.signalled or bool(self._presses)
         if not signalled:
             signal.signal(signal.SIGINT, handler)
