@@ -21,6 +21,7 @@ from tcl.tuner.events import Candidate, Event, Finished, Interrupted
 from tcl.tuner.interrupt import FINISH, KILL, Interrupts, Watch
 from tcl.tuner.ledger import Ledger
 from tcl.tuner.measure import MeasureSettings
+from tcl.tuner.memory import allowance
 from tcl.tuner.nearby import opening_configs
 from tcl.tuner.pipeline import Pipeline
 from tcl.tuner.pool import WorkerDiedError, WorkerPool
@@ -43,7 +44,7 @@ class TuningResult(Generic[OptionsT]):
     run: str
     """Identity of the run, as in the cache."""
     unsaved: int
-    """How many of ``history`` the cache did not take."""
+    """How many measurements, those of the finals included, the cache did not take."""
 
     @property
     def options(self) -> OptionsT | None:
@@ -178,12 +179,18 @@ class Tuner(Generic[OptionsT]):
         threads = settings.threads or len(compile_cores)
         # The reference is plain code: what takes much longer than it is not worth waiting for.
         run_timeout = settings.run_timeout or 10.0 + 10.0 * reference.seconds
-        compiler = WorkerPool(threads, timeout=settings.compile_timeout, cpus=compile_cores)
+        compiler = WorkerPool(
+            threads,
+            timeout=settings.compile_timeout,
+            memory=allowance(0, 1, threads + 1),
+            cpus=compile_cores,
+        )
         evaluator = WorkerPool(
             1,
             initializer=set_up,
             initargs=(self._backend, reference.outputs, self._timing),
             timeout=run_timeout,
+            memory=allowance(reference.size, len(measure_cores), threads + 1),
             cpus=measure_cores,
         )
         try:
