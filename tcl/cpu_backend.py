@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class Layout:
 @dataclass(frozen=True, slots=True)
 class CpuBackend:
     """One def on one set of inputs. Small, as it travels with every task: the inputs lie in
-    files of a folder, which has to outlive the tuning run."""
+    files of a folder, which has to outlive the tuning run, or, for another machine, in here."""
 
     source: str
     entry: str
@@ -52,6 +52,8 @@ class CpuBackend:
     folder: str
     threads: int = 1
     """That kernels run on, at most."""
+    values: tuple[bytes, ...] = field(default=(), repr=False)
+    """Of the inputs, if they are not in the folder."""
 
     @classmethod
     def create(
@@ -60,7 +62,7 @@ class CpuBackend:
         """A backend for these inputs, whose values are saved in ``folder``."""
         for position, array in enumerate(arrays):
             stored = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-            np.save(Path(folder) / f"{position}.npy", stored)
+            np.save(_file(folder, position), stored)
         return replace(cls.described(source, entry, arrays, threads), folder=folder)
 
     @classmethod
@@ -124,8 +126,7 @@ class CpuBackend:
         checked = sized.checked
         arrays = []
         for position, (tensor, layout) in enumerate(zip(checked.inputs, self.inputs, strict=True)):
-            stored = np.load(Path(self.folder) / f"{position}.npy", allow_pickle=False)
-            values = stored.view(numpy_dtype(tensor.type)).reshape(layout.shape)
+            values = self._stored(position).view(numpy_dtype(tensor.type)).reshape(layout.shape)
             arrays.append(_with_strides(values, layout.strides))
         outputs = tuple(
             np.zeros(sized.shapes[t.name], numpy_dtype(t.type)) for t in checked.outputs
@@ -139,11 +140,27 @@ class CpuBackend:
             depths=tuple(depths[t.name] for t in checked.outputs),
         )
 
+    def portable(self) -> CpuBackend:
+        """See ``tcl.tuner.backend.Backend``."""
+        values = tuple(self._stored(position).tobytes() for position in range(len(self.inputs)))
+        return replace(self, folder="", values=values)
+
+    def _stored(self, position: int) -> Array:
+        """The bytes of an input."""
+        if self.values:
+            return np.frombuffer(self.values[position], np.uint8)
+        stored: Array = np.load(_file(self.folder, position), allow_pickle=False)
+        return stored
+
     def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Compute the outputs with the reference backend."""
         from tcl.codegen.reference import compile_reference
 
         compile_reference(self.sized)(inputs, outputs)
+
+
+def _file(folder: str, position: int) -> Path:
+    return Path(folder) / f"{position}.npy"
 
 
 class _Kernel:

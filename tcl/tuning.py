@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcl.api import Definitions, OptionsFactory, compile, size
 from tcl.arguments import Argument, input_arrays
 from tcl.codegen.cpu.threads import thread_count
-from tcl.codegen.errors import ArgumentError
+from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.codegen.options import MappingOptions
 from tcl.cpu_backend import CpuBackend
 from tcl.executor import Executor
@@ -19,10 +19,12 @@ from tcl.tuner.cache import CacheKey, TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
 from tcl.tuner.events import Event, Note
+from tcl.tuner.knobs import Value
 from tcl.tuner.mapping import MappingSpace
 from tcl.tuner.saved import SavedSearch
 from tcl.tuner.tuner import Tuner as Search
 from tcl.tuner.tuner import TuningResult
+from tcl.tuner.workplace import Workplace
 from tcl.workspace import workspace
 
 Start: TypeAlias = MappingOptions | str | None
@@ -33,7 +35,8 @@ class Tuner:
     """Tunes defs of one text.
 
     Results go to the cache file as they come in, if one is named. ``threads`` is as for ``define``;
-    kernels are measured on so many cores, which nothing else of ours uses then.
+    kernels are measured on so many cores, which nothing else of ours uses then. ``workplace``:
+    where candidates are compiled and measured, if not here: a ``tcl.cluster.Cluster``.
     """
 
     def __init__(
@@ -42,8 +45,10 @@ class Tuner:
         cache_filename: str | os.PathLike[str] | None = None,
         *,
         threads: int | None = None,
+        workplace: Workplace | None = None,
     ) -> None:
         self._source = source
+        self._workplace = workplace
         self._threads = thread_count(threads)
         self._definitions = Definitions(source, None, self._threads)
         self._cache = TuningCache(cache_filename) if cache_filename else None
@@ -55,6 +60,7 @@ class Tuner:
         starting_options: Start = None,
         config: TunerConfig | None = None,
         *,
+        fixed: Mapping[str, Value] | None = None,
         resume: bool = False,
         report: Report | None = None,
     ) -> TuningResult[MappingOptions]:
@@ -62,6 +68,9 @@ class Tuner:
 
         ``starting_options`` is measured first (with none, the heuristic default is); ``report``
         is called with every event. Ctrl+C ends the search early and keeps what was found.
+
+        ``fixed``: knob name → value, for decisions that the search must leave alone; nothing that
+        decides otherwise is measured. ``OptionsError`` for a knob or a value that there is not.
 
         ``resume``: go on with the last search for such inputs in the cache, however it ended: with
         its settings, but for those chosen in ``config``, of which only how long and how wide may
@@ -75,28 +84,29 @@ class Tuner:
         arrays = input_arrays(self._definitions.definition(entry_point), inputs)
         sized = size(self._definitions.definition(entry_point), arrays)
         key = cache_key(sized, arrays, self._threads) if self._cache is not None else None
-        # No search ends slower than what nobody has to search for.
-        start = tuple(dict.fromkeys((_options(starting_options) or DEFAULT, DEFAULT)))
+        given = _options(starting_options)
         saved = self._saved(key, report) if resume else None
         if saved is not None:
             config = (config or TunerConfig()).going_on(saved.settings)
-            if starting_options is not None and start[0].to_json() not in saved.start[:1]:
+            if given is not None and given.to_json() not in saved.start[:1]:
                 raise ArgumentError(
                     f"the search to be resumed started from {saved.start[0]}; give no options, "
                     "or begin a new search"
                 )
         with workspace() as folder:
             backend = CpuBackend.create(self._source, entry_point, arrays, folder, self._threads)
+            space = _space(backend, fixed or {})
             search = Search(
                 backend,
-                MappingSpace(backend.program(), backend.device),
+                space,
                 config=config,
                 cache=self._cache,
                 key=key,
                 entry=entry_point,
                 measure_cores=self._threads,
+                workplace=self._workplace,
             )
-            return search.tune(start, report, saved)
+            return search.tune(_start(space, given), report, saved)
 
     def _saved(self, key: CacheKey | None, report: Report | None) -> SavedSearch | None:
         """The search to resume."""
@@ -117,6 +127,7 @@ def autotune(
     cache_filename: str | os.PathLike[str] | None = None,
     load_from_cache: bool = False,
     store_to_cache: bool = False,
+    fixed: Mapping[str, Value] | None = None,
     resume: bool = False,
     threads: int | None = None,
     report: Report | None = None,
@@ -126,7 +137,8 @@ def autotune(
     The search starts from ``starting_options``, or from the cache's best with
     ``load_from_cache``; with neither, from the heuristic default. With ``store_to_cache``
     everything measured is kept in ``cache_filename`` (default: the user's cache), and with
-    ``resume`` the last search that was kept there goes on; see ``Tuner.tune``. ``threads`` is
+    ``resume`` the last search that was kept there goes on. For that and ``fixed`` see
+    ``Tuner.tune``. ``threads`` is
     as for ``define``; what is found for one number of threads is not used with another. Raises
     ``ArgumentError`` for a combination that makes no sense, ``CacheError`` when there is
     nothing to load.
@@ -151,7 +163,9 @@ def autotune(
             )
         start = found[0]
     tuner = Tuner(source, path if store_to_cache else None, threads=threads)
-    result = tuner.tune(entry_point, inputs, start, tuner_config, resume=resume, report=report)
+    result = tuner.tune(
+        entry_point, inputs, start, tuner_config, fixed=fixed, resume=resume, report=report
+    )
     return result.options
 
 
@@ -234,6 +248,26 @@ def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:
         return autotune(source, entry_point, *inputs, **settings)
 
     return generate
+
+
+def _space(backend: CpuBackend, fixed: Mapping[str, Value]) -> MappingSpace:
+    try:
+        return MappingSpace(backend.program(), backend.device, fixed)
+    except ValueError as error:
+        raise OptionsError(str(error)) from None
+
+
+def _start(space: MappingSpace, given: MappingOptions | None) -> tuple[MappingOptions, ...]:
+    """What a search begins with: no search ends slower than what nobody has to search for. With
+    fixed knobs only what has these values; ``OptionsError`` if the given options have not."""
+    known = (DEFAULT, MappingOptions("pointwise"))
+    start = tuple(dict.fromkeys((given, *known) if given is not None else known))
+    if not space.fixed:
+        return start
+    kept = tuple(options for options in start if space.from_options(options) is not None)
+    if given is not None and given not in kept:
+        raise OptionsError("the options to start from do not have the fixed knobs' values")
+    return kept or (space.to_options(space.nearest(DEFAULT)),)
 
 
 def _options(options: Start) -> MappingOptions | None:

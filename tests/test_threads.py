@@ -35,6 +35,7 @@ from tcl.known import cache_key, device_identity
 from tcl.tuner.cache import TuningCache, default_path
 from tcl.tuner.pipeline import Job, Pipeline
 from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.workplace import Stages
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 
@@ -268,9 +269,8 @@ def test_compiling_and_measuring_in_turns(in_turns: bool, alike: bool, count: in
     compiler = _Watched(2, lambda: b"%d" % (0 if alike else next(numbers)))
     evaluator = _Watched(1, lambda: Outcome(Verdict.CORRECT, (1.0,)))
     compiler.beside, evaluator.beside = [evaluator], [compiler]
-    pipeline = Pipeline[FakeOptions](
-        FakeBackend(), compiler, evaluator, 2, lambda: 0, in_turns=in_turns
-    )
+    stages = Stages(compiler, evaluator, 2, 1, in_turns, lambda: None)
+    pipeline = Pipeline[FakeOptions](FakeBackend(), stages, lambda: 0)
     done: list[int] = []
     jobs = [Job(FakeOptions(k), None, k) for k in range(count)]
     pipeline.run(jobs, lambda job, outcome: done.append(job.position))

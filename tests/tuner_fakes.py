@@ -99,6 +99,9 @@ class FakeBackend:
         source = np.arange(1, 101, dtype=np.float32)
         return Problem((source,), (np.empty(100, np.float32),), ("O",), (False,), (1,))
 
+    def portable(self) -> FakeBackend:
+        return self
+
     def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         match self.reference_kind:
             case "raises":

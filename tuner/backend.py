@@ -53,6 +53,10 @@ class Backend(Protocol[_Options_contra]):
     def problem(self) -> Problem:
         """The arrays, in the process that runs the kernels; called once there."""
 
+    def portable(self) -> Backend[_Options_contra]:
+        """The same for another machine: it holds the inputs' values, if it finds them on this
+        one."""
+
     def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Compute the outputs as the def means them, in place. Errors are the user's to see."""
 

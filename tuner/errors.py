@@ -7,3 +7,7 @@ from tcl.grammar.errors import TclError
 
 class CacheError(TclError):
     """The tuning cache cannot be read or written."""
+
+
+class ExecutorLostError(TclError):
+    """The machines that compile and measure cannot be reached any more."""

@@ -64,7 +64,9 @@ class MappingSpace:
             *(c.redundant for c in self._chunks),
             *(c for nest in self._nests.values() for c in nest.constraints),
         )
-        self._space = SearchSpace(knobs, constraints).fix(fixed or {})
+        self.fixed = dict(fixed or {})
+        self._whole = SearchSpace(knobs, constraints)
+        self._space = self._whole.fix(self.fixed)
 
     @property
     def space(self) -> SearchSpace:
@@ -91,6 +93,19 @@ class MappingSpace:
 
         ``OptionsError`` for choices for a nest that the program lacks.
         """
+        config = self._from_options(options)
+        return config if config is not None and self._space.contains(config) else None
+
+    def nearest(self, options: MappingOptions) -> Config:
+        """The configuration with the fixed values, and those of the options where that can be."""
+        config = self._from_options(options)
+        if config is not None:
+            values = {**self._whole.values(config), **self.fixed}
+            if self._space.valid(near := self._space.config(values)):
+                return near
+        return self._space.default
+
+    def _from_options(self, options: MappingOptions) -> Config | None:
         if self._merge and not options.merges:
             return None
         resolved = resolve(self._program, options, self._device)
@@ -105,8 +120,8 @@ class MappingSpace:
             if found is None:
                 return None
             values.update(found)
-        config = tuple(values[k.name] for k in self._space.knobs)
-        if not (self._space.contains(config) and self._space.valid(config)):
+        config = tuple(values[k.name] for k in self._whole.knobs)
+        if not (self._whole.contains(config) and self._whole.valid(config)):
             return None
         # What the nests without knobs get follows from the others.
         own = (self._mapped(o) for o in (options, self.to_options(config)))

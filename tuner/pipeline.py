@@ -1,20 +1,22 @@
-"""Candidates through two stages that overlap: compiling, by many, and evaluating, by one."""
+"""Candidates through two stages that overlap: compiling, by many, and evaluating, one a device."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence, Set
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from tcl.tuner.backend import Backend, OptionsT
+from tcl.tuner.errors import ExecutorLostError
 from tcl.tuner.evaluate import compile_candidate, evaluate_candidate, race_candidates
 from tcl.tuner.interrupt import FINISH, KILL
 from tcl.tuner.pool import WorkerDiedError, WorkerTimeoutError
 from tcl.tuner.space import Config
 from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.workplace import Stages
 
 _POLL = 0.05
 """Seconds between two looks at interrupts."""
@@ -35,32 +37,29 @@ Done: TypeAlias = Callable[[Job[OptionsT], Outcome], object]
 
 
 class Pipeline(Generic[OptionsT]):
-    """Runs candidates on two executors.
+    """Runs candidates on the two executors of a workplace.
 
-    ``compiler`` gets up to ``width`` tasks at a time, ``evaluator`` one; its processes have been
-    set up by ``tcl.tuner.evaluate.set_up``. ``level`` is asked all the time: from ``FINISH`` on
-    nothing new starts, from ``KILL`` on nothing is waited for. ``in_turns`` is for executors that
-    share cores: a few candidates are compiled, then these are evaluated, and never both at once.
+    ``level`` is asked all the time: from ``FINISH`` on nothing new starts, from ``KILL`` on nothing
+    is waited for. Where the executors take turns, a few candidates are compiled, then these are
+    evaluated, and never both at once.
     ``best``: the seconds to beat, if that is known before.
     """
 
     def __init__(
         self,
         backend: Backend[OptionsT],
-        compiler: Executor,
-        evaluator: Executor,
-        width: int,
+        stages: Stages,
         level: Callable[[], int],
         *,
-        in_turns: bool = False,
         best: float | None = None,
     ) -> None:
         self._backend = backend
-        self._compiler = compiler
-        self._evaluator = evaluator
-        self._width = width
+        self._compiler = stages.compiler
+        self._evaluator = stages.evaluator
+        self._width = stages.width
+        self._evaluators = stages.evaluators
+        self._in_turns = stages.in_turns
         self._level = level
-        self._in_turns = in_turns
         self._evaluators_turn = False
         self._best = best
         self._known: dict[bytes, Outcome] = {}
@@ -113,7 +112,7 @@ class Pipeline(Generic[OptionsT]):
 
     def _start(self, done: Done[OptionsT]) -> None:
         """Submit what there is room for."""
-        while self._compiled and not self._evaluating and self._may_evaluate():
+        while self._compiled and len(self._evaluating) < self._evaluators and self._may_evaluate():
             job, code = self._compiled.popleft()
             known = self._known.get(_digest(code))
             if known is not None:  # other options, the same kernel
@@ -175,6 +174,8 @@ def _result(future: Future[_T], failure: Verdict) -> _T | Outcome:
     """The result, or the outcome that the failure of its process means."""
     try:
         return future.result()
+    except ExecutorLostError:  # says nothing about the candidate
+        raise
     except WorkerTimeoutError as error:
         return Outcome(Verdict.TIMEOUT, message=str(error))
     except (WorkerDiedError, CancelledError) as error:

@@ -59,7 +59,7 @@ class _Task:
 
 
 class WorkerPool(Executor):
-    """``workers`` processes, started when there is work for them.
+    """At most ``workers`` processes, started when there is work for them.
 
     ``initializer(*initargs)`` runs in each process before its first task; if it fails, so does
     that task. ``timeout``: seconds for one task, initializer not included; None: no limit.
@@ -88,7 +88,7 @@ class WorkerPool(Executor):
         self._closed = False
         self._killed = False
         self._idle = 0
-        self._limit = workers
+        self.workers = workers
         self._threads: list[threading.Thread] = []
         self._processes: set[_Process] = set()
 
@@ -99,7 +99,7 @@ class WorkerPool(Executor):
             if self._closed:
                 raise RuntimeError("the worker pool is shut down")
             self._tasks.put(task)
-            if len(self._threads) < self._limit and self._idle < self._tasks.qsize():
+            if len(self._threads) < self.workers and self._idle < self._tasks.qsize():
                 # Daemons: a worker that hangs must not keep the interpreter from ending.
                 thread = threading.Thread(target=self._serve, daemon=True)
                 self._threads.append(thread)

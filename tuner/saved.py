@@ -39,6 +39,8 @@ class SavedSearch:
     generation: int
     """The one that ``strategy`` was saved before; 0: the start."""
     strategy: Mapping[str, object]
+    knobs: object
+    """Of the space it searches, by name with the number of choices."""
     records: tuple[Record, ...]
     """Everything measured, in the order in which it was saved."""
 
@@ -66,6 +68,11 @@ class SavedSearch:
 
     def restore(self, strategy: Strategy, space: Space) -> None:
         """Bring the strategy to where it was; ``CacheError`` if the state does not fit."""
+        if self.knobs != _knobs(space):
+            raise CacheError(
+                f"the search {self.name} was begun with other knobs, or other fixed ones; fix the "
+                "same, or begin a new search"
+            )
         try:
             strategy.restore(self.strategy)
             seen: Any = self.strategy["seen"]
@@ -121,6 +128,7 @@ class Plan(Generic[OptionsT]):
             "seeds": [list(c) for c in self.seeds],
             "generation": generation,
             "strategy": strategy,
+            "knobs": _knobs(options.space),
             OWNER: _owner(),
         }
 
@@ -139,10 +147,15 @@ def _read(
             tuple(tuple(seed) for seed in state["seeds"]),
             int(state["generation"]),
             dict(state["strategy"]),
+            state["knobs"],
             tuple(records),
         )
     except (KeyError, TypeError, ValueError, OptionsError):
         raise _not_ours(name) from None
+
+
+def _knobs(space: Space) -> list[object]:
+    return [[knob.name, len(knob.choices)] for knob in space.knobs]
 
 
 def _fits(config: Config, space: Space) -> bool:

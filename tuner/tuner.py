@@ -14,20 +14,20 @@ from typing import Generic
 from tcl.codegen.errors import CompileError
 from tcl.tuner.backend import Backend, OptionSpace, OptionsT
 from tcl.tuner.cache import CacheKey, TuningCache
-from tcl.tuner.config import TunerConfig, available_cores, split_cores
+from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
-from tcl.tuner.evaluate import Reference, compute_reference, set_up
+from tcl.tuner.evaluate import Reference, compute_reference
 from tcl.tuner.events import Candidate, Event, Finished, Interrupted
 from tcl.tuner.interrupt import FINISH, KILL, Interrupts, Watch
 from tcl.tuner.ledger import Ledger
 from tcl.tuner.measure import MeasureSettings
-from tcl.tuner.memory import allowance
 from tcl.tuner.nearby import opening_configs
 from tcl.tuner.pipeline import Pipeline
 from tcl.tuner.pool import WorkerDiedError, WorkerPool
 from tcl.tuner.saved import Plan, SavedSearch
 from tcl.tuner.search import Search
 from tcl.tuner.space import Config
+from tcl.tuner.workplace import Here, Orders, Workplace, check_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,9 @@ class Tuner(Generic[OptionsT]):
     With ``cache`` and ``key``, every measurement is stored there the moment it is known, and the
     best ones stored before open the search. ``entry`` is the def's name, for listings.
     Kernels are measured on ``measure_cores`` cores, on which nothing is compiled meanwhile: where
-    none are left to compile on, candidates are compiled and measured in turns. ``OptionsError`` for
-    settings that do not fit each other, ``ArgumentError`` for more cores than there are.
+    none are left to compile on, candidates are compiled and measured in turns. ``workplace``: where
+    that happens, if not on this machine. ``OptionsError`` for settings that do not fit each other,
+    ``ArgumentError`` for more cores than there are.
     """
 
     def __init__(
@@ -78,8 +79,12 @@ class Tuner(Generic[OptionsT]):
         entry: str = "",
         timing: MeasureSettings | None = None,
         measure_cores: int = 1,
+        workplace: Workplace | None = None,
     ) -> None:
-        self._cores = split_cores(available_cores(), measure_cores)
+        self._workplace = workplace or Here()
+        self._measure_cores = measure_cores
+        if workplace is None:
+            check_cores(measure_cores)
         if cache is not None and key is None:
             raise ValueError("a cache needs a key")
         self._backend = backend
@@ -106,7 +111,8 @@ class Tuner(Generic[OptionsT]):
         this thread. ``resume``: go on with this search, which says itself what it started from,
         with the tuner's settings; ``CacheError`` if its state does not fit.
 
-        Errors of the reference (an index of the inputs out of range, say) are raised. Signals are
+        Errors of the reference (an index of the inputs out of range, say) are raised, and
+        ``ExecutorLostError`` when a workplace cannot be reached any more. Signals are
         handled if this is the main thread: see ``tcl.tuner.interrupt``.
         """
         self._interrupts = Interrupts()
@@ -175,34 +181,22 @@ class Tuner(Generic[OptionsT]):
     ) -> Iterator[Pipeline[OptionsT]]:
         """Candidates go through it while the context lasts."""
         settings = self._settings
-        compile_cores, measure_cores = self._cores
-        threads = settings.threads or len(compile_cores)
         # The reference is plain code: what takes much longer than it is not worth waiting for.
         run_timeout = settings.run_timeout or 10.0 + 10.0 * reference.seconds
-        compiler = WorkerPool(
-            threads,
-            timeout=settings.compile_timeout,
-            memory=allowance(0, 1, threads + 1),
-            cpus=compile_cores,
-        )
-        evaluator = WorkerPool(
-            1,
-            initializer=set_up,
-            initargs=(self._backend, reference.outputs, self._timing),
-            timeout=run_timeout,
-            memory=allowance(reference.size, len(measure_cores), threads + 1),
-            cpus=measure_cores,
+        stages = self._workplace.open(
+            Orders(
+                self._backend,
+                reference.outputs,
+                self._timing,
+                settings.compile_timeout,
+                run_timeout,
+                settings.threads,
+                self._measure_cores,
+                reference.size,
+            )
         )
         try:
-            yield Pipeline(
-                self._backend,
-                compiler,
-                evaluator,
-                threads,
-                watch,
-                in_turns=not set(compile_cores).isdisjoint(measure_cores),
-                best=None if best is None else best.time,
-            )
+            best_time = None if best is None else best.time
+            yield Pipeline(self._backend, stages, watch, best=best_time)
         finally:
-            compiler.kill()
-            evaluator.kill()
+            stages.close()

@@ -54,9 +54,22 @@ if TYPE_CHECKING:
     help="Processes that compile; 0: one for each core that measuring leaves, or for all in turns.",
 )
 @click.option(
+    "--executor",
+    default="local",
+    show_default=True,
+    help="Where to compile and measure; or dask:tcp://HOST:PORT, a cluster of such machines.",
+)
+@click.option(
     "--resume",
     is_flag=True,
     help="Go on with the last search of this def and these sizes, however it ended.",
+)
+@click.option(
+    "--fix",
+    "fixed",
+    multiple=True,
+    metavar="KNOB=VALUE",
+    help="Leave this decision alone; a wrong name lists the knobs. May be given several times.",
 )
 @click.option("--time-limit", type=float, help="Seconds; the search ends as with Ctrl+C.")
 @click.option("--options", "-o", help="Start from these: a preset's name, JSON or a JSON file.")
@@ -87,7 +100,9 @@ def command(
     seed: int | None,
     threads: int | None,
     jobs: int | None,
+    executor: str,
     resume: bool,
+    fixed: tuple[str, ...],
     time_limit: float | None,
     options: str | None,
     cache: Path | None,
@@ -109,6 +124,7 @@ def command(
     numpy_threads(count)
     from tcl.cli.kernels import Work, parse_options, require_cpu
     from tcl.cli.tuned import Session, resumed
+    from tcl.cluster import workplace
     from tcl.tuner.cache import TuningCache, default_path
 
     require_cpu(device)
@@ -131,8 +147,24 @@ def command(
     # One seed for the search and the inputs, so that a resumed search knows both.
     config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
     work = Work.load(file, entry, sizes, config.settings.seed or 0)
-    session = Session(work, count, config, path, page, resume=resume, as_json=as_json)
-    sys.exit(session.run(start, default=cache is None))
+    with workplace(executor, count, lambda line: click.echo(line, err=as_json)) as place:
+        session = Session(
+            work, count, config, path, page, place,
+            fixed=_fixed(fixed), resume=resume, as_json=as_json,
+        )  # fmt: skip
+        code = session.run(start, default=cache is None)
+    sys.exit(code)
+
+
+def _fixed(given: tuple[str, ...]) -> dict[str, int | str]:
+    """Knob → value."""
+    fixed: dict[str, int | str] = {}
+    for each in given:
+        name, equals, value = (part.strip() for part in each.partition("="))
+        if not (name and equals and value):
+            raise ArgumentError(f"--fix needs KNOB=VALUE, not {each!r}")
+        fixed[name] = int(value) if value.isdecimal() else value
+    return fixed
 
 
 def _config(**values: Any) -> TunerConfig:

@@ -6,7 +6,7 @@ import json
 import math
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,8 +33,10 @@ from tcl.known import DEFAULT, cache_key, device_identity
 from tcl.report.log import SearchLog
 from tcl.tuner.cache import TuningCache
 from tcl.tuner.config import TunerConfig, available_cores
+from tcl.tuner.knobs import Value
 from tcl.tuner.saved import SavedSearch
 from tcl.tuner.tuner import TuningResult
+from tcl.tuner.workplace import Workplace
 from tcl.tuning import Tuner
 
 
@@ -55,7 +57,9 @@ class Session:
         config: TunerConfig,
         cache: Path,
         page: Path | None,
+        workplace: Workplace | None = None,
         *,
+        fixed: Mapping[str, Value],
         resume: bool,
         as_json: bool,
     ) -> None:
@@ -64,6 +68,8 @@ class Session:
         self._config = config
         self._cache = cache
         self._page = page
+        self._workplace = workplace
+        self._fixed = fixed
         self._resume = resume
         self._as_json = as_json
         self._log = SearchLog()
@@ -71,7 +77,9 @@ class Session:
 
     def run(self, start: MappingOptions | None, *, default: bool) -> int:
         """Search, show, save; the exit code. ``default``: whether the cache is the user's own."""
-        tuner = Tuner(self._work.text, self._cache, threads=self._threads)
+        tuner = Tuner(
+            self._work.text, self._cache, threads=self._threads, workplace=self._workplace
+        )
         yardstick = self._yardstick()
         progress = self._progress(yardstick)
 
@@ -84,7 +92,12 @@ class Session:
         handler = self._deaf()
         name, inputs = self._work.checked.name, self._work.inputs
         with progress:
-            result = tuner.tune(name, inputs, start, self._config, resume=self._resume, report=told)
+            result = tuner.tune(
+                *(name, inputs, start, self._config),
+                fixed=self._fixed,
+                resume=self._resume,
+                report=told,
+            )
         signalled = progress.signalled or bool(self._presses)
         if not signalled:
             signal.signal(signal.SIGINT, handler)

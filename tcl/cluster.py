@@ -1,0 +1,215 @@
+"""Many machines: searches whose candidates are compiled and measured on a Dask cluster.
+
+The cluster is the user's: ``dask scheduler`` and ``dask worker`` on machines of one kind, with tcl
+of this version installed. On each machine one kernel at a time is measured, however many workers
+it has; what is measured there counts as measured here, so the machines have to be like this one.
+"""
+
+from __future__ import annotations
+
+import pickle
+import platform
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from tcl import __version__
+from tcl.codegen.device import host_cpu
+from tcl.codegen.version import CODEGEN_VERSION
+from tcl.grammar.errors import ArgumentError
+from tcl.known import device_identity
+from tcl.tuner import host
+from tcl.tuner.config import available_cores
+from tcl.tuner.host import Role
+from tcl.tuner.spread import Machine, Spread
+from tcl.tuner.workplace import Orders, Stages, Workplace
+
+PREFIX = "dask:"
+_PATIENCE = 10.0
+"""Seconds to wait for the scheduler, and for its first worker."""
+_GIVEN_UP = 30.0
+"""Seconds without any worker after which none is expected to come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """What a worker's machine is."""
+
+    machine: str
+    device: str
+    versions: str
+    cores: int
+
+    @classmethod
+    def here(cls, threads: int) -> Worker:
+        """Of this process."""
+        device = device_identity(replace(host_cpu(), threads=threads))
+        versions = f"tcl {__version__}, code generator {CODEGEN_VERSION}"
+        return cls(platform.node(), device, versions, len(available_cores()))
+
+    def unfit(self, wanted: Worker, threads: int) -> str | None:
+        """Why its measurements would not count where ``wanted`` is; None if they do."""
+        if self.versions != wanted.versions:
+            return f"it has {self.versions}, not {wanted.versions}"
+        if self.device != wanted.device:
+            return f"its processor is {self.device}, not {wanted.device}"
+        if self.cores < threads:
+            return f"it has {self.cores} cores for kernels with {threads} threads"
+        return None
+
+
+def _check(wanted: Worker, threads: int) -> None:
+    reason = Worker.here(threads).unfit(wanted, threads)
+    if reason is not None:
+        raise ArgumentError(f"the worker on {platform.node()} is of no use: {reason}")
+
+
+LOCAL = "local"
+
+
+def workplace(
+    name: str, threads: int, say: Callable[[str], object]
+) -> AbstractContextManager[Workplace | None]:
+    """The workplace of this name, ``local`` or ``dask:ADDRESS``, for kernels with so many threads.
+
+    ``say`` is told what it is. ``ArgumentError`` if there is none.
+    """
+    if name == LOCAL:
+        return nullcontext()
+    if not name.startswith(PREFIX) or name == PREFIX:
+        raise ArgumentError(
+            f"there is no executor {name!r}; use {LOCAL}, or {PREFIX}tcp://HOST:PORT for a Dask "
+            "cluster"
+        )
+    cluster = Cluster(name, threads)
+    for line in (f"compiling and measuring with {cluster.description}", *cluster.left_out):
+        say(line)
+    return cluster
+
+
+class Cluster:
+    """A workplace (``tcl.tuner.workplace``) on a Dask cluster; a context manager.
+
+    ``address``: of its scheduler, as ``dask:tcp://HOST:PORT``. ``threads``: of the kernels.
+    ``ArgumentError`` if nobody answers there, or no worker is fit for it.
+    """
+
+    def __init__(self, address: str, threads: int) -> None:
+        self._address = address.removeprefix(PREFIX)
+        self._threads = threads
+        self._client = _connect(self._address)
+        self._closing = threading.Event()
+        try:
+            self._here = Worker.here(threads)
+            self._workers, self.left_out = self._fit()
+        except BaseException:
+            self._client.close()
+            raise
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._closing.set()
+        self._client.close()
+
+    @property
+    def description(self) -> str:
+        """Workers and machines, for people."""
+        machines = len({w.machine for w in self._workers.values()})
+        count = len(self._workers)
+        return (
+            f"{count} worker{'' if count == 1 else 's'} on {machines} "
+            f"machine{'' if machines == 1 else 's'} at {self._address}"
+        )
+
+    def open(self, orders: Orders) -> Stages:
+        """See ``Workplace``."""
+        check = partial(_check, self._here, self._threads)
+        data = pickle.dumps(replace(orders, backend=orders.backend.portable(), check=check))
+        machines: dict[str, list[str]] = defaultdict(list)
+        for address, worker in self._workers.items():
+            machines[worker.machine].append(address)
+        anywhere = [Machine(self._executor(list(self._workers)))]
+        each = [Machine(self._executor(addresses)) for addresses in machines.values()]
+        compiler = Spread(anywhere, Role.COMPILE, data)
+        evaluator = Spread(each, Role.MEASURE, data)
+        width = sum(self._client.nthreads().get(address, 0) for address in self._workers)
+        ended = threading.Event()
+        threading.Thread(
+            target=self._watch, args=(ended, (compiler, evaluator)), daemon=True
+        ).start()
+
+        def close() -> None:
+            ended.set()
+            compiler.shutdown()
+            evaluator.shutdown()
+            with suppress(Exception):  # where the cluster is gone, so are its processes
+                self._client.run(host.forget, host.token(data), on_error="ignore")
+
+        return Stages(compiler, evaluator, max(1, width), len(each), False, close)
+
+    def _executor(self, workers: list[str]) -> Any:
+        # Others may help where these are gone; they check whether they are fit.
+        return self._client.get_executor(workers=workers, allow_other_workers=True, pure=False)
+
+    def _watch(self, ended: threading.Event, spreads: tuple[Spread, ...]) -> None:
+        """Dask waits for ever for workers to come; we do not."""
+        seen = time.monotonic()
+        while not (ended.wait(1.0) or self._closing.is_set()):
+            error: BaseException = TimeoutError(f"no worker for {_GIVEN_UP:g} s")
+            try:
+                if self._client.nthreads():
+                    seen = time.monotonic()
+            except Exception as failure:  # the scheduler does not answer
+                error = failure
+            if time.monotonic() - seen > _GIVEN_UP:
+                for spread in spreads:
+                    spread.abandon(error)
+                return
+
+    def _fit(self) -> tuple[dict[str, Worker], list[str]]:
+        """Workers by address, and sentences about those that are left out."""
+        try:
+            self._client.wait_for_workers(1, timeout=_PATIENCE)
+            found = self._client.run(Worker.here, self._threads, on_error="return")
+        except TimeoutError:
+            raise ArgumentError(
+                f"the cluster at {self._address} has no workers; start some with: "
+                f"dask worker {self._address}"
+            ) from None
+        fit: dict[str, Worker] = {}
+        left_out = []
+        for address, worker in found.items():
+            if isinstance(worker, Worker):
+                reason = worker.unfit(self._here, self._threads)
+            else:
+                reason = f"tcl does not run there ({type(worker).__name__}: {worker})"
+            if reason is None:
+                fit[address] = worker
+            else:
+                left_out.append(f"the worker at {address} is left out: {reason}")
+        if not fit:
+            raise ArgumentError(f"the cluster has no worker that is fit; {'; '.join(left_out)}")
+        return fit, left_out
+
+
+def _connect(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ArgumentError(
+            "a Dask cluster needs the extra 'distributed'; install it with: "
+            "pip install 'tcl[distributed]'"
+        ) from None
+    try:
+        connect: Any = Client
+        return connect(address, timeout=_PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        text = " ".join(str(error).split())
+        raise ArgumentError(f"no Dask scheduler answers at {address}: {text}") from None

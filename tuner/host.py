@@ -1,0 +1,108 @@
+"""One machine of several: does tasks in processes of its own, which may crash, hang or be killed.
+
+The process that an executor has on a machine calls ``run`` and is safe from what it runs. Several
+of them on one machine, threads or processes, measure one at a time, and compile on other cores, or
+at other times.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import pickle
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from tcl.tuner.pool import WorkerPool
+from tcl.tuner.workplace import Orders
+
+try:
+    import fcntl
+except ImportError:  # Windows: one process per machine has to do
+    fcntl = None  # type: ignore[assignment]
+
+
+class Role(Enum):
+    """What a task does."""
+
+    COMPILE = "compile"
+    MEASURE = "measure"
+
+
+class _Site:
+    """The processes for one search."""
+
+    def __init__(self, orders: Orders) -> None:
+        if orders.check is not None:
+            orders.check()
+        compiler, evaluator, self._share_cores = orders.pools()
+        self._pools: dict[Role, WorkerPool] = {Role.COMPILE: compiler, Role.MEASURE: evaluator}
+
+    def run(self, role: Role, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        alone = role is Role.MEASURE
+        with _turn(alone) if alone or self._share_cores else contextlib.nullcontext():
+            return self._pools[role].submit(function, *args).result()
+
+    def kill(self) -> None:
+        for pool in self._pools.values():
+            pool.kill()
+
+
+_lock = threading.Lock()
+_sites: dict[str, _Site] = {}
+
+
+def token(orders: bytes) -> str:
+    """The name of pickled orders."""
+    return hashlib.sha256(orders).hexdigest()
+
+
+def run(
+    name: str,
+    orders: bytes | None,
+    role: Role,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+) -> tuple[bool, Any] | None:
+    """(succeeded, result or exception) of a task; None if this machine has not had the orders, and
+    needs the task once more with them. What is raised is the machine's own fault."""
+    with _lock:
+        site = _sites.get(name)
+        if site is None:
+            if orders is None:
+                return None
+            site = _sites[name] = _Site(pickle.loads(orders))
+    try:
+        return True, site.run(role, function, args)
+    except Exception as error:
+        return False, error
+
+
+def forget(name: str) -> None:
+    """End the processes of a search, whatever they do."""
+    with _lock:
+        site = _sites.pop(name, None)
+    if site is not None:
+        site.kill()
+
+
+_measuring = threading.Lock()
+
+
+@contextlib.contextmanager
+def _turn(alone: bool) -> Iterator[None]:
+    """Alone on this machine, or beside others that need not be."""
+    if fcntl is None:
+        with _measuring:
+            yield
+        return
+    path = Path(tempfile.gettempdir()) / "tcl-measuring.lock"
+    with open(path, "a") as file:
+        with contextlib.suppress(OSError):
+            path.chmod(0o666)  # other users measure on this machine too
+        fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield

@@ -1,0 +1,104 @@
+"""Where candidates are compiled and measured: on this machine, or wherever an executor leads.
+
+A workplace makes two executors, of which the pipeline knows nothing but that they are ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tcl.tuner.backend import Backend
+from tcl.tuner.config import available_cores, split_cores
+from tcl.tuner.evaluate import set_up
+from tcl.tuner.measure import MeasureSettings
+from tcl.tuner.memory import allowance
+from tcl.tuner.pool import WorkerPool
+from tcl.tuner.verify import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What has to be done there. Travels to other machines."""
+
+    backend: Backend[Any]
+    expected: tuple[Array, ...]
+    """What the outputs have to be."""
+    timing: MeasureSettings
+    compile_timeout: float
+    run_timeout: float
+    """Both in seconds, for one candidate."""
+    processes: int
+    """That compile on each machine; 0: one for each core that measuring leaves."""
+    measure_cores: int
+    """That a kernel is measured on."""
+    size: int = 0
+    """Bytes of the inputs and outputs."""
+    check: Callable[[], object] | None = None
+    """Raises on a machine that is not fit for it."""
+
+    def pools(self) -> tuple[WorkerPool, WorkerPool, bool]:
+        """Processes of this machine that compile, and the one that measures; whether they share
+        cores and have to take turns. ``ArgumentError`` for more cores than there are."""
+        compile_cores, measure_cores = split_cores(available_cores(), self.measure_cores)
+        processes = self.processes or len(compile_cores)
+        compiler = WorkerPool(
+            processes,
+            timeout=self.compile_timeout,
+            memory=allowance(0, 0, processes + 1),
+            cpus=compile_cores,
+        )
+        evaluator = WorkerPool(
+            1,
+            initializer=set_up,
+            initargs=(self.backend, self.expected, self.timing),
+            timeout=self.run_timeout,
+            memory=allowance(self.size, self.measure_cores, processes + 1),
+            cpus=measure_cores,
+        )
+        return compiler, evaluator, not set(compile_cores).isdisjoint(measure_cores)
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Executors at work."""
+
+    compiler: Executor
+    evaluator: Executor
+    width: int
+    """Tasks that ``compiler`` runs at a time."""
+    evaluators: int
+    """Tasks that ``evaluator`` runs at a time: one per device."""
+    in_turns: bool
+    """They share cores: they must not work at the same time."""
+    close: Callable[[], object]
+    """Ends both at once, whatever they do."""
+
+
+class Workplace(Protocol):
+    """A place to work."""
+
+    def open(self, orders: Orders) -> Stages:
+        """Begin."""
+
+
+class Here:
+    """This machine."""
+
+    def open(self, orders: Orders) -> Stages:
+        """See ``Workplace``; ``ArgumentError`` for more cores than there are."""
+        compiler, evaluator, in_turns = orders.pools()
+
+        def close() -> None:
+            compiler.kill()
+            evaluator.kill()
+
+        return Stages(compiler, evaluator, compiler.workers, 1, in_turns, close)
+
+
+def check_cores(measure_cores: int) -> Sequence[int]:
+    """The cores of this machine that kernels are measured on; ``ArgumentError`` if there are too
+    few."""
+    return split_cores(available_cores(), measure_cores)[1]
