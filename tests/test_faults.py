@@ -69,7 +69,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def bad(kept: Path) -> Iterator[TuningProcess]:
     """A search with every bad candidate there is. Most of its time it waits for the one that
     hangs, so that other tests run meanwhile, and those of its end stand at the end."""
-    process = TuningProcess(kept / "bad.db", "--population", "12", faults=BAD)
+    size = ("--generations", "2", "--population", "12")
+    process = TuningProcess(kept / "bad.db", *size, faults=BAD)
     yield process
     process.kill()
 
@@ -138,12 +139,12 @@ def test_ctrl_c_twice_ends_at_once(path: Path) -> None:
 
 @pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_and_resumed(path: Path, kills: int) -> None:
-    size = ("--generations", "4", "--population", "8", "--resume")
+    size = ("--generations", "3", "--population", "6", "--resume")
     moments = random.Random(kills)
     measured: set[Measured] = set()
     for _ in range(kills):
         tuning = TuningProcess(path, *size)
-        tuning.read(moments.randrange(1, 50))
+        tuning.read(moments.randrange(1, 40))
         time.sleep(moments.uniform(0.0, 0.2))
         workers = children(tuning.process.pid)
         tuning.kill()

@@ -94,7 +94,7 @@ class TuningProcess:
         (work / "plan.json").write_text(json.dumps(self._faults))
         settings = ["-s", f"M={SIZE},K={SIZE},N={SIZE}", "--threads", "1", "--jobs", "1"]
         if "--generations" not in arguments:
-            settings += ["--generations", "2", "--population", "6"]
+            settings += ["--generations", "1", "--population", "6"]
         if "--seed" not in arguments:
             settings += ["--seed", "1"]
 

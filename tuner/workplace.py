@@ -47,7 +47,7 @@ class Orders:
         compiler = WorkerPool(
             processes,
             timeout=self.compile_timeout,
-            memory=allowance(0, 0, processes + 1),
+            memory=allowance(0, 0, 2 * processes),
             cpus=compile_cores,
         )
         evaluator = WorkerPool(
@@ -55,7 +55,7 @@ class Orders:
             initializer=set_up,
             initargs=(self.backend, self.expected, self.timing),
             timeout=self.run_timeout,
-            memory=allowance(self.size, self.measure_cores, processes + 1),
+            memory=allowance(self.size, self.measure_cores, 2),  # as much as all compilers
             cpus=measure_cores,
         )
         return compiler, evaluator, not set(compile_cores).isdisjoint(measure_cores)
