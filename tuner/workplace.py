@@ -66,7 +66,12 @@ class Orders:
         compile_cores, measure_cores = split_cores(available_cores(), self.measure_cores)
         if self.processes or not set(compile_cores).isdisjoint(measure_cores):
             return None
-        return WorkerPool(len(measure_cores), timeout=self.compile_timeout, cpus=measure_cores)
+        return WorkerPool(
+            len(measure_cores),
+            timeout=self.compile_timeout,
+            memory=allowance(0, 0, 2 * (len(compile_cores) + len(measure_cores))),
+            cpus=measure_cores,
+        )
 
 
 @dataclass(frozen=True, slots=True)
