@@ -1,21 +1,77 @@
-"""Plain genetic search."""
+"""Genetic search: children of the best, of which those of better relatives are measured."""
 
 from __future__ import annotations
 
-from tcl.tuner.space import Config
-from tcl.tuner.strategies.breeding import Breeder
+import math
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+
+from tcl.tuner.space import Config, Space
+from tcl.tuner.strategies.base import Result, SearchSettings
+from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
+from tcl.tuner.strategies.features import Features, Floats, Places
+from tcl.tuner.strategies.memory import logarithms
 from tcl.tuner.strategies.search import Evolution
+
+_LITTER = 2
+"""Children that are bred for one that is measured."""
+_RELATIVES = 3
+"""Measured configurations that speak for a child: those nearest to it."""
+_EAGER = 8.0
+"""Pressure of the selection while the search gets on; it is half as large after one and a half
+populations without a better result."""
+_PATIENT = 2.0
+"""And at least."""
+_LIFETIME = 2.5
+"""Parents are among so many populations of results, the latest: a search leaves what it cannot
+improve."""
 
 
 class Genetic(Evolution):
-    """Elites, parents by rank or roulette, uniform crossover of two or three, mutation."""
+    """Parents by rank or roulette, uniform crossover of two or three, mutation.
+
+    Most children are worse than their parents, and many are like something that is known to be
+    bad. So for each that is measured two are bred, and the nearest results choose between them.
+    """
+
+    def __init__(
+        self, space: Space, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
+    ) -> None:
+        super().__init__(space, rng, settings, seeds)
+        self._features = Features(space)
 
     def _children(self) -> list[Config]:
         memory, settings = self._memory, self._settings
-        breeder = Breeder(memory, settings, memory.ranked()[: settings.population])
+        measured = memory.measured()
+        latest = measured[-math.ceil(_LIFETIME * settings.population) :]
+        working = sorted(((t, c) for c, t in latest if t is not None), key=lambda item: item[0])
+        if len(working) < ENOUGH_TO_BREED:
+            working = memory.ranked()
+        pressure = _pressure(measured, settings.population)
+        breeder = Breeder(memory, settings, working[: settings.population], pressure)
+        rows = self._features.rows([c for c, _ in measured])
+        values = np.array(logarithms(measured))
         children: list[Config] = []
         for _ in range(settings.children):
-            child = breeder.child(memory.seen)
-            if child is not None and memory.add(child):
+            bred = [breeder.child(memory.seen) for _ in range(_LITTER)]
+            litter = [c for c in bred if c is not None]
+            if litter:
+                child = litter[self._best(self._features.rows(litter), rows, values)]
+                memory.add(child)
                 children.append(child)
         return children
+
+    def _best(self, litter: Places, rows: Places, values: Floats) -> int:
+        """The place of the child whose relatives were fastest; the first of equals."""
+        apart = self._features.distances(litter, rows)
+        near = np.argsort(apart, axis=1, kind="stable")[:, :_RELATIVES]
+        return int(np.argmin(values[near].sum(axis=1)))
+
+
+def _pressure(measured: Sequence[Result], population: int) -> float:
+    """Less the longer nothing better was found."""
+    times = [math.inf if t is None else t for _, t in measured]
+    since = len(times) - 1 - times.index(min(times)) if times else 0
+    return max(_PATIENT, _EAGER / (1 + max(0.0, since / population - 0.5)))
