@@ -18,7 +18,7 @@ import pytest
 
 from tcl.grammar.errors import TclWarning
 from tcl.tuner import cache_file, cache_schema
-from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache, default_path
+from tcl.tuner.cache import ArrayLayout, CacheKey, Record, TuningCache, default_path
 from tcl.tuner.errors import CacheError
 from tcl.tuner.verdict import Outcome, Verdict
 
@@ -272,6 +272,57 @@ def test_file_damaged_while_it_is_open(tmp_path: Path) -> None:
         cache.store(KEY, "new", correct(1.0), run="r")
     assert len(kept(path, "damaged")) == 1
     assert [r.options for r in cache.history(KEY)] == ["new"]
+
+
+def test_file_that_is_deleted_or_set_aside_while_it_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    cache = TuningCache(path)
+    cache.store(KEY, "{}", correct(1.0), run="r")
+    assert cache.files == 1
+    path.unlink()
+    assert cache.history(KEY) == ()
+    assert not path.exists()
+    records = [Record.of("{}", correct(t), 1.0 + t, "r") for t in (1.0, 2.0)]
+    cache.add(KEY, records[:1])
+    assert cache.files == 2
+    cache.add_missing(KEY, records)
+    assert len(cache.history(KEY)) == 2
+    with pytest.warns(TclWarning):  # as another process would
+        cache_file.set_aside(path, "damaged", "so it says", cache_file.identity(path))
+    filled(path, 3)
+    assert len(cache.history(KEY)) == 3
+    assert cache.files == 3
+
+
+@pytest.mark.parametrize(
+    ("beside", "detail"), [(False, "malformed"), (True, "a part of it is missing")]
+)
+def test_file_cut_short_while_it_is_open(tmp_path: Path, beside: bool, detail: str) -> None:
+    path = tmp_path / "t.db"
+    filled(path, 200)
+    cache, other = TuningCache(path), TuningCache(path)
+    assert len(cache.history(KEY)) == 200
+    if beside:  # its log, which goes by the size that the file had
+        other.store(KEY, "another", correct(1.0), run="r")
+    os.truncate(path, path.stat().st_size - 8 * 4096)
+    with pytest.warns(TclWarning, match=detail):
+        cache.store(KEY, "{}", correct(1.0), run="r")
+    assert (cache.files, len(cache.history(KEY))) == (2, 1)
+    assert kept(path, "damaged")
+    other.store(KEY, "yet another", correct(1.0), run="r")
+    assert (other.files, len(cache.history(KEY))) == (1 + beside, 2)
+
+
+def test_file_that_another_process_compacts_is_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    filled(path, 200)
+    cache, other = TuningCache(path), TuningCache(path)
+    assert len(cache.history(KEY)) == 200
+    other.transaction(lambda db: db.execute("DELETE FROM results WHERE id > 100"))
+    other.compact()
+    other.close()
+    assert len(cache.history(KEY)) == 100
+    assert not list(tmp_path.glob("*.damaged*"))
 
 
 def test_empty_file_becomes_a_cache(tmp_path: Path) -> None:
@@ -581,7 +632,7 @@ def test_cache_of_any_name_that_lost_its_content_is_set_aside(tmp_path: Path) ->
         TuningCache(path).store(KEY, "a", correct(1.0), run="r")
 
 
-def test_whether_results_can_be_stored(tmp_path: Path) -> None:
+def test_whether_results_can_be_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.db"
     TuningCache(path).check_writable()
     with sqlite3.connect(path, isolation_level=None) as other:
@@ -592,3 +643,6 @@ def test_whether_results_can_be_stored(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CacheError, match="cannot be created"):
         TuningCache(tmp_path / "file" / "t.db").check_writable()
+    forbid_writing(monkeypatch)
+    with pytest.raises(CacheError, match="it is read-only"):
+        TuningCache(path).check_writable()

@@ -477,38 +477,3 @@ def test_merge_that_is_killed_adds_all_or_nothing() -> None:
         for end in ("", "-wal", "-shm"):
             Path(f"try.db{end}").unlink(missing_ok=True)
     assert not list(Path().glob("try.db.*"))
-
-
-@pytest.mark.slow
-def test_two_tuners_and_three_readers_for_a_minute() -> None:
-    """Everything that the tuners measured is there, and nobody is refused."""
-    deadline = time.monotonic() + 60
-    tuners = [
-        subprocess.Popen(
-            [
-                *(sys.executable, "-m", "tcl", "tune", "mm.tc", "-s", SIZES, "--cache", "busy.db"),
-                *("--generations", "1000", "--time-limit", "60", "--seed", str(seed)),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for seed in (1, 2)
-    ]
-    while not Path("busy.db").exists():
-        time.sleep(0.05)
-    reading = (
-        ("list", "--cache", "busy.db"),
-        ("export", "busy.json", "--cache", "busy.db"),
-        ("why", "mm.tc", "-s", SIZES, "--cache", "busy.db"),
-    )
-    while time.monotonic() < deadline:
-        readers = [subprocess.Popen(command(*c), stdout=subprocess.DEVNULL) for c in reading]
-        assert [reader.wait(60) for reader in readers] == [0, 0, 0]
-    for tuner in tuners:
-        out, err = tuner.communicate(timeout=120)
-        assert (tuner.returncode, err) == (0, "")  # 1 if a result could not be saved
-        assert "saved in busy.db" in out
-    (found,) = results(TuningCache("busy.db"))
-    assert len({record.run for record in found.records}) == 2
-    assert not list(Path().glob("busy.db.*"))

@@ -51,6 +51,30 @@ def test_a_kernel_that_changes_inputs_spoils_nothing_for_the_next() -> None:
     assert good.verdict is Verdict.CORRECT
 
 
+@dataclass(frozen=True)
+class ForgetfulBackend(FakeBackend):
+    """Right ``times`` times, as with memory that is kept between calls and not cleared."""
+
+    times: int = 1
+
+    def load(self, code: bytes) -> Kernel:
+        left = [self.times]
+
+        def kernel(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+            outputs[0][:] = inputs[0] * (2 if left[0] > 0 else 3)
+            left[0] -= 1
+
+        return kernel
+
+
+def test_a_kernel_that_is_right_at_first_only_is_wrong() -> None:
+    backend = ForgetfulBackend(times=3)
+    outcome = evaluator(backend).evaluate(backend.compile(FakeOptions(1)), None)
+    assert outcome.verdict is Verdict.CORRECTNESS
+    assert outcome.message.startswith("right at first, then not: output O differs")
+    assert outcome.time is None
+
+
 def test_slow_candidates_are_correct_and_say_that_they_were_dropped() -> None:
     backend = FakeBackend()
     outcome = evaluator(backend).evaluate(backend.compile(FakeOptions(20_000)), 1e-5)

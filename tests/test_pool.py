@@ -14,7 +14,8 @@ import pytest
 from tuner_fakes import gone, started
 
 from tcl.codegen.errors import OptionsError
-from tcl.tuner.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
+from tcl.tuner.memory import allowance, available, in_words, resident
+from tcl.tuner.pool import WorkerDiedError, WorkerMemoryError, WorkerPool, WorkerTimeoutError
 
 
 def double(value: int) -> int:
@@ -28,6 +29,11 @@ def pause(seconds: float) -> float:
 
 def fail() -> None:
     raise OptionsError("no")
+
+
+def take(megabytes: int) -> int:
+    _HELD.append([bytearray(b"x") * 1_000_000 for _ in range(megabytes)])
+    return megabytes
 
 
 class AwkwardError(Exception):
@@ -52,6 +58,7 @@ def leave() -> None:
 
 
 _PLACE: list[int] = []
+_HELD: list[list[bytearray]] = []
 
 
 def remember(value: int) -> None:
@@ -108,6 +115,43 @@ def test_task_that_takes_too_long_is_killed() -> None:
         assert next_one.result(60) == 6
     finally:
         pool.kill()
+
+
+@pytest.mark.skipif(resident(os.getpid()) is None, reason="the system does not tell")
+def test_task_that_takes_too_much_memory_is_killed() -> None:
+    pool = WorkerPool(1, memory=200_000_000)
+    try:
+        for _ in range(3):  # what one task leaves behind is not the next one's fault
+            assert pool.submit(take, 90).result(20) == 90
+        big, next_one = pool.submit(take, 10_000), pool.submit(double, 3)
+        with pytest.raises(WorkerMemoryError, match=r"^it took more than 200 MB of memory"):
+            big.result(60)
+        assert next_one.result(60) == 6
+    finally:
+        pool.kill()
+
+
+def test_how_much_a_candidate_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcl.tuner.memory.available", lambda: 64_000_000_000)
+    assert allowance(0, 1, 1) == 1_000_000_000
+    assert allowance(1_000_000_000, 4, 1) == 9_000_000_000
+    assert allowance(100_000_000_000, 1, 1) == 32_000_000_000
+    assert allowance(100_000_000_000, 1, 8) == 4_000_000_000
+    monkeypatch.setattr("tcl.tuner.memory.available", lambda: 1_000)
+    assert allowance(0, 1, 1) == 500_000_000
+    monkeypatch.setattr("tcl.tuner.memory.available", lambda: None)
+    assert allowance(0, 1, 1) == 1_000_000_000
+
+
+def test_memory_is_told_in_bytes() -> None:
+    assert [in_words(n) for n in (500_000_000, 10**9, 2_340_000_000)] == [
+        "500 MB",
+        "1 GB",
+        "2.3 GB",
+    ]
+    assert resident(2**22 + 1) is None  # no process has such a number
+    if sys.platform == "linux":
+        assert 10**6 < (resident(os.getpid()) or 0) < (available() or 0)
 
 
 def test_every_process_is_set_up_once() -> None:

@@ -45,23 +45,23 @@ def test_triangular_algebra_is_that_of_numpy() -> None:
         np.testing.assert_allclose(inverse(lower) @ matrix, np.eye(size), atol=1e-8)
 
 
-def test_features_are_one_number_for_each_knob_with_a_choice() -> None:
+def test_features_are_one_choice_for_each_knob_that_has_one() -> None:
     features = Features(SPACE)
     rows = features.rows([(0, 4, "a", 1), (15, 4, "c", 1), (3, 4, "c", 32)])
-    assert rows.shape == (3, 3)
-    np.testing.assert_allclose(rows[:, 0], [0, 1, 0.5])  # log2(1 + tile), from 0 to 1
-    apart = features.distances(rows, rows, np.array([1.0, 10.0, 100.0]))
-    expected = np.array([[0, 11, 110.25], [11, 0, 100.25], [110.25, 100.25, 0]])
-    np.testing.assert_allclose(apart, expected)
-    pairs = features.pairs(rows[[0, 0]], rows[[1, 2]])
-    np.testing.assert_allclose(pairs, np.array([[1, 0.25], [1, 1], [0, 1]]))
+    np.testing.assert_array_equal(rows, [[0, 0, 0], [4, 2, 0], [2, 2, 5]])
+    # log2(1 + tile), from 0 to 1; orders are alike or not.
+    apart = features.table.take(features.pairs(rows[[0, 0]], rows[[1, 2]]))
+    np.testing.assert_allclose(apart, np.array([[1, 0.25], [1, 1], [0, 1]]))
+    expected = np.array([[0, 2, 2.25], [2, 0, 1.25], [2.25, 1.25, 0]])
+    np.testing.assert_allclose(features.distances(rows, rows), expected)
 
 
 def measured(count: int, seed: int) -> tuple[Features, np.ndarray, np.ndarray]:
     features, rng = Features(SPACE), Random(seed)
     configs = [c for c in (SPACE.sample(rng) for _ in range(count)) if c is not None]
     rows = features.rows(configs)
-    values = 2 * rows[:, 0] + (rows[:, 1] == 2) + rows[:, 0] * rows[:, 2]
+    tile, width = rows[:, 0] / 4, rows[:, 2] / 5
+    values = 2 * tile + (rows[:, 1] == 2) + tile * width
     return features, rows, (values - values.mean()) / values.std()
 
 
@@ -69,14 +69,14 @@ def test_gradient_is_that_of_the_likelihood() -> None:
     features, rows, values = measured(25, 1)
     process = GaussianProcess(features)
     first, second = np.triu_indices(len(rows), 1)
-    squares = features.pairs(rows[first], rows[second])
+    pairs = features.pairs(rows[first], rows[second])
     logs = np.array(process.state()) + 0.1
-    _, slope = process._loss(logs, squares, values)
+    _, slope = process._loss(logs, pairs, values)
     step = 1e-5
     for i, value in enumerate(slope):
         away = np.eye(len(logs))[i] * step
-        above = process._loss(logs + away, squares, values)[0]
-        below = process._loss(logs - away, squares, values)[0]
+        above = process._loss(logs + away, pairs, values)[0]
+        below = process._loss(logs - away, pairs, values)[0]
         assert value == pytest.approx((above - below) / (2 * step), rel=1e-4, abs=1e-6)
 
 

@@ -16,6 +16,8 @@ from tcl.tuner.knobs import Knob, Value
 from tcl.tuner.space import Config, SearchSpace
 from tcl.tuner.strategies import STRATEGIES, make_strategy
 from tcl.tuner.strategies.base import SELECTIONS, SearchSettings, Strategy
+from tcl.tuner.strategies.features import Features
+from tcl.tuner.strategies.gaussian import Posterior
 
 TILE = Knob("tile", (0, 1, 2, 4, 8, 16, 32), 0, ordered=True)
 ORDER = Knob("order", ("mnk", "nmk", "kmn"), "mnk", ordered=False)
@@ -345,6 +347,34 @@ def test_unknown_strategy_is_named_with_the_known_ones() -> None:
         OptionsError, match=r"no search strategy 'genetik'; .*genetic, random, screened"
     ):
         make_strategy("genetik", rugged_space(), Random(0), SearchSettings())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_asked_again_before_it_is_told(name: str) -> None:
+    """As many machines do: what is being measured is proposed to none of the others."""
+    strategy = make_strategy(name, rugged_space(), Random(4), SETTINGS)
+    strategy.tell([(c, rugged(c)) for c in strategy.ask()])
+    asked = [c for _ in range(3) for c in strategy.ask()]
+    assert len(set(asked)) == len(asked)
+    assert strategy.pending == tuple(asked)
+
+
+def test_screen_reckons_with_what_is_being_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is told of it before anything is chosen."""
+    reckoned: list[list[int]] = []
+    chosen = Posterior.chosen
+
+    def note(posterior: Posterior, place: int) -> None:
+        reckoned.append(posterior._at[place].tolist())
+        chosen(posterior, place)
+
+    space = rugged_space()
+    strategy = make_strategy("screened", space, Random(0), SETTINGS)
+    strategy.tell([(c, rugged(c)) for c in strategy.ask()])
+    pending = strategy.ask()
+    monkeypatch.setattr(Posterior, "chosen", note)
+    asked = strategy.ask()
+    assert reckoned == Features(space).rows([*pending, *asked]).tolist()
 
 
 def test_result_reported_again_replaces_the_first() -> None:

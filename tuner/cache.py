@@ -22,6 +22,7 @@ import platformdirs
 from tcl.tuner import cache_file, cache_rows, ranking
 from tcl.tuner.cache_file import is_damage
 from tcl.tuner.cache_key import ArrayLayout, CacheKey
+from tcl.tuner.cache_watch import Standing, is_sound
 from tcl.tuner.errors import CacheError
 from tcl.tuner.ranking import Record
 from tcl.tuner.verdict import Outcome
@@ -67,12 +68,21 @@ class TuningCache:
         self._patience = patience
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
+        self._standing: Standing | None = None
+        self.files = 0
+        """Of how many files, one after the other, this was the cache: what was stored while it
+        was a smaller number may be in none that will be found."""
         self._owner = os.getpid()
 
     def check_writable(self) -> None:
         """Raise ``CacheError`` unless results can be stored."""
-        self.transaction(lambda db: None)
+
+        def write(db: sqlite3.Connection) -> None:
+            # Without a change SQLite looks neither at permissions nor for space.
+            db.execute("INSERT INTO migrations VALUES (-1, 0)")
+            db.execute("DELETE FROM migrations WHERE version = -1")
+
+        self.transaction(write)
 
     def store(
         self, key: CacheKey, options: str, outcome: Outcome, *, run: str, entry: str = ""
@@ -84,6 +94,12 @@ class TuningCache:
         """Add measurements: all of them, committed when this returns, or none."""
         self.transaction(
             lambda db: cache_rows.insert(db, cache_rows.problem_id(db, key, entry), records)
+        )
+
+    def add_missing(self, key: CacheKey, records: Sequence[Record], *, entry: str = "") -> None:
+        """Add those measurements that are not there."""
+        self.transaction(
+            lambda db: cache_rows.insert_new(db, cache_rows.problem_id(db, key, entry), records)
         )
 
     def save_run(
@@ -184,7 +200,8 @@ class TuningCache:
 
     def read(self, action: Callable[[sqlite3.Connection], _T], absent: _T) -> _T:
         """What ``action`` finds, all of it as of one moment; ``absent`` if there is no file."""
-        if self._connection is None and not self.path.exists():
+        if not self.path.exists():
+            self.close()
             return absent  # looking something up leaves nothing behind
 
         def run(db: sqlite3.Connection) -> _T:
@@ -227,16 +244,30 @@ class TuningCache:
                     if attempt == 2 or not is_damage(error):
                         raise cache_file.explained(error, self.path, self._patience) from error
                     self.close()
-                    cache_file.set_aside(self.path, "damaged", str(error), self._identity)
+                    self._set_aside(str(error))
             raise AssertionError("unreachable")
 
     def _open(self) -> sqlite3.Connection:
         if self._owner != os.getpid():  # SQLite connections do not survive a fork
             self._connection, self._owner = None, os.getpid()
+        before = self._standing
+        changed = before is not None and not Standing.of(self.path).continues(before)
+        if changed:
+            self.close()
         if self._connection is None:
             self._connection = cache_file.open_file(self.path, self._patience)
-            self._identity = cache_file.identity(self.path)
+            if changed and not is_sound(self._connection):
+                self.close()
+                self._set_aside("a part of it is missing")
+                self._connection = cache_file.open_file(self.path, self._patience)
+            self.files += changed or before is None
+        self._standing = Standing.of(self.path)
         return self._connection
+
+    def _set_aside(self, detail: str) -> None:
+        """Keep the file that was opened under another name, as it is damaged."""
+        found = self._standing.identity if self._standing is not None else None
+        cache_file.set_aside(self.path, "damaged", detail, found)
 
 
 def _summary(key: CacheKey, entry: str, records: Sequence[Record]) -> Summary:

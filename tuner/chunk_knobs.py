@@ -65,10 +65,18 @@ class ChunkKnobs:
 
     def spans(self, values: Mapping[str, Value], position: int) -> dict[str, int]:
         """Points per chunk, of the dimensions of a nest that are not left whole."""
-        pairs = zip(self.group.shared, self.sizes, strict=True)
-        found = {dims[position]: int(values[knob.name]) for dims, knob in pairs}
-        nest = self.group.nests[position]
-        return {name: size for name, size in found.items() if size < nest.dim(name).extent}
+        names = [dims[position] for dims in self.group.shared]
+        found = {name: self.span(values, position, name) for name in names}
+        return {name: size for name, size in found.items() if size is not None}
+
+    def span(self, values: Mapping[str, Value], position: int, dim: str) -> int | None:
+        """Points per chunk of one dimension of a nest; None if it is left whole. Of the knobs it
+        looks at that one only, so that no other is drawn again for it."""
+        for dims, knob in zip(self.group.shared, self.sizes, strict=True):
+            if dims[position] == dim:
+                size = int(values[knob.name])
+                return size if size < self.group.nests[position].dim(dim).extent else None
+        return None
 
     def values(self, options: Mapping[str, NestOptions]) -> dict[str, Value] | None:
         """Knob values for options of the nests; None if the knobs cannot say it."""

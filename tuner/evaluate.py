@@ -29,6 +29,8 @@ class Reference:
     outputs: tuple[Array, ...]
     seconds: float
     """How long the reference took, compiling included."""
+    size: int
+    """Bytes of the inputs and outputs."""
 
 
 def compute_reference(backend: Backend[Any]) -> Reference:
@@ -37,7 +39,8 @@ def compute_reference(backend: Backend[Any]) -> Reference:
     problem = backend.problem()
     outputs = tuple(o.copy() for o in problem.outputs)
     backend.reference(problem.inputs, outputs)
-    return Reference(outputs, time.perf_counter() - started)
+    size = sum(a.nbytes for a in (*problem.inputs, *outputs))
+    return Reference(outputs, time.perf_counter() - started, size)
 
 
 def compile_candidate(backend: Backend[Any], options: object) -> bytes | Outcome:
@@ -100,6 +103,15 @@ class Evaluator:
                 outcome = Outcome(Verdict.CORRECTNESS, message=wrong)
             else:
                 outcome = self._time(kernel, first, best)
+                # Memory that it keeps between calls, or a race of its threads, may spoil results
+                # later than the first. Kernels of which one call is too long to be timed in full
+                # are spared: they do not win.
+                spared = outcome.message and first > self._settings.budget
+                wrong = None if spared else self._verify(kernel)[1]
+                if wrong is not None:
+                    outcome = Outcome(
+                        Verdict.CORRECTNESS, message=f"right at first, then not: {wrong}"
+                    )
         except Exception as error:  # a kernel's failure is its verdict
             outcome = Outcome(Verdict.RUNTIME, message=_sentence(error))
         if [g.checksum() for g in self._inputs] != self._checksums:

@@ -39,6 +39,9 @@ class Ledger(Generic[OptionsT]):
         self._entry = entry
         self._report = report
         self._unsaved: list[tuple[Record, ...]] = []
+        self._saved: list[tuple[Record, ...]] = []
+        self._files = 0
+        """``cache.files`` when these were saved."""
         self._warned = False
         self._retry_at = 0.0
 
@@ -79,7 +82,10 @@ class Ledger(Generic[OptionsT]):
         try:
             while self._unsaved:
                 cache.add(key, self._unsaved[0], entry=self._entry)
-                del self._unsaved[0]
+                self._saved.append(self._unsaved.pop(0))
+            if self._saved and cache.files != self._files:  # deleted, or damaged and set aside
+                cache.add_missing(key, [r for each in self._saved for r in each])
+                self._files = cache.files
         except CacheError as error:
             self.warn(str(error), began)
 

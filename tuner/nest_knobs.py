@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
@@ -105,7 +106,9 @@ class NestKnobs:
     def constraints(self) -> tuple[Constraint, ...]:
         found: list[Constraint] = []
         if self.chunks:
-            found.append(self._tiles_fit)
+            pairs = zip(self.movable, self.tiles, strict=True)
+            found += [partial(self._tile_fits, self.nest.dims[i].name, k) for i, k in pairs]
+            found.append(self._copied_before_chunks)
         if self.vector:
             found.append(self._lanes_fit)
         if self.register.knobs:
@@ -144,6 +147,10 @@ class NestKnobs:
             return {}
         group, position = self.chunks
         return group.spans(values, position)
+
+    def _span(self, values: Mapping[str, Value], dim: str) -> int | None:
+        """Points per chunk of a dimension; None if it is not divided."""
+        return self.chunks[0].span(values, self.chunks[1], dim) if self.chunks else None
 
     def from_options(
         self, options: NestOptions, chunks: Mapping[str, Value]
@@ -186,14 +193,17 @@ class NestKnobs:
             return None
         return self.normal(known)
 
-    def _tiles_fit(self, values: Mapping[str, Value]) -> str | None:
-        spans = self._spans(values)
-        for position, knob in zip(self.movable, self.tiles, strict=True):
-            name, size = self.nest.dims[position].name, _int(values[knob.name])
-            if size != knob.choices[-1] and size >= spans.get(name, size + 1):
-                return f"nest {self.nest.name}: a tile of {size} points is a whole chunk of {name}"
-        copied_before = self.stage.before_chunks(values)
-        if copied_before and not spans:
+    def _tile_fits(self, dim: str, knob: Knob, values: Mapping[str, Value]) -> str | None:
+        size = _int(values[knob.name])
+        if size == knob.choices[-1]:
+            return None
+        span = self._span(values, dim)
+        if span is not None and size >= span:
+            return f"nest {self.nest.name}: a tile of {size} points is a whole chunk of {dim}"
+        return None
+
+    def _copied_before_chunks(self, values: Mapping[str, Value]) -> str | None:
+        if self.stage.before_chunks(values) and not self._spans(values):
             return f"nest {self.nest.name}: there are no chunks before which operands are copied"
         return None
 
@@ -224,7 +234,7 @@ class NestKnobs:
         along = self.stream.along
         tile = self.tiles[self.movable.index(along)]
         size = 0 if values[tile.name] == tile.choices[-1] else _int(values[tile.name])
-        chunk = self._spans(values).get(self.nest.dims[along].name, 0)
+        chunk = self._span(values, self.nest.dims[along].name) or 0
         reason = self.stream.why_not(values, target, lanes, (size, chunk))
         return f"nest {self.nest.name}: {reason}" if reason else None
 
@@ -288,7 +298,7 @@ class NestKnobs:
             return None
         extent = self.nest.dims[target].extent
         own = _int(values[self.tiles[self.movable.index(target)].name])
-        tile = min(own, self._spans(values).get(self.nest.dims[target].name, own))
+        tile = min(own, self._span(values, self.nest.dims[target].name) or own)
         as_default = own == extent and (target, lanes) == self.default_lanes
         if lanes > tile and not as_default:
             return f"nest {self.nest.name}: {lanes} lanes are more than the {tile} points of a tile"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import pickle
 import queue
@@ -17,12 +18,14 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import IO, Any, ParamSpec, TypeVar
 
 from tcl.tuner import worker as protocol
+from tcl.tuner.memory import in_words, resident
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -31,10 +34,18 @@ _BOOT = (
     "import json, sys; path, cpus = json.loads(sys.argv[1]); sys.path[:] = path; "
     "from tcl.tuner.worker import main; main(cpus)"
 )
+_GLANCE = 0.05
+"""Seconds between two looks at the memory of a process."""
+_LONG = 3600.0
+"""Seconds that a thread sleeps at most: some systems refuse years."""
 
 
 class WorkerDiedError(Exception):
     """The process that ran a task ended: it crashed, or was killed."""
+
+
+class WorkerMemoryError(WorkerDiedError):
+    """A task took more memory than its pool allows; its process was killed."""
 
 
 class WorkerTimeoutError(Exception):
@@ -52,6 +63,8 @@ class WorkerPool(Executor):
 
     ``initializer(*initargs)`` runs in each process before its first task; if it fails, so does
     that task. ``timeout``: seconds for one task, initializer not included; None: no limit.
+    ``memory``: bytes that one task may take beyond what its process had when it began, where the
+    system tells (Linux); None: no limit.
     ``cpus``: the cores that the processes may run on; empty: all.
     Functions and arguments are pickled, so functions have to be importable by name.
     """
@@ -63,10 +76,12 @@ class WorkerPool(Executor):
         initializer: Callable[..., object] | None = None,
         initargs: Sequence[object] = (),
         timeout: float | None = None,
+        memory: int | None = None,
         cpus: Sequence[int] = (),
     ) -> None:
         self._setup = pickle.dumps((initializer, tuple(initargs), {})) if initializer else None
         self._timeout = timeout
+        self._memory = memory
         self._cpus = tuple(cpus)
         self._lock = threading.Lock()
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
@@ -137,7 +152,7 @@ class WorkerPool(Executor):
             try:
                 if process is None:
                     process = self._start()
-                succeeded, result = process.call(task.message, self._timeout)
+                succeeded, result = process.call(task.message, self._timeout, self._memory)
             except BaseException as error:  # it belongs to the task
                 if process is not None:
                     self._end(process)
@@ -158,7 +173,7 @@ class WorkerPool(Executor):
                 process.kill()
         if self._setup is not None:
             try:
-                succeeded, error = process.call(self._setup, None)
+                succeeded, error = process.call(self._setup)
                 if not succeeded:
                     raise error
             except BaseException:
@@ -187,36 +202,25 @@ class _Process:
             process_group=0,  # a Ctrl+C at the terminal is for the parent alone
         )
 
-    def call(self, message: bytes, timeout: float | None) -> tuple[bool, Any]:
+    def call(
+        self, message: bytes, timeout: float | None = None, memory: int | None = None
+    ) -> tuple[bool, Any]:
         """Send a task and wait for (succeeded, result or exception).
 
-        ``WorkerDiedError``, or ``WorkerTimeoutError`` after ``timeout`` seconds.
+        ``WorkerDiedError``, ``WorkerTimeoutError`` after ``timeout`` seconds, or
+        ``WorkerMemoryError`` beyond ``memory`` bytes more than it has now.
         """
-        expired = threading.Event()
-
-        def expire() -> None:
-            expired.set()
-            self.kill()
-
-        timer = threading.Timer(timeout, expire) if timeout is not None else None
-        if timer is not None:
-            timer.daemon = True
-            timer.start()
-        try:
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            protocol.send(self._process.stdin, message)
-            reply: tuple[bool, Any] = pickle.loads(protocol.receive(self._process.stdout))
-            if expired.is_set():  # at the same moment: the process is dead, so the task counts so
-                raise EOFError
+        with _Watch(self._process, timeout, memory) as watch:
+            try:
+                assert self._process.stdin is not None
+                assert self._process.stdout is not None
+                protocol.send(self._process.stdin, message)
+                reply: tuple[bool, Any] = pickle.loads(protocol.receive(self._process.stdout))
+            except (EOFError, OSError):
+                raise watch.stop() or WorkerDiedError(self._last_words()) from None
+            if (reason := watch.stop()) is not None:  # at the same moment: the process is dead
+                raise reason
             return reply
-        except (EOFError, OSError):
-            if expired.is_set():
-                raise WorkerTimeoutError(f"it took more than {timeout:g} s") from None
-            raise WorkerDiedError(self._last_words()) from None
-        finally:
-            if timer is not None:
-                timer.cancel()
 
     def kill(self) -> None:
         self._process.kill()
@@ -240,3 +244,57 @@ class _Process:
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
         return f"its process ended with status {code}" + (f": {lines[-1]}" if lines else "")
+
+
+class _Watch:
+    """A context in which a process is killed for taking too long, or too much memory."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], timeout: float | None, memory: int | None
+    ) -> None:
+        self._process = process
+        self._timeout = timeout
+        self._memory = memory
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._reason: WorkerTimeoutError | WorkerMemoryError | None = None
+
+    def __enter__(self) -> _Watch:
+        had = resident(self._process.pid) if self._memory is not None else None
+        if self._timeout is not None or had is not None:
+            threading.Thread(target=self._look, args=(had,), daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def stop(self) -> WorkerTimeoutError | WorkerMemoryError | None:
+        """The process is not killed from now on. Why it was, if it was."""
+        with self._lock:
+            self._over.set()
+            return self._reason
+
+    def _look(self, had: int | None) -> None:
+        end = math.inf if self._timeout is None else time.monotonic() + self._timeout
+        pause = _LONG if had is None else _GLANCE
+        while not self._over.wait(max(0.0, min(pause, end - time.monotonic()))):
+            reason = self._exceeded(had, time.monotonic() >= end)
+            with self._lock:
+                if self._over.is_set() or reason is None:
+                    continue
+                self._reason = reason
+                self._process.kill()
+                return
+
+    def _exceeded(
+        self, had: int | None, late: bool
+    ) -> WorkerTimeoutError | WorkerMemoryError | None:
+        if late:
+            return WorkerTimeoutError(f"it took more than {self._timeout:g} s")
+        if had is None or self._memory is None:
+            return None
+        has = resident(self._process.pid)
+        if has is None or has - had <= self._memory:
+            return None
+        taken = in_words(self._memory)
+        return WorkerMemoryError(f"it took more than {taken} of memory beyond what it began with")

@@ -131,17 +131,32 @@ class SearchSpace:
         a def of many nests has so many constraints that hardly any draw meets them all at once.
         """
         values = _Noting({k.name: k.sample(rng) for k in self.knobs})
+        met: dict[int, frozenset[str]] = {}
+        """What constraints have looked at that are met, and need not look again before it
+        changes."""
         for _ in range(_TRIES):
-            for constraint in self.constraints:
-                values.read.clear()
-                if constraint(values) is not None:
-                    break
-            else:
+            again = self._unmet(values, met)
+            if again is None:
                 values.update(self._freely(values))
                 return tuple(values[k.name] for k in self.knobs)
-            again = values.read.copy()
             values.update({k.name: k.sample(rng) for k in self.knobs if k.name in again})
+            for place in [p for p, read in met.items() if not again.isdisjoint(read)]:
+                del met[place]
         return self.default if self.valid(self.default) else None
+
+    def _unmet(self, values: _Noting, met: dict[int, frozenset[str]]) -> frozenset[str] | None:
+        """What the first constraint that is not met has looked at; None if all are. Those that
+        are met join ``met``."""
+        for place, constraint in enumerate(self.constraints):
+            if place in met:
+                continue
+            values.read.clear()
+            reason = constraint(values)
+            read = frozenset(values.read)
+            if reason is not None:
+                return read
+            met[place] = read
+        return None
 
     def neighbours(self, config: Config) -> Iterator[Config]:
         """Valid configurations that differ in one knob, by one step where the knob is ordered."""

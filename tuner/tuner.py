@@ -44,7 +44,7 @@ class TuningResult(Generic[OptionsT]):
     run: str
     """Identity of the run, as in the cache."""
     unsaved: int
-    """How many of ``history`` the cache did not take."""
+    """How many measurements, those of the finals included, the cache did not take."""
 
     @property
     def options(self) -> OptionsT | None:
@@ -192,6 +192,7 @@ class Tuner(Generic[OptionsT]):
                 run_timeout,
                 settings.threads,
                 self._measure_cores,
+                reference.size,
             )
         )
         try:

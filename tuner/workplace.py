@@ -14,6 +14,7 @@ from tcl.tuner.backend import Backend
 from tcl.tuner.config import available_cores, split_cores
 from tcl.tuner.evaluate import set_up
 from tcl.tuner.measure import MeasureSettings
+from tcl.tuner.memory import allowance
 from tcl.tuner.pool import WorkerPool
 from tcl.tuner.verify import Array
 
@@ -33,6 +34,8 @@ class Orders:
     """That compile on each machine; 0: one for each core."""
     measure_cores: int
     """That a kernel is measured on."""
+    size: int = 0
+    """Bytes of the inputs and outputs."""
     check: Callable[[], object] | None = None
     """Raises on a machine that is not fit for it."""
 
@@ -40,14 +43,19 @@ class Orders:
         """Processes of this machine that compile, and the one that measures; whether they share
         cores and have to take turns. ``ArgumentError`` for more cores than there are."""
         compile_cores, measure_cores = split_cores(available_cores(), self.measure_cores)
+        processes = self.processes or len(compile_cores)
         compiler = WorkerPool(
-            self.processes or len(compile_cores), timeout=self.compile_timeout, cpus=compile_cores
+            processes,
+            timeout=self.compile_timeout,
+            memory=allowance(0, 0, 2 * processes),
+            cpus=compile_cores,
         )
         evaluator = WorkerPool(
             1,
             initializer=set_up,
             initargs=(self.backend, self.expected, self.timing),
             timeout=self.run_timeout,
+            memory=allowance(self.size, self.measure_cores, 2),  # as much as all compilers
             cpus=measure_cores,
         )
         return compiler, evaluator, not set(compile_cores).isdisjoint(measure_cores)
@@ -58,7 +66,12 @@ class Orders:
         compile_cores, measure_cores = split_cores(available_cores(), self.measure_cores)
         if self.processes or not set(compile_cores).isdisjoint(measure_cores):
             return None
-        return WorkerPool(len(measure_cores), timeout=self.compile_timeout, cpus=measure_cores)
+        return WorkerPool(
+            len(measure_cores),
+            timeout=self.compile_timeout,
+            memory=allowance(0, 0, 2 * (len(compile_cores) + len(measure_cores))),
+            cpus=measure_cores,
+        )
 
 
 @dataclass(frozen=True, slots=True)

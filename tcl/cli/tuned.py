@@ -280,8 +280,8 @@ class Session:
         if result.options is None:
             return [_nothing(result)]
         if result.unsaved:
-            count = f"{result.unsaved} of {len(result.history)}"
-            return [f"{count} results could not be saved in {self._cache}"]
+            count = f"{result.unsaved} result{'' if result.unsaved == 1 else 's'}"
+            return [f"{count} could not be saved in {self._cache}; the best is shown above"]
         use = "programs on this machine use it from now on" if default else "load it from there"
         self._say(f"saved in {self._cache}; {use}")
         return []

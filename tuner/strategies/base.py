@@ -46,7 +46,8 @@ class SearchSettings:
 
 class Strategy(Protocol):
     """The one signature. ``ask`` and ``tell`` alternate, a generation at a time; the results of a
-    generation may come in any order, in parts, or not at all."""
+    generation may come in any order, in parts, or not at all. Where there is more to be done it
+    may be asked again before it is told: what is pending is not proposed again."""
 
     @property
     def pending(self) -> tuple[Config, ...]:

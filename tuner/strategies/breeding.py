@@ -14,7 +14,6 @@ ENOUGH_TO_BREED = 3
 """With fewer parents there is nothing to mix."""
 _TRIES = 50
 _PRESSURE = 6.0
-"""Of the selection by rank: above 1 prefers better parents, 1 would treat all alike."""
 _NEAR = 0.4
 """Share of the children that differ from a parent in one knob only."""
 
@@ -24,13 +23,19 @@ class Breeder:
     parents to mix, children are scattered around the best, and elsewhere."""
 
     def __init__(
-        self, memory: Memory, settings: SearchSettings, parents: Sequence[tuple[float, Config]]
+        self,
+        memory: Memory,
+        settings: SearchSettings,
+        parents: Sequence[tuple[float, Config]],
+        pressure: float = _PRESSURE,
     ) -> None:
-        """``parents``: times and configurations, fastest first."""
+        """``parents``: times and configurations, fastest first. ``pressure``: of the selection by
+        rank; above 1 prefers better parents, 1 would treat all alike."""
         self._memory = memory
         self._rng = memory.rng
         self._knobs = memory.space.knobs
         self._settings = settings
+        self._pressure = pressure
         self._parents = [c for _, c in parents]
         self._wheel = list(accumulate(1 / max(t, 1e-12) for t, _ in parents))
         self._free = [i for i, k in enumerate(self._knobs) if k.cardinality > 1]
@@ -73,8 +78,8 @@ class Breeder:
         last = len(self._parents) - 1
         if self._settings.selection == "roulette":
             position = bisect(self._wheel, self._rng.random() * self._wheel[-1])
-        else:  # the beta distribution with parameters 1 and _PRESSURE, by its inverse
-            share = 1 - (1 - self._rng.random()) ** (1 / _PRESSURE)
+        else:  # the beta distribution with parameters 1 and the pressure, by its inverse
+            share = 1 - (1 - self._rng.random()) ** (1 / self._pressure)
             position = int(share * len(self._parents))
         return self._parents[min(position, last)]
 

@@ -8,28 +8,21 @@ from random import Random
 from typing import cast
 
 from tcl.tuner.space import Config, Space
-from tcl.tuner.strategies.base import Result, SearchSettings, State
-from tcl.tuner.strategies.memory import Memory
+from tcl.tuner.strategies.base import SearchSettings, State
 from tcl.tuner.strategies.opening import known
+from tcl.tuner.strategies.search import Search
 
 
-class Exhaustive:
+class Exhaustive(Search):
     """The seeds, then the space from one end to the other, ``population`` at a time."""
 
     def __init__(
         self, space: Space, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
     ) -> None:
-        self._memory = Memory(space, rng)
-        self._settings = settings
-        self._seeds = tuple(seeds)
+        super().__init__(space, rng, settings, seeds)
         self._position = 0
         """How much of the enumeration has been passed."""
         self._rest: Iterator[Config] = space.enumerate()
-
-    @property
-    def pending(self) -> tuple[Config, ...]:
-        """See ``Strategy``."""
-        return self._memory.pending
 
     def ask(self) -> tuple[Config, ...]:
         """See ``Strategy``."""
@@ -43,16 +36,12 @@ class Exhaustive:
                 found.append(config)
         return tuple(found)
 
-    def tell(self, results: Sequence[Result]) -> None:
-        """See ``Strategy``."""
-        self._memory.record(results)
-
     def state(self) -> State:
         """See ``Strategy``."""
-        return {**self._memory.state(), "position": self._position}
+        return {**super().state(), "position": self._position}
 
     def restore(self, state: Mapping[str, object]) -> None:
         """See ``Strategy``."""
-        self._memory.restore(state)
+        super().restore(state)
         self._position = cast(int, state["position"])
         self._rest = islice(self._memory.space.enumerate(), self._position, None)

@@ -11,57 +11,64 @@ from tcl.tuner.knobs import Knob
 from tcl.tuner.space import Config, Space
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 
 class Features:
-    """The coordinates of configurations, one for each knob with a choice.
+    """The choices of configurations, one for each knob that has a choice, and a table of how far
+    apart the choices of a knob are.
 
     Knobs with an order have a scale from 0 to 1; two choices of one without are alike, at
-    distance 0, or not, at distance 1.
+    distance 0, or not, at distance 1. A knob has few choices: whatever depends on a distance is
+    computed for the table, and looked up for configurations.
     """
 
     def __init__(self, space: Space) -> None:
         self._free = [i for i, k in enumerate(space.knobs) if k.cardinality > 1]
         knobs = [space.knobs[i] for i in self._free]
-        self._tables = [_coordinates(k) for k in knobs]
-        self._ordered = [k.ordered for k in knobs]
+        self._positions = [{choice: i for i, choice in enumerate(k.choices)} for k in knobs]
+        counts = np.array([k.cardinality for k in knobs], np.intp)
+        self._counts = counts
+        self._starts = np.concatenate([np.zeros(1, np.intp), np.cumsum(counts * counts)])[:-1]
+        self.knobs: Places = np.repeat(np.arange(len(knobs)), counts * counts)
+        """Whose each entry of the table is."""
+        self.table: Floats = np.concatenate([np.zeros(0), *(_squares(k).ravel() for k in knobs)])
+        """Squared distances of any two choices of a knob, knob by knob."""
 
     @property
     def count(self) -> int:
         """Of knobs."""
         return len(self._free)
 
-    def rows(self, configs: Sequence[Config]) -> Floats:
-        """Coordinates, one row for each configuration."""
-        pairs = tuple(zip(self._free, self._tables, strict=True))
-        rows = [[table[config[i]] for i, table in pairs] for config in configs]
-        return np.array(rows, np.float64).reshape(len(configs), self.count)
+    def rows(self, configs: Sequence[Config]) -> Places:
+        """The positions of the choices, one row for each configuration."""
+        pairs = tuple(zip(self._free, self._positions, strict=True))
+        rows = [[of[config[i]] for i, of in pairs] for config in configs]
+        return np.array(rows, np.intp).reshape(len(configs), self.count)
 
-    def pairs(self, a: Floats, b: Floats) -> Floats:
-        """Squared distances along each knob, of each row of ``a`` to the same row of ``b``."""
-        return np.array([self._square(a[:, k] - b[:, k], k) for k in range(self.count)])
+    def pairs(self, a: Places, b: Places) -> Places:
+        """Where in the table the distances are of each row of ``a`` to the same row of ``b``: for
+        each knob, for each row."""
+        return np.ascontiguousarray((self._starts + a * self._counts + b).T)
 
-    def squares(self, a: Floats, b: Floats, knob: int) -> Floats:
-        """Squared distances along one knob, of each row of ``a`` to each of ``b``."""
-        return self._square(a[:, knob, None] - b[None, :, knob], knob)
+    def across(self, a: Places, b: Places) -> Places:
+        """The same of each row of ``a`` to each of ``b``: for each knob, for both."""
+        first = (self._starts + a * self._counts).T
+        found: Places = first[:, :, None] + b.T[:, None, :]
+        return found
 
-    def _square(self, difference: Floats, knob: int) -> Floats:
-        if self._ordered[knob]:
-            return difference * difference
-        unlike: Floats = (difference != 0).astype(np.float64)
-        return unlike
-
-    def distances(self, a: Floats, b: Floats, weights: Floats) -> Floats:
-        """Squared distances, with a weight for each knob."""
-        total = np.zeros((len(a), len(b)))
-        for knob in range(self.count):
-            total += weights[knob] * self.squares(a, b, knob)
-        return total
+    def distances(self, a: Places, b: Places) -> Floats:
+        """Squared distances over all knobs."""
+        found: Floats = self.table.take(self.across(a, b)).sum(axis=0)
+        return found
 
 
-def _coordinates(knob: Knob) -> dict[int | str, float]:
+def _squares(knob: Knob) -> Floats:
     if not knob.ordered:
-        return {choice: float(i) for i, choice in enumerate(knob.choices)}
+        return 1 - np.eye(knob.cardinality)
     codes = [knob.encode(choice)[0] for choice in knob.choices]
     low, span = min(codes), (max(codes) - min(codes)) or 1.0
-    return {choice: (code - low) / span for choice, code in zip(knob.choices, codes, strict=True)}
+    scaled = np.array([(code - low) / span for code in codes])
+    apart = scaled[:, None] - scaled[None, :]
+    found: Floats = apart * apart
+    return found

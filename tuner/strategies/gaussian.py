@@ -12,7 +12,7 @@ from typing import cast
 
 import numpy as np
 
-from tcl.tuner.strategies.features import Features, Floats
+from tcl.tuner.strategies.features import Features, Floats, Places
 from tcl.tuner.strategies.triangular import cholesky, inverse, solve
 
 _LENGTH = 0.55
@@ -24,6 +24,8 @@ _NOISE = 0.1
 _ALONE = 0.6
 """Share of the part in which each knob is for itself."""
 _JITTER = 1e-6
+_AT_ONCE = 65536
+"""Distances that are looked up together: as many as stay in a cache."""
 _STEPS = 5
 _FIRST_STEP = 0.2
 _LONGEST_STEP = 0.8
@@ -48,29 +50,29 @@ class GaussianProcess:
         """The inverse of ``state``."""
         self._logs = np.array(cast(list[float], state), np.float64)
 
-    def fit(self, rows: Floats, values: Floats) -> None:
+    def fit(self, rows: Places, values: Floats) -> None:
         """Find lengths and noise that make these results likely, by steps whose signs are those
         of the gradient; ``values`` have mean 0 and spread 1."""
         first, second = np.triu_indices(len(rows), 1)
-        squares = self._features.pairs(rows[first], rows[second])
+        pairs = self._features.pairs(rows[first], rows[second])
         logs = best = self._logs
-        least, slope = self._loss(logs, squares, values)
+        least, slope = self._loss(logs, pairs, values)
         steps = np.full(len(logs), _FIRST_STEP)
         for _ in range(_STEPS):
             logs = logs - np.sign(slope) * steps
-            loss, new = self._loss(logs, squares, values)
+            loss, new = self._loss(logs, pairs, values)
             if loss < least:
                 least, best = loss, logs
             steps = np.where(new * slope > 0, np.minimum(steps * 1.3, _LONGEST_STEP), steps * 0.5)
             slope = new
         self._logs = best
 
-    def _loss(self, logs: Floats, squares: Floats, values: Floats) -> tuple[float, Floats]:
-        """Minus the logarithm of the likelihood and the prior, and its gradient. ``squares``: of
-        distances along each knob, by pair."""
+    def _loss(self, logs: Floats, pairs: Places, values: Floats) -> tuple[float, Floats]:
+        """Minus the logarithm of the likelihood and the prior, and its gradient. ``pairs``: of
+        all results, where their distances are in the table."""
         noise, count = np.exp(2 * logs[-1]), len(values)
-        apart = 5 * np.exp(-2 * logs[:-1])[:, None] * squares
-        alone, fall_alone = _matern(apart)
+        tables = _Tables(self._features, logs[:-1])
+        apart, alone = tables.apart.take(pairs), tables.alone.take(pairs)
         together, fall_together = _matern(apart.sum(axis=0))
         kernel = np.zeros((count, count))
         above = np.triu_indices(count, 1)
@@ -86,29 +88,45 @@ class GaussianProcess:
         pull = 0.5 * (inverted - alpha[:, None] * alpha[None, :] / scale)
         # A longer length brings points closer: the distance falls at twice its own rate. And each
         # pair is there twice.
-        fall = _ALONE / len(squares) * fall_alone + (1 - _ALONE) * fall_together
+        fall = _ALONE / len(pairs) * tables.fall.take(pairs) + (1 - _ALONE) * fall_together
         slope = off.copy()
         slope[:-1] += 4 * np.einsum("pm,pm,m->p", apart, fall, pull[above])
         slope[-1] += 2 * noise * np.trace(pull)
         return float(loss), slope
 
-    def posterior(self, rows: Floats, values: Floats, at: Floats) -> Posterior:
+    def posterior(self, rows: Places, values: Floats, at: Places) -> Posterior:
         """What ``values`` measured at ``rows`` say about other places."""
-        weights, noise = np.exp(-2 * self._logs[:-1]), float(np.exp(2 * self._logs[-1])) + _JITTER
-        covariance = self._kernel(rows, rows, weights) + noise * np.eye(len(values))
+        tables, noise = self._tables(), float(np.exp(2 * self._logs[-1])) + _JITTER
+        covariance = tables.kernel(rows, rows) + noise * np.eye(len(values))
         lower = cholesky(covariance)
-        half = solve(lower, self._kernel(rows, at, weights))
+        half = solve(lower, tables.kernel(rows, at))
         told = solve(lower, values[:, None])[:, 0]
         scale = max(float(np.einsum("i,i->", told, told)) / len(values), 1e-9)
-        return Posterior(self, at, half, np.einsum("k,kq->q", told, half), scale, noise, weights)
+        return Posterior(tables, at, half, np.einsum("k,kq->q", told, half), scale, noise)
 
-    def _kernel(self, a: Floats, b: Floats, weights: Floats) -> Floats:
-        apart, alone = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
-        for knob, weight in enumerate(weights):
-            square = 5 * weight * self._features.squares(a, b, knob)
-            apart += square
-            alone += _matern(square)[0]
-        return _ALONE / len(weights) * alone + (1 - _ALONE) * _matern(apart)[0]
+    def _tables(self) -> _Tables:
+        return _Tables(self._features, self._logs[:-1])
+
+
+class _Tables:
+    """The parts of the kernel for any two choices of a knob."""
+
+    def __init__(self, features: Features, logs: Floats) -> None:
+        self._features = features
+        self.apart = 5 * np.exp(-2 * logs)[features.knobs] * features.table
+        """Squared distances by length, times five."""
+        self.alone, self.fall = _matern(self.apart)
+
+    def kernel(self, a: Places, b: Places) -> Floats:
+        """Of each row of ``a`` with each of ``b``."""
+        features, found = self._features, np.zeros((len(a), len(b)))
+        some = max(1, _AT_ONCE // max(1, features.count * len(b)))
+        for first in range(0, len(a), some):
+            places = features.across(a[first : first + some], b)
+            alone = self.alone.take(places).sum(axis=0)
+            together = _matern(self.apart.take(places).sum(axis=0))[0]
+            found[first : first + some] = _ALONE / features.count * alone + (1 - _ALONE) * together
+        return found
 
 
 def _matern(apart: Floats) -> tuple[Floats, Floats]:
@@ -125,15 +143,14 @@ class Posterior:
 
     def __init__(
         self,
-        process: GaussianProcess,
-        at: Floats,
+        tables: _Tables,
+        at: Places,
         half: Floats,
         mean: Floats,
         scale: float,
         noise: float,
-        weights: Floats,
     ) -> None:
-        self._process, self._at, self._weights = process, at, weights
+        self._tables, self._at = tables, at
         self._half = half
         self._noise = noise
         self._variance = np.maximum(1 - np.einsum("kq,kq->q", half, half), 1e-9)
@@ -150,7 +167,7 @@ class Posterior:
     def chosen(self, place: int) -> None:
         """Reckon with a measurement at this place, whatever it will be."""
         known = np.einsum("k,kq->q", self._half[:, place], self._half)
-        shared = self._process._kernel(self._at[place : place + 1], self._at, self._weights)[0]
+        shared = self._tables.kernel(self._at[place : place + 1], self._at)[0]
         column = (shared - known) / np.sqrt(self._variance[place] + self._noise)
         self._variance = np.maximum(self._variance - column * column, 1e-9)
         self._half = np.vstack([self._half, column])

@@ -1,63 +1,77 @@
-"""Genetic search, after Tensor Comprehensions' tuner.
-
-The elites are the best configurations found so far; each generation adds children of them and
-of the generation before. A child mixes three parents knob by knob, better ones being likelier
-parents, and mutates; or it is one of them with one knob changed. Nothing is evaluated twice. While
-fewer than three configurations work, there is nothing to breed from: the generation is drawn anew
-around the best.
-"""
+"""Genetic search: children of the best, of which those of better relatives are measured."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from random import Random
 
+import numpy as np
+
 from tcl.tuner.space import Config, Space
-from tcl.tuner.strategies.base import Result, SearchSettings, State
-from tcl.tuner.strategies.breeding import Breeder
-from tcl.tuner.strategies.memory import Memory
-from tcl.tuner.strategies.opening import opening
+from tcl.tuner.strategies.base import Result, SearchSettings
+from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
+from tcl.tuner.strategies.features import Features, Floats, Places
+from tcl.tuner.strategies.memory import logarithms
+from tcl.tuner.strategies.search import Evolution
+
+_LITTER = 2
+"""Children that are bred for one that is measured."""
+_RELATIVES = 3
+"""Measured configurations that speak for a child: those nearest to it."""
+_EAGER = 8.0
+"""Pressure of the selection while the search gets on; it is half as large after one and a half
+populations without a better result."""
+_PATIENT = 2.0
+"""And at least."""
+_LIFETIME = 2.5
+"""Parents are among so many populations of results, the latest: a search leaves what it cannot
+improve."""
 
 
-class Genetic:
-    """Elites, parents by rank or roulette, uniform crossover of two or three, mutation."""
+class Genetic(Evolution):
+    """Parents by rank or roulette, uniform crossover of two or three, mutation.
+
+    Most children are worse than their parents, and many are like something that is known to be
+    bad. So for each that is measured two are bred, and the nearest results choose between them.
+    """
 
     def __init__(
         self, space: Space, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
     ) -> None:
-        self._memory = Memory(space, rng)
-        self._settings = settings
-        self._seeds = tuple(seeds)
-        self._begun = False
+        super().__init__(space, rng, settings, seeds)
+        self._features = Features(space)
 
-    @property
-    def pending(self) -> tuple[Config, ...]:
-        """See ``Strategy``."""
-        return self._memory.pending
-
-    def ask(self) -> tuple[Config, ...]:
-        """See ``Strategy``."""
+    def _children(self) -> list[Config]:
         memory, settings = self._memory, self._settings
-        if not self._begun:
-            self._begun = True
-            return tuple(opening(memory, self._seeds, settings.population))
-        breeder = Breeder(memory, settings, memory.ranked()[: settings.population])
+        measured = memory.measured()
+        latest = measured[-math.ceil(_LIFETIME * settings.population) :]
+        working = sorted(((t, c) for c, t in latest if t is not None), key=lambda item: item[0])
+        if len(working) < ENOUGH_TO_BREED:
+            working = memory.ranked()
+        pressure = _pressure(measured, settings.population)
+        breeder = Breeder(memory, settings, working[: settings.population], pressure)
+        rows = self._features.rows([c for c, _ in measured])
+        values = np.array(logarithms(measured))
         children: list[Config] = []
         for _ in range(settings.children):
-            child = breeder.child(memory.seen)
-            if child is not None and memory.add(child):
+            bred = [breeder.child(memory.seen) for _ in range(_LITTER)]
+            litter = [c for c in bred if c is not None]
+            if litter:
+                child = litter[self._best(self._features.rows(litter), rows, values)]
+                memory.add(child)
                 children.append(child)
-        return tuple(memory.fill(children, settings.children))
+        return children
 
-    def tell(self, results: Sequence[Result]) -> None:
-        """See ``Strategy``."""
-        self._memory.record(results)
+    def _best(self, litter: Places, rows: Places, values: Floats) -> int:
+        """The place of the child whose relatives were fastest; the first of equals."""
+        apart = self._features.distances(litter, rows)
+        near = np.argsort(apart, axis=1, kind="stable")[:, :_RELATIVES]
+        return int(np.argmin(values[near].sum(axis=1)))
 
-    def state(self) -> State:
-        """See ``Strategy``."""
-        return {**self._memory.state(), "begun": self._begun}
 
-    def restore(self, state: Mapping[str, object]) -> None:
-        """See ``Strategy``."""
-        self._memory.restore(state)
-        self._begun = bool(state["begun"])
+def _pressure(measured: Sequence[Result], population: int) -> float:
+    """Less the longer nothing better was found."""
+    times = [math.inf if t is None else t for _, t in measured]
+    since = len(times) - 1 - times.index(min(times)) if times else 0
+    return max(_PATIENT, _EAGER / (1 + max(0.0, since / population - 0.5)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import cast
 
@@ -12,6 +12,17 @@ from tcl.tuner.strategies.base import Result, State
 
 _ENUMERABLE = 100_000
 """Spaces up to this size are searched to the last configuration."""
+
+
+_FAILED = math.log(2)
+"""A failure counts as so much slower than the slowest, as a logarithm."""
+
+
+def logarithms(results: Sequence[Result]) -> list[float]:
+    """Of the times, from which to learn, with failures as times that are longer than all."""
+    logs = [math.log(max(t, 1e-12)) for _, t in results if t is not None]
+    worst = max(logs, default=0.0) + _FAILED
+    return [math.log(max(t, 1e-12)) if t is not None else worst for _, t in results]
 
 
 class Memory:

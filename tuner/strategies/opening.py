@@ -23,7 +23,6 @@ def known(memory: Memory, seeds: Sequence[Config]) -> list[Config]:
 def opening(memory: Memory, seeds: Sequence[Config], count: int) -> list[Config]:
     """The seeds, brought to ``count`` by configurations spread over the space."""
     features = Features(memory.space)
-    weights = np.ones(features.count)
     found = known(memory, seeds)
     while len(found) < count:
         drawn = [memory.space.sample(memory.rng) for _ in range(_DRAWN)]
@@ -31,7 +30,7 @@ def opening(memory: Memory, seeds: Sequence[Config], count: int) -> list[Config]
         if not new:
             return memory.fill(found, count)
         others = features.rows(list(memory.seen))
-        far = features.distances(features.rows(new), others, weights).min(axis=1, initial=np.inf)
+        far = features.distances(features.rows(new), others).min(axis=1, initial=np.inf)
         config = new[int(np.argmax(far))]
         memory.add(config)
         found.append(config)

@@ -7,7 +7,6 @@ be fast, or too different from anything known to say.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from random import Random
 
@@ -18,8 +17,8 @@ from tcl.tuner.strategies.base import Result, SearchSettings, State
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
 from tcl.tuner.strategies.features import Features, Floats
 from tcl.tuner.strategies.gaussian import GaussianProcess
-from tcl.tuner.strategies.memory import Memory
-from tcl.tuner.strategies.opening import opening
+from tcl.tuner.strategies.memory import logarithms
+from tcl.tuner.strategies.search import Evolution
 
 _CHILDREN = 150
 """Tries to breed a child for the screen."""
@@ -31,55 +30,34 @@ _LEARNT = 256
 """Results that the model is given at most."""
 _FITTED = 100
 """Results that its lengths are fitted to at most."""
-_FAILED = math.log(2)
-"""A failure counts as so much slower than the slowest, as a logarithm."""
 
 
-class Screened:
+class Screened(Evolution):
     """Genetic proposals, ranked by a Gaussian process."""
 
     def __init__(
         self, space: Space, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
     ) -> None:
-        self._memory = Memory(space, rng)
-        self._settings = settings
-        self._seeds = tuple(seeds)
-        self._begun = False
+        super().__init__(space, rng, settings, seeds)
         self._features = Features(space)
         self._model = GaussianProcess(self._features)
 
-    @property
-    def pending(self) -> tuple[Config, ...]:
-        """See ``Strategy``."""
-        return self._memory.pending
-
-    def ask(self) -> tuple[Config, ...]:
-        """See ``Strategy``."""
+    def _children(self) -> list[Config]:
         memory, settings = self._memory, self._settings
-        if not self._begun:
-            self._begun = True
-            return tuple(opening(memory, self._seeds, settings.population))
         ranked = memory.ranked()
         breeder = Breeder(memory, settings, ranked[: settings.population])
         if len(ranked) < ENOUGH_TO_BREED:
             bred = (breeder.child(memory.seen) for _ in range(settings.children))
-            found = [c for c in bred if c is not None and memory.add(c)]
-        else:
-            found = self._screen(self._pool(breeder), settings.children)
-        return tuple(memory.fill(found, settings.children))
-
-    def tell(self, results: Sequence[Result]) -> None:
-        """See ``Strategy``."""
-        self._memory.record(results)
+            return [c for c in bred if c is not None and memory.add(c)]
+        return self._screen(self._pool(breeder), settings.children)
 
     def state(self) -> State:
         """See ``Strategy``."""
-        return {**self._memory.state(), "begun": self._begun, "model": self._model.state()}
+        return {**super().state(), "model": self._model.state()}
 
     def restore(self, state: Mapping[str, object]) -> None:
         """See ``Strategy``."""
-        self._memory.restore(state)
-        self._begun = bool(state["begun"])
+        super().restore(state)
         self._model.restore(state["model"])
 
     def _pool(self, breeder: Breeder) -> list[Config]:
@@ -96,7 +74,7 @@ class Screened:
         return list(pool)
 
     def _screen(self, pool: list[Config], count: int) -> list[Config]:
-        """The most promising of the pool."""
+        """The most promising of the pool, given what else is being measured."""
         if not pool or not self._features.count:
             return []
         results = self._memory.measured()
@@ -104,9 +82,14 @@ class Screened:
         fitted = _selected(values, _FITTED)
         self._model.fit(rows[fitted], values[fitted])
         kept = _selected(values, _LEARNT)
-        posterior = self._model.posterior(rows[kept], values[kept], self._features.rows(pool))
+        pending = self._memory.pending
+        places = self._features.rows([*pool, *pending])
+        posterior = self._model.posterior(rows[kept], values[kept], places)
+        for place in range(len(pool), len(places)):
+            posterior.chosen(place)
         found: list[Config] = []
-        left = np.zeros(len(pool))
+        left = np.zeros(len(places))
+        left[len(pool) :] = np.inf
         for _ in range(min(count, len(pool))):
             place = int(np.argmin(posterior.mean - _BOLDNESS * posterior.spread + left))
             left[place] = np.inf
@@ -118,9 +101,7 @@ class Screened:
 
 def _values(results: Sequence[Result]) -> Floats:
     """What the model learns: logarithms of times, brought to mean 0 and spread 1."""
-    logs = [math.log(max(t, 1e-12)) for _, t in results if t is not None]
-    worst = max(logs) + _FAILED
-    values = np.array([math.log(max(t, 1e-12)) if t is not None else worst for _, t in results])
+    values = np.array(logarithms(results))
     spread = float(values.std())
     scaled: Floats = (values - values.mean()) / (spread if spread > 0 else 1.0)
     return scaled

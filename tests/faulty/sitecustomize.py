@@ -1,0 +1,177 @@
+"""Python imports this when it starts, if this folder is on ``PYTHONPATH``: in ``tcl tune``, and in
+the worker processes that it starts. It makes kernels of the CPU backend misbehave.
+
+``TCL_TEST_FAULTS`` names a folder. The n-th options that are compiled, counted from 0 over all
+processes, behave as the file ``plan.json`` there says.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.abc
+import importlib.machinery
+import itertools
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_MODULE = "tcl.cpu_backend"
+_MARK = b"faulty kernel: "
+
+
+class _Patcher(importlib.abc.MetaPathFinder):
+    """Patches the backend when it is imported: importing it now would cost every process."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != _MODULE:
+            return None
+        sys.meta_path.remove(self)
+        found = importlib.machinery.PathFinder.find_spec(name, path, target)
+        assert found is not None
+        assert found.loader is not None
+        execute = found.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            _patch(module.CpuBackend)
+
+        found.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return found
+
+
+def _patch(backend: Any) -> None:
+    compile_, load = backend.compile, backend.load
+
+    def compile(self: Any, options: Any) -> bytes:
+        kind = _kind(options.to_json())
+        _FAULTS_OF_THE_COMPILER.get(kind, lambda: None)()
+        code: bytes = compile_(self, options)
+        return _MARK + kind.encode() + b"\0" + code if kind in _FAULTS else code
+
+    def load_(self: Any, code: bytes) -> Any:
+        if not code.startswith(_MARK):
+            return load(self, code)
+        kind, _, code = code.removeprefix(_MARK).partition(b"\0")
+        return _FAULTS[kind.decode()](load(self, code))
+
+    backend.compile, backend.load = compile, load_
+
+
+def _kind(options: str) -> str:
+    """How these options are to behave. They are numbered in the order of their arrival."""
+    folder = Path(os.environ["TCL_TEST_FAULTS"])
+    plan: dict[str, str] = json.loads((folder / "plan.json").read_text())
+    name = folder / hashlib.sha256(options.encode()).hexdigest()
+    if not name.exists():
+        for number in itertools.count():
+            try:
+                (folder / f"taken-{number}").mkdir()
+            except FileExistsError:
+                continue
+            name.write_text(str(number))
+            break
+    return plan.get(name.read_text(), "")
+
+
+# What compilers do.
+
+
+def _eat() -> None:
+    import resource
+
+    import numpy as np
+
+    most = 8_000_000_000  # the machine has to survive a test that fails
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    held = []
+    while True:
+        held.append(np.ones(1_000_000))
+
+
+_FAULTS_OF_THE_COMPILER: dict[str, Callable[[], object]] = {
+    "compiler crashes": lambda: os.kill(os.getpid(), signal.SIGSEGV),
+    "compiler eats memory": _eat,
+}
+
+
+# What kernels do.
+
+_Call = Callable[[Any, Any], object]
+
+
+def _raises(kernel: _Call) -> _Call:
+    def call(inputs: Any, outputs: Any) -> None:
+        raise RuntimeError("the kernel\nraised")
+
+    return call
+
+
+def _segfaults(kernel: _Call) -> _Call:
+    return lambda inputs, outputs: ctypes.string_at(0)
+
+
+def _exits(kernel: _Call) -> _Call:
+    return lambda inputs, outputs: os._exit(3)
+
+
+def _hangs(kernel: _Call) -> _Call:
+    # For ever, and without giving other threads of its process a chance.
+    return lambda inputs, outputs: ctypes.PyDLL(None).pause()
+
+
+def _is_slow(kernel: _Call) -> _Call:
+    def call(inputs: Any, outputs: Any) -> None:
+        time.sleep(3.0)
+        kernel(inputs, outputs)
+
+    return call
+
+
+def _eats_memory(kernel: _Call) -> _Call:
+    return lambda inputs, outputs: _eat()
+
+
+def _is_wrong(kernel: _Call) -> _Call:
+    """One element, and faster than any honest kernel."""
+    return _fast(kernel, wrong_from=0)
+
+
+def _is_wrong_later(kernel: _Call) -> _Call:
+    return _fast(kernel, wrong_from=1)
+
+
+def _fast(kernel: _Call, wrong_from: int) -> _Call:
+    calls = itertools.count()
+
+    def call(inputs: Any, outputs: Any) -> None:
+        number = next(calls)
+        if number == 0:
+            kernel(inputs, outputs)
+        if number >= wrong_from:
+            outputs[0].flat[1] += 1.0
+
+    return call
+
+
+_FAULTS: dict[str, Callable[[_Call], _Call]] = {
+    "raises": _raises,
+    "segfaults": _segfaults,
+    "exits": _exits,
+    "hangs": _hangs,
+    "is slow": _is_slow,
+    "eats memory": _eats_memory,
+    "is wrong": _is_wrong,
+    "is wrong later": _is_wrong_later,
+}
+
+if "TCL_TEST_FAULTS" in os.environ:
+    sys.meta_path.insert(0, _Patcher())

@@ -1,0 +1,86 @@
+"""How much memory there is, what a process has of it, and how much a candidate may take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+GENEROUS = 1_000_000_000
+"""Bytes that any candidate may take: compiling was seen to need a tenth of it."""
+_FLOOR = 500_000_000
+"""Bytes that a candidate may take on the smallest machine: less, and compilers would fail."""
+_COPIES = 4
+"""Times as much as the problem has, in inputs and outputs, that a kernel may stage."""
+_SHARE = 0.5
+"""Of the memory that is free, for all candidates at once."""
+
+
+def allowance(problem: int, threads: int, processes: int) -> int:
+    """Bytes that a candidate may take beyond what its process had before.
+
+    ``problem``: bytes of the inputs and outputs, of which each of ``threads`` may have a copy of
+    its own. ``processes``: how many candidates there are at once.
+    """
+    wanted = GENEROUS + (_COPIES + threads) * problem
+    free = available()
+    if free is None:
+        return wanted
+    return max(_FLOOR, min(wanted, int(free * _SHARE) // max(1, processes)))
+
+
+def available() -> int | None:
+    """Bytes that can be had without swapping; None where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        found = next(line for line in lines if line.startswith("MemAvailable:"))
+        free = int(found.split()[1]) * 1024
+    except (OSError, StopIteration, ValueError, IndexError):
+        return None
+    return min([free, *_left_in_group()])
+
+
+def resident(process: int) -> int | None:
+    """Bytes of memory that a process has; None if it is gone or the system does not tell."""
+    try:
+        with open(f"/proc/{process}/statm", "rb") as file:
+            return int(file.read().split()[1]) * _page_size()
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def in_words(count: int) -> str:
+    """A number of bytes for people: 512 MB, 1.5 GB."""
+    if count < 1e9:
+        return f"{count / 1e6:.0f} MB"
+    return f"{count / 1e9:.1f}".removesuffix(".0") + " GB"
+
+
+def _page_size() -> int:
+    import resource  # there is none on Windows, nor a /proc
+
+    return resource.getpagesize()
+
+
+def _left_in_group() -> list[int]:
+    """What the control groups of this process still allow, as in a container; empty if all."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    left = []
+    for line in lines:
+        _, controllers, name = line.split(":", 2)
+        if controllers == "":
+            root, limit, used = "/sys/fs/cgroup", "memory.max", "memory.current"
+        elif controllers == "memory":
+            root = "/sys/fs/cgroup/memory"
+            limit, used = "memory.limit_in_bytes", "memory.usage_in_bytes"
+        else:
+            continue
+        # In a container the group's own folder is mounted as the root.
+        for folder in (Path(root + name), Path(root)):
+            try:
+                left.append(int((folder / limit).read_text()) - int((folder / used).read_text()))
+                break
+            except (OSError, ValueError):  # "max": no limit
+                continue
+    return [max(0, each) for each in left]
