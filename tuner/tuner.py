@@ -126,13 +126,15 @@ class Tuner(Generic[OptionsT]):
         ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
         with self._interrupts:
             reference = self._reference(watch)
-            if reference is not None:
-                plan = self._plan(ledger, start, resume)
-                search = Search(plan, self._options, ledger, watch, tell)
-                first = search.recall()
-                with self._pipeline(reference, watch, ledger.best) as pipeline:
-                    search.run(pipeline, first)
-            ledger.flush(last=True)
+            try:
+                if reference is not None:
+                    plan = self._plan(ledger, start, resume)
+                    search = Search(plan, self._options, ledger, watch, tell)
+                    first = search.recall()
+                    with self._pipeline(reference, watch, ledger.best) as pipeline:
+                        search.run(pipeline, first)
+            finally:  # also where machines were lost, or ``report`` raised
+                ledger.flush(last=True)
         seconds, interrupted = watch.seconds, watch() > 0
         tell(Finished(ledger.best, seconds, interrupted))
         history = tuple(ledger.history)
