@@ -65,7 +65,7 @@ class Tuner(Generic[OptionsT]):
     Kernels are measured on ``measure_cores`` cores, on which nothing is compiled meanwhile: there,
     candidates are compiled and measured in turns. ``workplace``: where all that happens, if not on
     this machine. ``OptionsError`` for settings that do not fit each other, ``ArgumentError`` for
-    more cores than there are.
+    more cores than there are, ``ValueError`` for a cache without a key.
     """
 
     def __init__(
