@@ -13,9 +13,10 @@ import argparse
 import json
 import os
 import platform
+import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -72,10 +73,12 @@ class _Clock:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
         self.running = False
+        self._lock = threading.Lock()  # tasks end in threads of their pool
 
     def add(self, name: str, seconds: float) -> None:
-        if self.running:
-            self.seconds[name] += seconds
+        with self._lock:
+            if self.running:
+                self.seconds[name] += seconds
 
 
 class _TimedCache(TuningCache):
@@ -148,21 +151,8 @@ def measure(threads: int, extent: int, config: TunerConfig) -> Throughput:
             result = tuner.tune((DEFAULT,), watch.event)
         finally:
             WorkerPool.submit = original  # type: ignore[method-assign]
-        first, others = backend.sums("kernels.txt")
-        (compiling,) = backend.sums("compiles.txt")
-    search = watch.ended - watch.began
-    spent = clock.seconds
-    seconds = {
-        "compiling": spent["compile_candidate"],
-        "  processor time": compiling,
-        "evaluating": spent["evaluate_candidate"],
-        "  kernel, timed": others,
-        "  kernel, first call": first,
-        "  verifying and rest": spent["evaluate_candidate"] - first - others,
-        "no evaluation": search - spent["evaluate_candidate"],
-        "between generations": spent["between"],
-        "cache": spent["cache"],
-    }
+        search = watch.ended - watch.began
+        seconds = _by_purpose(search, clock.seconds, backend)
     count = len(result.history)
     return Throughput(
         threads,
@@ -174,6 +164,25 @@ def measure(threads: int, extent: int, config: TunerConfig) -> Throughput:
         {name: s / search for name, s in seconds.items()},
         {name: 1e3 * s / count for name, s in seconds.items()},
     )
+
+
+def _by_purpose(
+    search: float, spent: Mapping[str, float], backend: TimedBackend
+) -> dict[str, float]:
+    """Seconds of a search by what they were spent on."""
+    first, others = backend.sums("kernels.txt")
+    (compiling,) = backend.sums("compiles.txt")
+    return {
+        "compiling": spent["compile_candidate"],
+        "  processor time": compiling,
+        "evaluating": spent["evaluate_candidate"],
+        "  kernel, timed": others,
+        "  kernel, first call": first,
+        "  verifying and rest": spent["evaluate_candidate"] - first - others,
+        "no evaluation": search - spent["evaluate_candidate"],
+        "between generations": spent["between"],
+        "cache": spent["cache"],
+    }
 
 
 def lines(found: Throughput) -> Iterator[str]:

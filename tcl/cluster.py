@@ -41,9 +41,13 @@ class Worker:
     """What a worker's machine is."""
 
     machine: str
+    """Its name: workers of one name measure in turns."""
     device: str
+    """As in cache keys, with the threads of the kernels."""
     versions: str
+    """Of what compiles and measures there."""
     cores: int
+    """That the worker may run on."""
 
     @classmethod
     def here(cls, threads: int) -> Worker:

@@ -22,7 +22,7 @@ from tcl.tuner.events import Event, Note
 from tcl.tuner.knobs import Value
 from tcl.tuner.mapping import MappingSpace
 from tcl.tuner.saved import SavedSearch
-from tcl.tuner.tuner import Tuner as Search
+from tcl.tuner.tuner import Tuner as BackendTuner
 from tcl.tuner.tuner import TuningResult
 from tcl.tuner.workplace import Workplace
 from tcl.workspace import workspace
@@ -99,7 +99,7 @@ class Tuner:
         with workspace() as folder:
             backend = CpuBackend.create(self._source, entry_point, arrays, folder, self._threads)
             space = _space(backend, fixed or {})
-            search = Search(
+            tuner = BackendTuner(
                 backend,
                 space,
                 config=config,
@@ -109,7 +109,7 @@ class Tuner:
                 measure_cores=self._threads,
                 workplace=self._workplace,
             )
-            return search.tune(_start(space, given), report, saved)
+            return tuner.tune(_start(space, given), report, saved)
 
     def _saved(self, key: CacheKey | None, report: Report | None) -> SavedSearch | None:
         """The search to resume."""
@@ -141,10 +141,9 @@ def autotune(
     ``load_from_cache``; with neither, from the heuristic default. With ``store_to_cache``
     everything measured is kept in ``cache_filename`` (default: the user's cache), and with
     ``resume`` the last search that was kept there goes on. For that and ``fixed`` see
-    ``Tuner.tune``. ``threads`` is
-    as for ``define``; what is found for one number of threads is not used with another. Raises
-    ``ArgumentError`` for a combination that makes no sense, ``CacheError`` when there is
-    nothing to load.
+    ``Tuner.tune``. ``threads`` is as for ``define``; what is found for one number of threads is
+    not used with another. Raises what ``Tuner.tune`` raises, ``ArgumentError`` for a combination
+    that makes no sense, ``CacheError`` when there is nothing to load.
     """
     if starting_options is not None and load_from_cache:
         raise ArgumentError("give either starting_options or load_from_cache=True, not both")

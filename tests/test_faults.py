@@ -51,6 +51,7 @@ BAD = {
     6: "compiler crashes",
     7: "eats memory",
     8: "hangs",
+    9: "compiler eats memory",
 }
 
 
@@ -101,7 +102,7 @@ def complete(done: Done, path: Path) -> bool:
 def test_one_signal_finishes_what_is_in_flight(path: Path, number: signal.Signals) -> None:
     tuning = TuningProcess(path, faults={4: "is slow"})
     tuning.until("candidate", 4)
-    time.sleep(1.0)
+    tuning.began("is slow")
     tuning.process.send_signal(number)
     tuning.until("interrupted")
     before = len([e for e in tuning.events if e["event"] == "candidate"])
@@ -118,7 +119,7 @@ def test_one_signal_finishes_what_is_in_flight(path: Path, number: signal.Signal
 def test_ctrl_c_twice_ends_at_once(path: Path) -> None:
     tuning = TuningProcess(path, faults={4: "hangs"})
     tuning.until("candidate", 4)
-    time.sleep(1.0)
+    tuning.began("hangs")
     tuning.process.send_signal(signal.SIGINT)
     tuning.until("interrupted")
     time.sleep(0.5)
@@ -385,6 +386,7 @@ def bad_end(bad: TuningProcess) -> Done:
         ("is wrong", "correctness", r"output C differs from the reference at \(0, 1\): .*"),
         ("is wrong later", "correctness", r"right at first, then not: output C differs .*"),
         ("compiler crashes", "compile", r"its process was ended by SIGSEGV"),
+        ("compiler eats memory", "compile", r"it took more than [\d.]+ .B of memory beyond .*"),
     ],
 )
 def test_a_bad_candidate(bad_end: Done, fault: str, verdict: str, message: str) -> None:

@@ -175,6 +175,16 @@ def test_a_killed_process_loses_nothing_and_another_one_goes_on(tmp_path: Path) 
     assert generations == sorted(generations)
 
 
+def test_a_search_that_is_stopped_as_it_goes_on_is_not_lost(tmp_path: Path) -> None:
+    """Nothing of it has been done again by then."""
+    path = tmp_path / "t.db"
+    whole(path, generations=2)
+    again = tuner(path)
+    again.tune((), lambda e: again.stop() if isinstance(e, Resumed) else None, saved(path))
+    result, _ = events_of(tuner(path), resume=saved(path))
+    assert found(result) == found(whole(tmp_path / "whole.db"))
+
+
 def test_a_complete_search_goes_on_for_more_generations(tmp_path: Path) -> None:
     longer = whole(tmp_path / "longer.db", generations=7)
     path = tmp_path / "t.db"

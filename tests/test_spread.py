@@ -182,10 +182,31 @@ def test_what_was_given_up_is_not_waited_for() -> None:
     spread = Spread([Machine(Never())], Role.COMPILE, b"")
     task = spread.submit(print)
     spread.abandon(TimeoutError("no worker for 30 s"))
-    with pytest.raises(ExecutorLostError, match=r"\(TimeoutError: no worker for 30 s\)"):
-        task.result(1)
+    for each in (task, spread.submit(print)):
+        with pytest.raises(ExecutorLostError, match=r"\(TimeoutError: no worker for 30 s\)"):
+            each.result(1)
+    spread.shutdown()
     with pytest.raises(RuntimeError, match="shut down"):
         spread.submit(print)
+
+
+def test_a_search_that_is_over_starts_nothing_on_a_machine() -> None:
+    """It was sent, has not come back, and asks for orders after the machine forgot them."""
+
+    sent: list[Future[Any]] = []
+
+    class Later(Executor):
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            sent.append(Future())
+            return sent[-1]
+
+    spread = Spread([Machine(Later())], Role.COMPILE, b"")
+    task = spread.submit(print)
+    spread.shutdown()
+    sent[0].set_result(None)
+    with pytest.raises(CancelledError):
+        task.result(1)
+    assert len(sent) == 1
 
 
 # Dask.

@@ -246,6 +246,22 @@ def test_cache_that_cannot_be_written_is_tried_again(tmp_path: Path) -> None:
     assert result.unsaved == 0
 
 
+def test_a_search_that_ends_by_an_exception_saves_what_it_can(tmp_path: Path) -> None:
+    cache = FailingCache(tmp_path / "t.db")
+    cache.failures = 1000
+    done: list[Event[FakeOptions]] = []
+
+    def report(event: Event[FakeOptions]) -> None:
+        done.extend([event] if isinstance(event, CandidateDone) else [])
+        if len(done) == 3:
+            cache.failures = 0
+            raise KeyError("of the user's own")
+
+    with pytest.raises(KeyError, match="of the user's own"):
+        fake_tuner(cache=cache).tune((), report)
+    assert len(searched(cache)) == 3
+
+
 class LockedCache(TuningCache):
     """Takes its time to fail."""
 

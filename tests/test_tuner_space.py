@@ -19,8 +19,8 @@ from tcl.codegen.schedule import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
+from tcl.tuner.choices import loop_orders, tile_sizes
 from tcl.tuner.mapping import MappingSpace
-from tcl.tuner.nest_knobs import loop_orders, tile_sizes
 
 DEVICE = CpuProfile(
     name="generic",

@@ -151,6 +151,13 @@ class TuningProcess:
             if not count:
                 return event
 
+    def began(self, kind: str, patience: float = 120.0) -> None:
+        """Wait until a kernel that was made to misbehave so is called."""
+        deadline = time.monotonic() + patience
+        while not (Path(self.folder.name) / f"began {kind}").exists():
+            assert time.monotonic() < deadline, f"no kernel that {kind} was called"
+            time.sleep(0.02)
+
     def read(self, count: int, patience: float = 120.0) -> None:
         """Wait for so many events, or for its end."""
         while count and (event := self._lines.get(timeout=patience)) is not None:

@@ -70,8 +70,8 @@ class TuningCache:
         self._connection: sqlite3.Connection | None = None
         self._standing: Standing | None = None
         self.files = 0
-        """Of how many files, one after the other, this was the cache: what was stored while it
-        was a smaller number may be in none that will be found."""
+        """How many files were opened at ``path``, each in the place of the one before. What was
+        stored while it was a smaller number may be lost."""
         self._owner = os.getpid()
 
     def check_writable(self) -> None:

@@ -18,14 +18,15 @@ class TunerSettings:
 
     generations: int = 25
     population: int = 20
-    """Members of a generation, elites included."""
+    """Configurations of the first generation; as many of the best are parents of later ones."""
     elites: int | None = None
-    """Best members, which stay without being evaluated again; None: half the population, at most
-    10."""
+    """How many fewer are measured in later generations, of strategies that breed: the best so far
+    count as members, and keep their times. None: half the population, at most 10."""
     crossover_rate: int = 80
-    """Percent of the children that mix parents."""
+    """Percent of the children that mix parents, without those that are a parent with one knob
+    changed."""
     mutation_rate: int = 10
-    """Percent of the knobs of a child that mutate."""
+    """Percent of the knobs of such a child that mutate."""
     selection: str = "rank"
     """How parents are drawn: by ``rank``, or by ``roulette``, in proportion to 1 / time."""
     parents: int = 3
@@ -182,7 +183,7 @@ class TunerConfig:
         return self._with(generations=count)
 
     def population(self, count: int) -> TunerConfig:
-        """Members of a generation, elites included."""
+        """Configurations of the first generation, and parents of later ones."""
         return self._with(population=count)
 
     def pop_size(self, count: int) -> TunerConfig:
@@ -190,7 +191,7 @@ class TunerConfig:
         return self.population(count)
 
     def elites(self, count: int) -> TunerConfig:
-        """Best members that stay in the population; at most half of it."""
+        """How many fewer are measured in later generations; at most half of the population."""
         return self._with(elites=count)
 
     def number_elites(self, count: int) -> TunerConfig:

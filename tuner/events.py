@@ -95,7 +95,8 @@ class Raced(Generic[OptionsT]):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence for the user: why a generation was drawn anew, that saving failed."""
+    """A sentence for the user: why a generation was drawn anew, that saving failed, that other
+    programs disturb the measurements."""
 
     message: str
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tcl.tuner.pool import WorkerPool
 from tcl.tuner.workplace import Orders
@@ -100,9 +100,18 @@ def _turn(alone: bool) -> Iterator[None]:
         with _measuring:
             yield
         return
-    path = Path(tempfile.gettempdir()) / "tcl-measuring.lock"
-    with open(path, "a") as file:
-        with contextlib.suppress(OSError):
-            path.chmod(0o666)  # other users measure on this machine too
+    with _lock_file() as file:
         fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
+
+
+def _lock_file() -> IO[bytes]:
+    """A file that all users of this machine share. Once it is there it is not opened as if it were
+    to be made: Linux refuses that for files of others in a folder like ``/tmp``."""
+    path = Path(tempfile.gettempdir()) / "tcl-measuring.lock"
+    with contextlib.suppress(FileNotFoundError):
+        return open(path, "r+b")
+    file = open(path, "ab")  # noqa: SIM115 - for the caller to close
+    with contextlib.suppress(OSError):
+        path.chmod(0o666)
+    return file

@@ -14,6 +14,7 @@ from tcl.codegen.resolve import resolve
 from tcl.codegen.schedule import passes_for
 from tcl.tuner.chunk_knobs import ChunkKnobs
 from tcl.tuner.knobs import Value
+from tcl.tuner.nest_constraints import constraints
 from tcl.tuner.nest_knobs import NestKnobs
 from tcl.tuner.space import Config, SearchSpace
 
@@ -60,12 +61,12 @@ class MappingSpace:
             *(k for nest in self._nests.values() for k in nest.knobs),
             *(k for group in self._chunks for k in group.knobs),
         )
-        constraints = (
+        met = (
             *(c.redundant for c in self._chunks),
-            *(c for nest in self._nests.values() for c in nest.constraints),
+            *(c for nest in self._nests.values() for c in constraints(nest)),
         )
         self.fixed = dict(fixed or {})
-        self._whole = SearchSpace(knobs, constraints, self._normal)
+        self._whole = SearchSpace(knobs, met, self._normal)
         self._space = self._whole.fix(self.fixed)
 
     @property

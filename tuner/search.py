@@ -100,8 +100,9 @@ class Search(Generic[OptionsT]):
                 finals = Finals(self._ledger, self._options, self._report, self._doubts)
                 finals.hold(pipeline.race, heats)
         finally:
-            end = {**self._state, SECONDS: self._seconds, OWNER: None}
-            self._ledger.save_state(self._plan.config(), end)
+            if self._state:  # else what an earlier part saved stays as it is
+                end = {**self._state, SECONDS: self._seconds, OWNER: None}
+                self._ledger.save_state(self._plan.config(), end)
 
     @property
     def _seconds(self) -> float:

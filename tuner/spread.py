@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -49,29 +49,37 @@ class Spread(Executor):
         self._name = host.token(orders)
         self._lock = threading.Lock()
         self._closed = False
+        self._gone: BaseException | None = None
+        """Why all tasks were given up."""
         self._open: set[Future[Any]] = set()
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """See ``Executor``. The future's exceptions are the task's own, or ``ExecutorLostError``
-        when no machine can be reached."""
-        if self._closed:
-            raise RuntimeError("the executor is shut down")
+        when no machine can be reached. ``RuntimeError`` after ``shutdown``."""
         function = partial(fn, **kwargs) if kwargs else fn
         task = _Task(Future(), function, args)
         task.future.set_running_or_notify_cancel()
-        with self._lock:
-            self._open.add(task.future)
-        self._send(task, None)
+        with self._lock:  # what ``abandon`` does not find is not sent
+            if self._closed:
+                raise RuntimeError("the executor is shut down")
+            gone = self._gone
+            if gone is None:
+                self._open.add(task.future)
+        if gone is None:
+            self._send(task, None)
+        else:
+            task.future.set_exception(_lost(gone))
         return task.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """See ``Executor``. The executors that lead to the machines stay open."""
-        self._closed = True
+        with self._lock:
+            self._closed = True
 
     def abandon(self, error: BaseException) -> None:
-        """Give up all tasks: nothing more will come."""
-        self._closed = True
+        """Give up all tasks, these and later ones: nothing more will come."""
         with self._lock:
+            self._gone = error
             left, self._open = self._open, set()
         for future in left:
             future.set_exception(_lost(error))
@@ -106,18 +114,26 @@ class Spread(Executor):
         with self._lock:
             machine.at_work -= 1
 
+    @property
+    def _over(self) -> bool:
+        """Whether nothing may be sent any more: orders would start processes that nobody ends."""
+        with self._lock:
+            return self._closed or self._gone is not None
+
     def _take(self, task: _Task, machine: Machine, done: Future[Any]) -> None:
         self._left(machine)
         try:
             found: tuple[bool, Any] | None = done.result()
         except BaseException as error:  # a machine went away, or the way to it
             task.tries += 1
-            if self._closed or task.tries >= _TRIES:
+            if self._over or task.tries >= _TRIES:
                 self._fail(task, _lost(error))
             else:
                 self._send(task, self._orders)
             return
-        if found is None:
+        if found is None and self._over:
+            self._fail(task, CancelledError())
+        elif found is None:
             self._send(task, self._orders)
         elif not found[0]:
             self._fail(task, found[1])

@@ -65,7 +65,7 @@ class Tuner(Generic[OptionsT]):
     Kernels are measured on ``measure_cores`` cores, on which nothing is compiled meanwhile: there,
     candidates are compiled and measured in turns. ``workplace``: where all that happens, if not on
     this machine. ``OptionsError`` for settings that do not fit each other, ``ArgumentError`` for
-    more cores than there are.
+    more cores than there are, ``ValueError`` for a cache without a key.
     """
 
     def __init__(
@@ -126,13 +126,15 @@ class Tuner(Generic[OptionsT]):
         ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
         with self._interrupts:
             reference = self._reference(watch)
-            if reference is not None:
-                plan = self._plan(ledger, start, resume)
-                search = Search(plan, self._options, ledger, watch, tell)
-                first = search.recall()
-                with self._pipeline(reference, watch, ledger.best) as pipeline:
-                    search.run(pipeline, first)
-            ledger.flush(last=True)
+            try:
+                if reference is not None:
+                    plan = self._plan(ledger, start, resume)
+                    search = Search(plan, self._options, ledger, watch, tell)
+                    first = search.recall()
+                    with self._pipeline(reference, watch, ledger.best) as pipeline:
+                        search.run(pipeline, first)
+            finally:  # also where machines were lost, or ``report`` raised
+                ledger.flush(last=True)
         seconds, interrupted = watch.seconds, watch() > 0
         tell(Finished(ledger.best, seconds, interrupted))
         history = tuple(ledger.history)

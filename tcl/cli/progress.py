@@ -57,7 +57,8 @@ class Progress:
         self._state.take(event)
         match event:
             case events.Resumed(generation=generation, results=results):
-                self._say(f"going on in generation {generation}, with {results} results")
+                count = f"{results} result{'' if results == 1 else 's'}"
+                self._say(f"going on in generation {generation}, with {count}")
             case events.Interrupted(reason=reason, level=level):
                 self.signalled = self.signalled or "SIG" in reason
                 self._say(

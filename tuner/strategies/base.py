@@ -26,11 +26,13 @@ class SearchSettings:
     """The settings that strategies share; each reads those that it has a use for."""
 
     population: int = 20
-    """Members of a generation, elites included."""
+    """Configurations of the first generation; as many of the best are parents of later ones."""
     elites: int = 10
-    """The best so far, which stay members without being evaluated again."""
+    """How many fewer are measured in later generations, of strategies that breed: the best so far
+    count as members, and keep their times."""
     crossover: float = 0.8
-    """Probability that a child mixes parents; otherwise it is the copy of one, mutated."""
+    """Probability that a child mixes parents; otherwise it begins as the copy of one. Not of those
+    children that are a parent with one knob changed, nor is ``mutation``."""
     mutation: float = 0.1
     """Probability of a mutation, per knob of a child."""
     selection: str = "rank"
@@ -40,7 +42,7 @@ class SearchSettings:
 
     @property
     def children(self) -> int:
-        """What a generation adds to the elites."""
+        """How many are measured in a generation after the first."""
         return max(1, self.population - self.elites)
 
 

@@ -12,8 +12,6 @@ from tcl.tuner.strategies.base import Result, State
 
 _ENUMERABLE = 100_000
 """Spaces up to this size are searched to the last configuration."""
-
-
 _FAILED = math.log(2)
 """A failure counts as so much slower than the slowest, as a logarithm."""
 
