@@ -14,6 +14,7 @@ import pytest
 from tuner_fakes import gone, started
 
 from tcl.codegen.errors import OptionsError
+from tcl.tuner import memory
 from tcl.tuner.memory import allowance, available, in_words, resident
 from tcl.tuner.pool import WorkerDiedError, WorkerMemoryError, WorkerPool, WorkerTimeoutError
 
@@ -237,3 +238,10 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     assert gone(worker)
+
+
+@pytest.mark.parametrize("name", ["inactive_file", "total_inactive_file"])
+def test_what_a_container_has_read_from_files_counts_as_free(tmp_path: Path, name: str) -> None:
+    stat = tmp_path / "memory.stat"
+    stat.write_text(f"anon 5\n{name} 4096\nfile 7000\n")
+    assert memory._reclaimable(stat) == 4096

@@ -273,6 +273,21 @@ def test_a_search_that_is_going_on_is_not_taken_over(tmp_path: Path) -> None:
     assert saved(path).generation == 1
 
 
+def test_a_search_of_this_process_is_not_taken_over_either(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    refused: list[object] = []
+
+    def report(event: Event[FakeOptions]) -> None:
+        if isinstance(event, CandidateDone) and not refused:
+            with pytest.raises(CacheError, match="still going on, in process"):
+                saved(path)
+            refused.append(event)
+
+    tuner(path, generations=1).tune(START, report)
+    assert refused
+    assert saved(path).generation == 2
+
+
 @pytest.mark.parametrize(
     ("column", "path", "value"),
     [

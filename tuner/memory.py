@@ -79,8 +79,17 @@ def _left_in_group() -> list[int]:
         # In a container the group's own folder is mounted as the root.
         for folder in (Path(root + name), Path(root)):
             try:
-                left.append(int((folder / limit).read_text()) - int((folder / used).read_text()))
+                most, taken = (int((folder / file).read_text()) for file in (limit, used))
+                left.append(most - taken + _reclaimable(folder / "memory.stat"))
                 break
             except (OSError, ValueError):  # "max": no limit
                 continue
     return [max(0, each) for each in left]
+
+
+def _reclaimable(stat: Path) -> int:
+    """Bytes that a control group counts as used and gives back when they are wanted: what it has
+    read from files."""
+    words = (line.split() for line in stat.read_text().splitlines())
+    found = {name: int(value) for name, value in words}
+    return found.get("total_inactive_file", found.get("inactive_file", 0))

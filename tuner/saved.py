@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic
@@ -65,7 +65,7 @@ class SavedSearch:
             if found is None:
                 continue
             owner = found[1].get(OWNER)
-            if not _at_work(owner):
+            if not _at_work(name, owner):
                 return _read(name, *found, cache.of_run(key, name))
             busy = busy or owner
         if busy is not None:
@@ -82,7 +82,7 @@ class SavedSearch:
         searches = []
         for name in cache.runs(key):
             found = cache.load_run(name)
-            if found is not None and not _at_work(found[1].get(OWNER)):
+            if found is not None and not _at_work(name, found[1].get(OWNER)):
                 with contextlib.suppress(CacheError):  # of another version
                     searches.append(_read(name, *found, cache.of_run(key, name)))
         return tuple(searches)
@@ -216,12 +216,28 @@ def _owner() -> list[object]:
     return [platform.node(), os.getpid(), _born(os.getpid())]
 
 
-def _at_work(owner: object) -> bool:
+_here: set[str] = set()
+"""Searches that go on in this process."""
+
+
+@contextlib.contextmanager
+def going_on(name: str) -> Iterator[None]:
+    """While a search goes on, nobody else in this process resumes it."""
+    _here.add(name)
+    try:
+        yield
+    finally:
+        _here.discard(name)
+
+
+def _at_work(name: str, owner: object) -> bool:
     """Whether the process is alive; of another machine's nothing is known, so it is not."""
     if not (isinstance(owner, list) and len(owner) == 3 and owner[0] == platform.node()):
         return False
     pid = owner[1]
-    if type(pid) is not int or pid == os.getpid() or os.name != "posix":
+    if pid == os.getpid():
+        return name in _here
+    if type(pid) is not int or os.name != "posix":
         return False
     try:
         os.kill(pid, 0)

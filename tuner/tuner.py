@@ -24,7 +24,7 @@ from tcl.tuner.measure import MeasureSettings
 from tcl.tuner.nearby import opening_configs
 from tcl.tuner.pipeline import Pipeline
 from tcl.tuner.pool import WorkerDiedError, WorkerPool
-from tcl.tuner.saved import Plan, SavedSearch
+from tcl.tuner.saved import Plan, SavedSearch, going_on
 from tcl.tuner.search import Search
 from tcl.tuner.space import Config
 from tcl.tuner.workplace import Here, Orders, Workplace, check_cores
@@ -124,7 +124,7 @@ class Tuner(Generic[OptionsT]):
         )
         name = uuid.uuid4().hex if resume is None else resume.name
         ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
-        with self._interrupts:
+        with self._interrupts, going_on(name):
             reference = self._reference(watch)
             try:
                 if reference is not None:

@@ -36,8 +36,14 @@ from tcl.grammar.errors import ArgumentError
 @click.option("--device", show_default="cpu", help="What to tune for.")
 @click.option("--generations", type=int, show_default="10", help="At most this many.")
 @click.option("--population", type=int, show_default="20", help="Per generation.")
-@click.option("--elites", type=int, help="Best members that stay; at most half the population.")
-@click.option("--crossover", type=int, show_default="80", help="Percent of children.")
+@click.option(
+    "--elites",
+    type=int,
+    help="Members that later generations take over, and do not measure again; at most half.",
+)
+@click.option(
+    "--crossover", type=int, show_default="80", help="Percent of the children that may mix parents."
+)
 @click.option("--mutation", type=int, show_default="10", help="Percent of knobs.")
 @click.option(
     "--strategy",
