@@ -117,7 +117,9 @@ class Spread(Executor):
             else:
                 self._send(task, self._orders)
             return
-        if found is None:
+        if found is None and self._closed:  # orders sent now would begin what nobody ends
+            self._fail(task, _lost(RuntimeError("the search has ended")))
+        elif found is None:
             self._send(task, self._orders)
         elif not found[0]:
             self._fail(task, found[1])
