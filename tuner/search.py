@@ -100,7 +100,8 @@ class Search(Generic[OptionsT]):
                 finals = Finals(self._ledger, self._options, self._report, self._doubts)
                 finals.hold(pipeline.race, heats)
         finally:
-            self._ledger.save_state(self._plan.config(), {**self._state, OWNER: None})
+            if self._state:  # else it ended before anything was different from what is saved
+                self._ledger.save_state(self._plan.config(), {**self._state, OWNER: None})
 
     def _save(self, generation: int) -> None:
         """Keep the strategy as it is before ``generation``."""
