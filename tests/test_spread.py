@@ -208,6 +208,22 @@ def test_what_ends_is_not_begun_anew() -> None:
     assert [args[1] for args in tasks] == [None]
 
 
+def test_processes_of_a_search_that_was_killed_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_IDLE", 1.0)
+    orders = pickle.dumps(Orders(FakeBackend(), fake_expected(), QUICK, 20.0, 20.0, 1, 1))
+    name = host.token(orders)
+    busy = host.run(name, orders, Role.COMPILE, time.sleep, (3.0,))  # longer than may be idle
+    assert busy == (True, None)
+    found = host.run(name, None, Role.COMPILE, os.getpid, ())
+    assert found is not None
+    pid = found[1]
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}").exists()
+    assert host.run(name, None, Role.COMPILE, os.getpid, ()) is None  # wants its orders again
+
+
 # Dask.
 
 
