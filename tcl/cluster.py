@@ -7,6 +7,7 @@ it has; what is measured there counts as measured here, so the machines have to 
 
 from __future__ import annotations
 
+import logging
 import pickle
 import platform
 import threading
@@ -21,6 +22,7 @@ from typing import Any
 from tcl import __version__
 from tcl.codegen.device import host_cpu
 from tcl.codegen.version import CODEGEN_VERSION
+from tcl.dask_workers import DaskWorkers
 from tcl.grammar.errors import ArgumentError
 from tcl.known import device_identity
 from tcl.tuner import host
@@ -91,6 +93,7 @@ def workplace(
             "cluster"
         )
     cluster = Cluster(name, threads)
+    _quiet()
     for line in (f"compiling and measuring with {cluster.description}", *cluster.left_out):
         say(line)
     return cluster
@@ -139,14 +142,14 @@ class Cluster:
         machines: dict[str, list[str]] = defaultdict(list)
         for address, worker in self._workers.items():
             machines[worker.machine].append(address)
-        anywhere = [Machine(self._executor(list(self._workers)))]
-        each = [Machine(self._executor(addresses)) for addresses in machines.values()]
-        compiler = Spread(anywhere, Role.COMPILE, data)
-        evaluator = Spread(each, Role.MEASURE, data)
+        anywhere = DaskWorkers(self._client, list(self._workers))
+        each = [DaskWorkers(self._client, addresses) for addresses in machines.values()]
+        compiler = Spread([Machine(anywhere)], Role.COMPILE, data)
+        evaluator = Spread([Machine(workers) for workers in each], Role.MEASURE, data)
         width = sum(self._client.nthreads().get(address, 0) for address in self._workers)
         ended = threading.Event()
         threading.Thread(
-            target=self._watch, args=(ended, (compiler, evaluator)), daemon=True
+            target=self._watch, args=(ended, (compiler, evaluator), (anywhere, *each)), daemon=True
         ).start()
 
         def close() -> None:
@@ -158,20 +161,25 @@ class Cluster:
 
         return Stages((Compilers(compiler, max(1, width)),), evaluator, len(each), close)
 
-    def _executor(self, workers: list[str]) -> Any:
-        # Others may help where these are gone; they check whether they are fit.
-        return self._client.get_executor(workers=workers, allow_other_workers=True, pure=False)
-
-    def _watch(self, ended: threading.Event, spreads: tuple[Spread, ...]) -> None:
+    def _watch(
+        self,
+        ended: threading.Event,
+        spreads: tuple[Spread, ...],
+        executors: tuple[DaskWorkers, ...],
+    ) -> None:
         """Dask waits for ever for workers to come; we do not."""
         seen = time.monotonic()
         while not (ended.wait(1.0) or self._closing.is_set()):
             error: BaseException = TimeoutError(f"no worker for {_GIVEN_UP:g} s")
             try:
-                if self._client.nthreads():
+                present = frozenset(self._client.nthreads())
+            except Exception:  # whatever Dask raises when it has lost its connection
+                error = ConnectionError(f"the scheduler at {self._address} does not answer")
+            else:
+                for executor in executors:
+                    executor.see(present)
+                if present:
                     seen = time.monotonic()
-            except Exception as failure:  # the scheduler does not answer
-                error = failure
             if time.monotonic() - seen > _GIVEN_UP:
                 for spread in spreads:
                     spread.abandon(error)
@@ -203,9 +211,18 @@ class Cluster:
         return fit, left_out
 
 
+def _quiet() -> None:
+    """Let Dask say nothing: when a connection is lost, it logs tracebacks."""
+    for name in ("distributed", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
 def _connect(address: str) -> Any:
     try:
         from distributed import Client
+        from distributed.comm.addressing import get_address_host_port
+        from distributed.comm.registry import get_backend
     except ImportError:
         raise ArgumentError(
             "a Dask cluster needs the extra 'distributed'; install it with: "
@@ -213,6 +230,9 @@ def _connect(address: str) -> Any:
         ) from None
     try:
         connect: Any = Client
+        # A client made with a bad address writes a traceback when the program ends.
+        get_backend(address.rpartition("://")[0] or "tcp")
+        get_address_host_port(address)
         return connect(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         text = " ".join(str(error).split())

@@ -287,7 +287,9 @@ def test_output_that_cannot_be_written(mm: Path) -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr == "error: [Errno 28] No space left on device\n"
+    assert done.stderr == (
+        "error: the output, or a temporary file, cannot be used: No space left on device\n"
+    )
 
 
 def test_tune_on_an_ascii_terminal(

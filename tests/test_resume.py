@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 from collections import Counter
@@ -286,6 +287,62 @@ def test_a_search_of_this_process_is_not_taken_over_either(tmp_path: Path) -> No
     tuner(path, generations=1).tune(START, report)
     assert refused
     assert saved(path).generation == 2
+
+
+def test_of_two_that_resume_at_once_one_is_refused(tmp_path: Path) -> None:
+    """Both looked up the search while nobody was at it."""
+    path = tmp_path / "t.db"
+    whole(path, generations=1)
+    first, second = saved(path), saved(path)
+    waits = "print('there', flush=True); sys.stdin.read()"
+    script = _SCRIPT.replace("os.kill(os.getpid(), signal.SIGKILL)", waits)
+    process = started(script, str(path), "12", stdin=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "there\n"
+        with pytest.raises(CacheError, match=f"still going on, in process {process.pid}; stop it"):
+            tuner(path).tune((), None, first)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+    # By now the search has gone on, and that is where it goes on from.
+    result = tuner(path).tune((), None, second)
+    assert found(result) == found(whole(tmp_path / "whole.db"))
+    records = [r for r in TuningCache(path).of_run(KEY, second.name) if r.heat is None]
+    assert len(records) == len(result.history)
+
+
+def test_of_two_threads_that_resume_at_once_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    whole(path, generations=1)
+    search = saved(path)
+    refused: list[str] = []
+
+    def report(event: Event[FakeOptions]) -> None:
+        if isinstance(event, CandidateDone) and not refused:
+            for again in (lambda: tuner(path).tune((), None, search), lambda: saved(path)):
+                with pytest.raises(CacheError, match=f"going on, in process {os.getpid()}; stop"):
+                    again()
+                refused.append("once")
+
+    result = tuner(path).tune((), report, search)
+    assert refused == ["once", "once"]
+    assert found(result) == found(whole(tmp_path / "whole.db"))
+    assert saved(path).name == search.name  # nobody is at it any more
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_an_end_before_it_goes_on_changes_nothing(tmp_path: Path, kill: bool) -> None:
+    path = tmp_path / "t.db"
+    whole(path, generations=2)
+    part = tuner(path)
+    result = part.tune((), lambda e: part.stop(kill=kill), saved(path))
+    assert result.interrupted
+    final = tuner(path).tune((), None, saved(path))
+    assert found(final) == found(whole(tmp_path / "whole.db"))
 
 
 @pytest.mark.parametrize(

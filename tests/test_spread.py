@@ -20,6 +20,7 @@ import pytest
 from tuner_fakes import KEY, QUICK, FakeBackend, FakeOptions, FakeSpace, as_recorded
 
 from tcl.cluster import Worker, workplace
+from tcl.dask_workers import DaskWorkers
 from tcl.grammar.errors import ArgumentError
 from tcl.tuner import host
 from tcl.tuner.cache import TuningCache
@@ -209,7 +210,59 @@ def test_a_search_that_is_over_starts_nothing_on_a_machine() -> None:
     assert len(sent) == 1
 
 
+def test_processes_of_a_search_that_was_killed_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_IDLE", 1.0)
+    orders = pickle.dumps(Orders(FakeBackend(), fake_expected(), QUICK, 20.0, 20.0, 1, 1))
+    name = host.token(orders)
+    busy = host.run(name, orders, Role.COMPILE, time.sleep, (3.0,))  # longer than may be idle
+    assert busy == (True, None)
+    found = host.run(name, None, Role.COMPILE, os.getpid, ())
+    assert found is not None
+    pid = found[1]
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}").exists()
+    assert host.run(name, None, Role.COMPILE, os.getpid, ()) is None  # wants its orders again
+
+
 # Dask.
+
+
+class FakeClient:
+    """Keeps what it is asked to do: (workers or None for any, future)."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[list[str] | None, Future[Any]]] = []
+
+    def get_executor(
+        self, pure: bool, workers: list[str] | None = None, allow_other_workers: bool = False
+    ) -> Executor:
+        client = self
+
+        class Sending(Executor):
+            def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+                future: Future[Any] = Future()
+                client.sent.append((workers, future))
+                return future
+
+        return Sending()
+
+
+def test_nothing_waits_for_workers_that_are_gone() -> None:
+    client = FakeClient()
+    workers = DaskWorkers(client, ["a", "b"])
+    done, waits = workers.submit(print), workers.submit(print)
+    client.sent[0][1].set_result(None)
+    workers.see({"b", "c"})
+    assert not waits.cancelled()
+    assert workers.submit(print) is client.sent[-1][1]
+    workers.see({"c"})
+    assert waits.cancelled() and not done.cancelled()
+    anywhere = workers.submit(print)
+    workers.see(set())
+    assert not anywhere.cancelled()
+    assert [each for each, _ in client.sent] == [["a", "b"], ["a", "b"], ["b"], None]
 
 
 def test_workers_have_to_be_like_this_machine() -> None:
@@ -230,12 +283,51 @@ def test_workers_have_to_be_like_this_machine() -> None:
         ("dusk:tcp://h:1", "there is no executor 'dusk:tcp://h:1'; use local, or dask:tcp://"),
         ("dask:", "there is no executor 'dask:'; use local, or dask:tcp://"),
         ("dask:nonsense://h:1", "no Dask scheduler answers at nonsense://h:1: "),
+        ("dask:h", "no Dask scheduler answers at h: missing port"),
+        ("dask:tcp://h:x", "no Dask scheduler answers at tcp://h:x: "),
     ],
 )
-def test_mistakes_in_the_executor(name: str, message: str) -> None:
-    pytest.importorskip("distributed")
+def test_mistakes_in_the_executor(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    # A client that was made in vain writes a traceback when the program ends.
+    monkeypatch.setattr(distributed, "Client", None)
     with pytest.raises(ArgumentError, match=message), workplace(name, 1, print):
         pass
+
+
+def test_a_cluster_whose_workers_all_die_goes_on_with_new_ones(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(HERE), *(p or os.getcwd() for p in sys.path)]),
+        "TCL_CACHE_DIR": str(tmp_path),
+    }
+    with ExitStack() as stack:
+        scheduler = stack.enter_context(
+            Process("scheduler", "--port", "0", environment=environment)
+        )
+        address = scheduler.said("Scheduler at:").split()[-1]
+
+        def begin() -> Process:
+            work = Process(
+                "worker", address, "--nthreads", "1", "--no-nanny", environment=environment
+            )
+            return stack.enter_context(work)
+
+        first = begin()
+        client = stack.enter_context(distributed.Client(address, set_as_default=False))
+        client.wait_for_workers(1, timeout=60)
+        workers = DaskWorkers(client, list(client.nthreads()))
+        lost = workers.submit(time.sleep, 60.0)
+        time.sleep(0.5)
+        first.process.kill()
+        while client.nthreads():
+            time.sleep(0.05)
+        workers.see(frozenset(client.nthreads()))
+        assert lost.cancelled()
+        again = workers.submit(abs, -1)
+        begin()
+        assert again.result(60) == 1
 
 
 def test_dask_cluster_of_two_workers_one_of_which_is_killed(tmp_path: Path) -> None:

@@ -131,6 +131,20 @@ class TuningCache:
         row = self.read(lambda db: db.execute(query, (run,)).fetchone(), None)
         return (json.loads(row[0]), json.loads(row[1])) if row else None
 
+    def change_run(
+        self, run: str, change: Callable[[dict[str, object]], Mapping[str, object]]
+    ) -> None:
+        """Replace the state of a tuner run, if there is such a run, by what ``change`` makes of it,
+        with nobody in between. What that raises is raised, and nothing changed."""
+
+        def write(db: sqlite3.Connection) -> None:
+            row = db.execute("SELECT state FROM runs WHERE run = ?", (run,)).fetchone()
+            if row is not None:
+                state = json.dumps(change(json.loads(row[0])))
+                db.execute("UPDATE runs SET state = ? WHERE run = ?", (state, run))
+
+        self.transaction(write)
+
     def runs(self, key: CacheKey) -> tuple[str, ...]:
         """The tuner runs of this key whose state was saved, the last one to begin first."""
 

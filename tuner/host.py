@@ -12,6 +12,7 @@ import hashlib
 import pickle
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
@@ -24,6 +25,10 @@ try:
     import fcntl
 except ImportError:  # Windows: one process per machine has to do
     fcntl = None  # type: ignore[assignment]
+
+
+_IDLE = 300.0
+"""Seconds without a task after which a search is thought to have ended without saying so."""
 
 
 class Role(Enum):
@@ -41,6 +46,23 @@ class _Site:
             orders.check()
         compiler, evaluator, self._share_cores = orders.pools()
         self._pools: dict[Role, WorkerPool] = {Role.COMPILE: compiler, Role.MEASURE: evaluator}
+        self._tasks = 0
+        self._left = time.monotonic()
+        self.ended = threading.Event()
+
+    @property
+    def idle(self) -> float:
+        """Seconds since the last task."""
+        return 0.0 if self._tasks else time.monotonic() - self._left
+
+    def enter(self) -> None:
+        """A task begins; to be called under the lock, as ``leave``."""
+        self._tasks += 1
+
+    def leave(self) -> None:
+        """A task has ended."""
+        self._tasks -= 1
+        self._left = time.monotonic()
 
     def run(self, role: Role, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         alone = role is Role.MEASURE
@@ -48,6 +70,7 @@ class _Site:
             return self._pools[role].submit(function, *args).result()
 
     def kill(self) -> None:
+        self.ended.set()
         for pool in self._pools.values():
             pool.kill()
 
@@ -76,10 +99,15 @@ def run(
             if orders is None:
                 return None
             site = _sites[name] = _Site(pickle.loads(orders))
+            threading.Thread(target=_expire, args=(name, site), daemon=True).start()
+        site.enter()
     try:
         return True, site.run(role, function, args)
     except Exception as error:
         return False, error
+    finally:
+        with _lock:
+            site.leave()
 
 
 def forget(name: str) -> None:
@@ -88,6 +116,18 @@ def forget(name: str) -> None:
         site = _sites.pop(name, None)
     if site is not None:
         site.kill()
+
+
+def _expire(name: str, site: _Site) -> None:
+    """End the processes of a search that was killed, or has lost its way to here. If it should come
+    back after all, it brings its orders again."""
+    while not site.ended.wait(_IDLE / 4):
+        with _lock:
+            expired = site.idle > _IDLE and _sites.get(name) is site
+            if expired:
+                del _sites[name]
+        if expired:
+            site.kill()
 
 
 _measuring = threading.Lock()

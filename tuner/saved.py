@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic
 
@@ -64,15 +66,12 @@ class SavedSearch:
             found = cache.load_run(name)
             if found is None:
                 continue
-            owner = found[1].get(OWNER)
-            if not _at_work(name, owner):
+            owner = _worker(name, found[1])
+            if owner is None:
                 return _read(name, *found, cache.of_run(key, name))
             busy = busy or owner
         if busy is not None:
-            raise SearchBusyError(
-                f"the search in {cache.path} is still going on, in process {_process(busy)}; "
-                "stop it first, or begin another one without resuming"
-            )
+            raise _going_on(cache, busy)
         return None
 
     @classmethod
@@ -82,7 +81,7 @@ class SavedSearch:
         searches = []
         for name in cache.runs(key):
             found = cache.load_run(name)
-            if found is not None and not _at_work(name, found[1].get(OWNER)):
+            if found is not None and _worker(name, found[1]) is None:
                 with contextlib.suppress(CacheError):  # of another version
                     searches.append(_read(name, *found, cache.of_run(key, name)))
         return tuple(searches)
@@ -210,34 +209,73 @@ def _not_ours(name: str) -> CacheError:
 
 # Whether somebody is at it.
 
+_here: set[tuple[int, str]] = set()
+"""The searches of this process, with its number: one that it forks has none of them."""
+_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def kept(
+    name: str, cache: TuningCache | None, key: CacheKey | None, resume: SavedSearch | None
+) -> Iterator[SavedSearch | None]:
+    """While the context lasts, nobody else goes on with the search of this name. Gives what there
+    is to resume: it may have gone on since ``resume`` was looked up.
+
+    ``CacheError`` if somebody is at it, or it cannot be read any more.
+    """
+    mine = (os.getpid(), name)
+    with _lock:
+        if cache is not None and mine in _here:
+            raise _going_on(cache, mine[0])
+        _here.add(mine)
+    try:
+        if cache is None or key is None or resume is None:
+            yield resume
+        else:
+            cache.change_run(name, partial(_claimed, cache))
+            try:
+                found = cache.load_run(name)
+                yield _read(name, *found, cache.of_run(key, name)) if found else resume
+            finally:
+                with contextlib.suppress(CacheError):
+                    cache.change_run(name, lambda state: {**state, OWNER: None})
+    finally:
+        _here.discard(mine)
+
+
+def _claimed(cache: TuningCache, state: Mapping[str, object]) -> dict[str, object]:
+    """The state with this process as its owner."""
+    if _at_work(state.get(OWNER)):
+        raise _going_on(cache, _process(state.get(OWNER)))
+    return {**state, OWNER: _owner()}
+
+
+def _worker(name: str, state: Mapping[str, object]) -> object:
+    """The process that is at work on a search; None if there is none."""
+    if (os.getpid(), name) in _here:
+        return os.getpid()
+    owner = state.get(OWNER)
+    return _process(owner) if _at_work(owner) else None
+
+
+def _going_on(cache: TuningCache, process: object) -> SearchBusyError:
+    return SearchBusyError(
+        f"the search in {cache.path} is still going on, in process {process}; "
+        "stop it first, or begin another one without resuming"
+    )
+
 
 def _owner() -> list[object]:
     """This process, as nobody else ever is."""
     return [platform.node(), os.getpid(), _born(os.getpid())]
 
 
-_here: set[str] = set()
-"""Searches that go on in this process."""
-
-
-@contextlib.contextmanager
-def going_on(name: str) -> Iterator[None]:
-    """While a search goes on, nobody else in this process resumes it."""
-    _here.add(name)
-    try:
-        yield
-    finally:
-        _here.discard(name)
-
-
-def _at_work(name: str, owner: object) -> bool:
+def _at_work(owner: object) -> bool:
     """Whether the process is alive; of another machine's nothing is known, so it is not."""
     if not (isinstance(owner, list) and len(owner) == 3 and owner[0] == platform.node()):
         return False
     pid = owner[1]
-    if pid == os.getpid():
-        return name in _here
-    if type(pid) is not int or os.name != "posix":
+    if type(pid) is not int or pid == os.getpid() or os.name != "posix":
         return False
     try:
         os.kill(pid, 0)

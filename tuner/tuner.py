@@ -24,7 +24,7 @@ from tcl.tuner.measure import MeasureSettings
 from tcl.tuner.nearby import opening_configs
 from tcl.tuner.pipeline import Pipeline
 from tcl.tuner.pool import WorkerDiedError, WorkerPool
-from tcl.tuner.saved import Plan, SavedSearch, going_on
+from tcl.tuner.saved import Plan, SavedSearch, kept
 from tcl.tuner.search import Search
 from tcl.tuner.space import Config
 from tcl.tuner.workplace import Here, Orders, Workplace, check_cores
@@ -109,7 +109,8 @@ class Tuner(Generic[OptionsT]):
     ) -> TuningResult[OptionsT]:
         """Search. ``start`` is measured first, in this order; ``report`` is told what happens, in
         this thread. ``resume``: go on with this search, which says itself what it started from,
-        with the tuner's settings; ``CacheError`` if its state does not fit.
+        with the tuner's settings; ``CacheError`` if its state does not fit, or if somebody else is
+        at it.
 
         Errors of the reference (an index of the inputs out of range, say) are raised, and
         ``ExecutorLostError`` when a workplace cannot be reached any more. Signals are
@@ -124,11 +125,11 @@ class Tuner(Generic[OptionsT]):
         )
         name = uuid.uuid4().hex if resume is None else resume.name
         ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
-        with self._interrupts, going_on(name):
+        with self._interrupts, kept(name, self._cache, self._key, resume) as going_on:
             reference = self._reference(watch)
             try:
                 if reference is not None:
-                    plan = self._plan(ledger, start, resume)
+                    plan = self._plan(ledger, start, going_on)
                     search = Search(plan, self._options, ledger, watch, tell)
                     first = search.recall()
                     with self._pipeline(reference, watch, ledger.best) as pipeline:

@@ -65,7 +65,10 @@ def reporting(command: _F) -> _F:
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader had enough: click ends quietly
                 raise
-            fail(str(error))
+            if error.errno is None:
+                fail(str(error))
+            what = error.filename or "the output, or a temporary file,"
+            fail(f"{what} cannot be used: {error.strerror}")
         except KeyboardInterrupt:
             sys.exit(130)
 
