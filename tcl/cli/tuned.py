@@ -278,7 +278,7 @@ class Session:
     def _saved(self, result: TuningResult[MappingOptions], *, default: bool) -> list[str]:
         """Say where the results are; what went wrong."""
         if result.options is None:
-            return [_nothing(result)]
+            return [_nothing(result, resumed=self._resume)]
         if result.unsaved:
             count = f"{result.unsaved} result{'' if result.unsaved == 1 else 's'}"
             return [f"{count} could not be saved in {self._cache}; the best is shown above"]
@@ -287,7 +287,9 @@ class Session:
         return []
 
 
-def _nothing(result: TuningResult[MappingOptions]) -> str:
+def _nothing(result: TuningResult[MappingOptions], *, resumed: bool) -> str:
+    if result.interrupted and resumed:
+        return "it ended before the search went on; what was found before is kept"
     if result.interrupted:
         return "the search ended before any candidate was measured; nothing was found"
     examples = dict.fromkeys(c.outcome.message for c in result.history)
