@@ -274,3 +274,13 @@ def test_each_place_has_readings_of_its_own() -> None:
     assert settled(outcomes) == [3.0, 2.0] * 8
     doubts = Doubts()
     assert not any(doubts.take(o) for o in outcomes)
+
+
+def test_readings_of_two_yardsticks_are_not_compared() -> None:
+    """A search that is resumed has another one, perhaps."""
+    before = [Conditions(k, 0.1, None, 1.0, "here", "a") for k in range(8)]
+    after = [Conditions(k, 0.1, None, 5.0 if k < 12 else 10.0, "here", "b") for k in range(8, 16)]
+    outcomes = [Outcome(Verdict.CORRECT, (3.0,), conditions=c) for c in (*before, *after)]
+    assert settled(outcomes) == [3.0] * 12 + [1.5] * 4
+    doubts = Doubts()
+    assert not any(doubts.take(o) for o in outcomes[:12])

@@ -25,7 +25,7 @@ _LASTING = 3
 
 
 class _Place:
-    """What the yardstick takes in one place."""
+    """What one yardstick takes in one place."""
 
     def __init__(self) -> None:
         self._last: deque[float] = deque(maxlen=_LASTING)
@@ -49,7 +49,7 @@ class Doubts:
         self._seen: set[tuple[str, float]] = set()
         self._seconds = self._others = 0.0
         self._spreads: deque[float] = deque(maxlen=KERNELS)
-        self._places: dict[str, _Place] = {}
+        self._places: dict[tuple[str, str], _Place] = {}
         self._said: set[str] = set()
 
     def take(self, outcome: Outcome) -> list[str]:
@@ -81,7 +81,7 @@ class Doubts:
             self._seconds += conditions.seconds
             self._others += conditions.others * conditions.seconds
         if conditions.yardstick is not None:
-            self._places.setdefault(conditions.place, _Place()).add(conditions.yardstick)
+            self._places.setdefault(conditions.series, _Place()).add(conditions.yardstick)
 
     def _judged(self) -> Iterator[tuple[str, str]]:
         busy = self._others / self._seconds if self._seconds >= ENOUGH else 0.0

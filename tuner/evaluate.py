@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -77,6 +78,8 @@ class Evaluator:
         self._restore_inputs()
         self._checksums = [g.checksum() for g in self._inputs]
         self._yardstick: Yardstick | None = None
+        self._kernel = ""
+        """Which one that is: a resumed search may have another."""
         self._others = Others()
         self._place = f"{platform.node()} {available_cores()}"
 
@@ -92,7 +95,7 @@ class Evaluator:
         seconds = time.monotonic() - began
         reading = outcome.conditions.yardstick if outcome.conditions is not None else None
         others = self._others.share()
-        conditions = Conditions(time.time(), seconds, others, reading, self._place)
+        conditions = Conditions(time.time(), seconds, others, reading, self._place, self._kernel)
         return replace(outcome, conditions=conditions)
 
     def _evaluated(self, code: bytes, best: float | None) -> Outcome:
@@ -158,6 +161,7 @@ class Evaluator:
 
     def _made(self, yardstick: Timed) -> Yardstick:
         run = self._call(self._backend.load(yardstick.code))
+        self._kernel = hashlib.sha256(yardstick.code).hexdigest()[:8]
         return Yardstick(run, yardstick.seconds, reset=self._resetting)
 
     def _call(self, kernel: Kernel) -> Callable[[], object]:

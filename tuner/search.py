@@ -143,7 +143,7 @@ class Search(Generic[OptionsT]):
             candidate = Candidate(job.options, job.config, generation, outcome)
             found[job.position] = len(self._ledger.history)
             self._ledger.add(candidate, len(found), len(jobs), known=known)
-            for text in self._doubts.take(outcome):
+            for text in () if known else self._doubts.take(outcome):
                 self._report(Note(text))
 
         self._started(generation, len(jobs))

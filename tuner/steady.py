@@ -109,23 +109,24 @@ def paces(conditions: Sequence[Conditions | None]) -> list[float]:
 
     Between two readings the lower of them counts: what was timed there is not made faster than it
     is."""
-    known: dict[str, dict[float, float]] = {}
+    known: dict[tuple[str, str], dict[float, float]] = {}
     for c in conditions:
         if c is not None and c.yardstick is not None:
-            known.setdefault(c.place, {})[c.at] = c.yardstick
-    if not known:
-        return [1.0] * len(conditions)
-    moments = {place: sorted(readings) for place, readings in known.items()}
-    readings = {p: smooth([known[p][at] for at in times]) for p, times in moments.items()}
-    fastest = quick(sorted(r for each in readings.values() for r in each))
+            known.setdefault(c.series, {})[c.at] = c.yardstick
+    moments = {series: sorted(readings) for series, readings in known.items()}
+    readings = {s: smooth([known[s][at] for at in times]) for s, times in moments.items()}
+    of_kernel: dict[str, list[float]] = {}
+    for (kernel, _), found in readings.items():
+        of_kernel.setdefault(kernel, []).extend(found)
+    fastest = {kernel: quick(sorted(found)) for kernel, found in of_kernel.items()}
 
     def pace(c: Conditions | None) -> float:
-        if c is None or c.place not in known:
+        if c is None or c.series not in known:
             return 1.0
-        times = moments[c.place]
-        around = readings[c.place][max(0, bisect_right(times, c.at) - 1) :]
-        around = around[: 1 if c.at in known[c.place] or c.at < times[0] else 2]
-        return clear(min(around) / fastest)
+        times = moments[c.series]
+        around = readings[c.series][max(0, bisect_right(times, c.at) - 1) :]
+        around = around[: 1 if c.at in known[c.series] or c.at < times[0] else 2]
+        return clear(min(around) / fastest[c.kernel])
 
     return [pace(c) for c in conditions]
 

@@ -39,6 +39,13 @@ class Conditions:
     """What the yardstick took, in seconds, if it was timed with this candidate."""
     place: str = ""
     """Which machine and cores."""
+    kernel: str = ""
+    """Which one is the yardstick; empty before there is one."""
+
+    @property
+    def series(self) -> tuple[str, str]:
+        """Of readings that tell how the pace of one place changes."""
+        return self.kernel, self.place
 
     @property
     def moment(self) -> tuple[str, float]:
@@ -55,13 +62,12 @@ class Conditions:
                 float() | int() | None,
                 float() | None,
                 str(),
+                str(),
             ] if all(math.isfinite(x) for x in data[:4] if x is not None) and (
                 data[3] is None or data[3] > 0
             ):
                 return cls(*data)
-        raise ValueError(
-            "conditions are four numbers, of which two may be missing, and the name of a place"
-        )
+        raise ValueError("conditions are four numbers, of which two may be missing, and two names")
 
 
 @dataclass(frozen=True, slots=True)
