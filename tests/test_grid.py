@@ -102,7 +102,7 @@ def test_a_table_has_settings_of_its_own(make: Make) -> None:
         ("seed = -1", "seed must be 0 or more, not -1"),
         ("time_limit = inf", "time_limit must be a number of seconds, not inf"),
         ("time_limit = '1'", "time_limit must be a number of seconds, not '1'"),
-        ("[[tune]]", "[[tune]] 1: error: file must be a text in quotes, not None"),
+        ("[[tune]]", "[[tune]] 1: error: it needs a file, as file = "),
         ("[[tune]]\nfile = 'none.tc'", "none.tc cannot be read: No such file"),
         ("[[tune]]\nfile = 'defs.tc'", 'has 3 defs; say entry = "mm" or "scaled" or "conv"'),
         ("[[tune]]\nfile = 'defs.tc'\nentry = 'scale'", "did you mean scaled?"),

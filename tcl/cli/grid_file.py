@@ -156,6 +156,9 @@ class _Reader:
     def _chosen(self, place: str, table: Mapping[str, Any]) -> tuple[str, CheckedDef] | None:
         """The text of the table's file and its def."""
         name, entry = table.get("file"), table.get("entry")
+        if name is None:
+            self._note(place, 'it needs a file, as file = "matmul.tc"')
+            return None
         if not isinstance(name, str) or not isinstance(entry, str | None):
             wrong = "file" if not isinstance(name, str) else "entry"
             self._note(place, f"{wrong} must be a text in quotes, not {table.get(wrong)!r}")
