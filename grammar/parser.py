@@ -37,16 +37,18 @@ def parse(text: str, name: str = "<string>") -> ast.Module:
     if len(text) > MAX_TEXT:
         message = f"the text has {len(text)} characters, more than {MAX_TEXT}; split it up"
         raise TclSyntaxError(source, [Diagnostic(message, source.span_at(0, 1))])
+    error: BaseException
     try:
         tree = _lark().parse(text)
-        defs = _Builder(source).transform(tree)
+        return ast.Module(tuple(_Builder(source).transform(tree)))
     except VisitError as e:  # Lark's wrapper around what the builder raised
-        raise e.orig_exc from None
+        error = e.orig_exc
     except UnexpectedToken as e:
-        raise unexpected_token(source, e) from None
+        error = unexpected_token(source, e)
     except UnexpectedCharacters as e:
-        raise unexpected_character(source, e.pos_in_stream or 0) from None
-    return ast.Module(tuple(defs))
+        error = unexpected_character(source, e.pos_in_stream or 0)
+    # Not in there: Lark's error would be its context, with a parser in it that cannot be pickled.
+    raise error
 
 
 @cache

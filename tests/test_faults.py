@@ -361,7 +361,8 @@ def test_two_tuners_and_three_readers_share_a_cache(path: Path, seconds: int) ->
     for tuner in tuners:
         done = tuner.finish()
         assert done.code == 130, done.errors
-        assert done.notes == []
+        # Each says that the other one disturbs it; the cache does not.
+        assert not [note for note in done.notes if "cache" in note]
         assert len(done.candidates) > 5
         assert is_right(done.result["options"])
         assert complete(done, path)

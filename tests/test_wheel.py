@@ -17,7 +17,7 @@ NOT_AGAIN = (
     "test_contractions.py", "test_cpu.py", "test_cpu_types.py", "test_crowded.py", "test_fuse.py",
     "test_merge.py", "test_parallel.py", "test_results.py", "test_staged_values.py",
     "test_transpose.py", "test_vector_math.py", "test_cache_cli.py", "test_importance.py",
-    "test_search_model.py", "test_strategies.py",
+    "test_search_model.py", "test_strategies.py", "test_resume.py", "test_faults.py",
 )  # fmt: skip
 """Long tests of code that is the same in a wheel."""
 
