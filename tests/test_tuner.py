@@ -139,6 +139,12 @@ def test_same_kernel_from_other_options_is_measured_once() -> None:
     assert first.outcome == second.outcome
 
 
+def test_the_start_is_measured_in_its_order() -> None:
+    start = [FakeOptions(n) for n in (900, 100, 300, 200, 800, 400)]
+    result = fake_tuner(generations=1, population=2, threads=2, delay=0.05).tune(start)
+    assert [c.options for c in result.history if c.generation == 0] == start
+
+
 def test_nothing_that_works_is_said_and_is_no_winner() -> None:
     result, events = events_of(fake_tuner("constraints", "wrong", population=6))
     assert result.best is None

@@ -154,7 +154,9 @@ class Search(Generic[OptionsT]):
                 new.append(job)
             else:
                 done(job, record.outcome, known=True)
-        pipeline.run(new, done, lambda job: self._report(CandidateCompiled(generation)))
+        # What the search starts from is measured in its order: the first one is the incumbent.
+        for batch in [new] if generation else [[job] for job in new]:
+            pipeline.run(batch, done, lambda job: self._report(CandidateCompiled(generation)))
         times = settled([c.outcome for c in self._ledger.history])
         return [
             (job.config, times[found[job.position]])
