@@ -1,6 +1,6 @@
 """Whether the constants of a strategy fit recorded spaces that they were not chosen on.
 
-    python -m benchmarks.leave_one_out --strategy screened --repeats 8 --out FILE    # 2 minutes
+    python -m benchmarks.leave_one_out --strategy screened --repeats 8 --out FILE
 
 Each constant is varied by itself. For every space, the setting that is best on all the others is
 looked at on that one; the pool of these is what constants are worth that do not know their space.

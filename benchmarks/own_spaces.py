@@ -1,6 +1,6 @@
 """How good the default search is on our own spaces: against the best of many random options.
 
-    python -m benchmarks.own_spaces --out benchmarks/results/DATE-own-spaces.json   # 20 minutes
+    python -m benchmarks.own_spaces --out benchmarks/results/DATE-own-spaces.json   # 30 minutes
     python -m benchmarks.own_spaces --defs matmul,tmm --random 200 --runs 2         # an impression
 
 See ``benchmarks/README.md`` for what is counted and how.
@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
+from tcl import tuning
 from tcl.annotations import parse_sizes
 from tcl.api import size
 from tcl.codegen.options import MappingOptions
@@ -28,12 +29,7 @@ from tcl.known import DEFAULT, cache_key
 from tcl.sample import random_inputs
 from tcl.tuner.cache import TuningCache
 from tcl.tuner.config import TunerConfig, available_cores, split_cores
-from tcl.tuner.evaluate import (
-    compile_candidate,
-    compute_reference,
-    race_candidates,
-    set_up,
-)
+from tcl.tuner.evaluate import compute_reference, race_candidates, set_up
 from tcl.tuner.mapping import MappingSpace
 from tcl.tuner.measure import MeasureSettings
 from tcl.tuner.pool import WorkerPool
@@ -49,10 +45,7 @@ DEFS = {
     "moments": ("moments", "N=256,K=4608"),
 }
 """Def → example file and sizes: kinds that differ, kernels of 0.05 to 1 ms."""
-STARTS: dict[str, tuple[MappingOptions, ...]] = {
-    "nothing": (),
-    "presets": (DEFAULT, MappingOptions("pointwise")),
-}
+STARTS: dict[str, tuple[MappingOptions, ...]] = {"nothing": (), "presets": tuning.STARTS}
 """What runs start from: nothing, or as users' runs do."""
 EVALUATIONS = 100
 GOOD = 0.97
@@ -131,10 +124,10 @@ class Subject:
         _, cores = split_cores(available_cores())
         reference = compute_reference(self.backend)
         setup = (self.backend, reference.outputs, MeasureSettings())
-        codes = [compile_candidate(self.backend, each) for each in options]
+        codes = [self.backend.compile(each) for each in options]
         pool = WorkerPool(1, initializer=set_up, initargs=setup, cpus=cores)
         try:
-            races = [pool.submit(race_candidates, codes).result() for _ in range(_RACES)]  # type: ignore[arg-type]
+            races = [pool.submit(race_candidates, codes).result() for _ in range(_RACES)]
         finally:
             pool.kill()
         return [min(median(race[k]) for race in races) for k in range(len(options))]

@@ -16,7 +16,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -257,26 +257,28 @@ def test_a_cache_that_may_not_be_written(path: Path, what: str) -> None:
     )
 
 
-def test_a_truncated_cache_is_set_aside(path: Path) -> None:
-    filled(path)
+def cut_in_half(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
-    done = TuningProcess(path, *SMALL).finish()
-    assert done.code == 0, done.errors
-    assert done.errors.count("warning: ") == 1
-    (aside,) = path.parent.glob("t.db.damaged-*[0-9]")
-    assert f"it is kept as {aside.name}, and a new one is begun" in done.errors
-    assert complete(done, path)
 
 
-def test_a_cache_of_a_newer_version_is_set_aside(path: Path) -> None:
-    filled(path)
+def of_a_newer_version(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("INSERT INTO migrations VALUES (99, 0)")
         db.commit()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "name"), [(cut_in_half, "damaged"), (of_a_newer_version, "newer-v99")]
+)
+def test_a_cache_that_cannot_be_used_is_set_aside(
+    path: Path, spoil: Callable[[Path], None], name: str
+) -> None:
+    filled(path)
+    spoil(path)
     done = TuningProcess(path, *SMALL).finish()
     assert done.code == 0, done.errors
     assert done.errors.count("warning: ") == 1
-    (aside,) = path.parent.glob("t.db.newer-v99-*[0-9]")
+    (aside,) = path.parent.glob(f"t.db.{name}-*[0-9]")
     assert f"it is kept as {aside.name}, and a new one is begun" in done.errors
     assert complete(done, path)
 

@@ -90,6 +90,10 @@ class TunerSettings:
             self.parents,
         )
 
+    def check(self) -> None:
+        """``OptionsError`` if the settings of the strategy do not fit each other."""
+        _ = self.search
+
     def as_dict(self) -> dict[str, object]:
         """The settings as JSON data."""
         return asdict(self)

@@ -90,7 +90,7 @@ class Tuner(Generic[OptionsT]):
         self._backend = backend
         self._options = options
         self._settings = (config or TunerConfig()).settings
-        self._settings.search  # noqa: B018 - raises for what does not fit
+        self._settings.check()
         self._cache = cache
         self._key = key
         self._entry = entry

@@ -155,7 +155,7 @@ def _choice(
     settings = {"device": "cpu", "generations": _GENERATIONS, **own, **chosen}
     require_cpu(settings["device"])
     config = search_config(settings)
-    config.settings.search  # noqa: B018 - raises for what does not fit
+    config.settings.check()
     threads = thread_count(settings.get("threads"))
     if here:
         check_cores(threads)

@@ -101,11 +101,11 @@ class GridLines:
         """See ``Show``."""
         table = _table("", "point", ">before", ">after", ">speed-up", "status")
         for each in outcomes:
-            times = (each.before, each.after)
+            before, after = each.before, each.after
             table.add_row(
                 *(str(each.point.number), each.point.title),
-                *("-" if t is None else duration(t) for t in times),
-                "-" if not all(times) else f"{times[0] / times[1]:.2f} x",  # type: ignore[operator]
+                *("-" if t is None else duration(t) for t in (before, after)),
+                f"{before / after:.2f} x" if before and after else "-",
                 each.told,
             )
         click.echo()

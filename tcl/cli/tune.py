@@ -193,7 +193,7 @@ def _tune(
         config = resumed(config, Work.load(file, entry, sizes, 0), count, path)
     # One seed for the search and the inputs, so that a resumed search knows both.
     config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
-    config.settings.search  # noqa: B018 - raises for what does not fit, before anything is measured
+    config.settings.check()  # now, before anything is measured
     work = Work.load(file, entry, sizes, config.settings.seed or 0)
     with workplace(executor, count, lambda line: click.echo(line, err=as_json)) as place:
         session = Session(
