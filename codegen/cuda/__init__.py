@@ -1,0 +1,1 @@
+"""CUDA: scheduled loops as CUDA C++, compiled by NVRTC, launched through CuPy."""
