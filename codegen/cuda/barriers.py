@@ -63,6 +63,9 @@ class _Setting:
     def loop(self, loop: ir.For, since: _Touched) -> tuple[list[ir.Statement], _Touched]:
         """A loop that all threads run together: its end comes before its beginning, too."""
         body = loop.body if isinstance(loop.body, ir.Block) else ir.Block((loop.body,))
+        if loop.loop.fold.count == 1:
+            made, after = self.block(body, since)
+            return [ir.For(loop.loop, made, loop.along)], after
         again = since
         while True:
             made, after = self.block(body, again)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from tcl.codegen import ir
 from tcl.codegen.cuda.barriers import with_barriers
-from tcl.codegen.cuda.share import uniform_loops
 from tcl.codegen.cuda.together import Bound
 from tcl.codegen.identity import identity
 from tcl.codegen.ir_walk import rebuilt, rewritten
@@ -114,7 +114,8 @@ def _reduction(unit: Unit, inner: Sequence[ir.Loop]) -> ir.Statement:
     """Sums in registers over all loops of the reduction, then what is made of them."""
     nest, point = unit.leader, unit.leader.point
     reduced = {d.name for d in nest.dims if d.reduction}
-    outer = [x for x in inner[: len(uniform_loops(nest))] if x.fold.dim not in reduced]
+    serial = takewhile(lambda x: x.kind is ir.Kind.SERIAL, inner)
+    outer = [x for x in serial if x.fold.dim not in reduced]
     rest = [x for x in inner if x not in outer]
     own = [x for x in rest if x.fold.dim not in reduced]
     """The loops over results of a block: all are threads, registers or lanes."""

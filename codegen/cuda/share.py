@@ -72,7 +72,8 @@ def uniform_loops(nest: ir.Nest) -> list[ir.Fold]:
         if loop.kind is not ir.Kind.PARALLEL:
             if loop.kind is not ir.Kind.SERIAL:
                 break
-            found.append(loop.fold)
+            if loop.fold.count > 1:
+                found.append(loop.fold)
     return found
 
 
