@@ -21,7 +21,7 @@ SENTENCES = (
     "race: {who} accesses {what} to which {other} copies asynchronously and has not waited",
     "out of bounds: {who} accesses {what}",
     "input written: {who} writes {what}",
-    "misaligned: {who} accesses {what}, which is no multiple of {size}",
+    "misaligned: {who} accesses {what}, but not at a multiple of {size}",
     "wild access: {who} accesses {size} bytes that belong to no tensor",
     "out of bounds: {who} accesses element {offset} of an array in registers",
     "divergent barrier: {who} waits at a barrier that {other} does not reach",
@@ -83,10 +83,10 @@ def _what(found: Finding, launch: Launch, arena: Arena) -> str:
     place = arena.at(found.offset)
     if place is None:
         return size
-    return (
-        f"{size} at {found.offset - place.first} of {place.name}, which takes bytes "
-        f"{place.start - place.first} to {place.end - place.first - 1}"
-    )
+    inside = place.start <= found.offset <= place.end - found.size
+    last = place.end - place.first - 1
+    bounds = "" if inside else f", whose bytes are {place.start - place.first} to {last}"
+    return f"{size} at {found.offset - place.first} of {place.name}{bounds}"
 
 
 def _lines(library: Path, places: Iterable[int], file: str) -> dict[int, int]:

@@ -23,6 +23,7 @@ namespace {
 // A stack has room for a kernel's arrays and for calls of the C library. Only pages that are used
 // cost memory; the odd size keeps stacks from falling into the same cache lines.
 constexpr std::size_t STACK = (64 << 10) + 576;
+constexpr std::size_t BELOW = 4 << 20;  // for a first thread that needs more than it has
 constexpr std::uint64_t CANARY = 0x5eed5afe0ddba115;
 
 struct Stacks {
@@ -222,7 +223,7 @@ void run_block(unsigned block) {
   block_order.push_back(block);
   std::memset(launch->shared, 0xff, launch->shared_size);
   for (Fiber& fiber : fibers) {
-    unsigned char* bottom = stacks.begin + fiber.number * STACK;
+    unsigned char* bottom = stacks.begin + BELOW + fiber.number * STACK;
     fiber.canary = reinterpret_cast<std::uint64_t*>(bottom);
     *fiber.canary = CANARY;
     fiber.state = State::ready;
@@ -306,7 +307,7 @@ const Payload* taken(unsigned lane) {
 extern "C" __attribute__((visibility("default"))) int emulator_run(Launch* asked) {
   launch = asked;
   launch->number_of_findings = 0;
-  stacks.size = STACK * launch->threads;
+  stacks.size = BELOW + STACK * launch->threads;
   void* room = mmap(nullptr, stacks.size, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return 1;
