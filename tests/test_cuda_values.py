@@ -26,11 +26,24 @@ NUMBERS = [n for n in SCALAR_TYPES if n != "bool"]
 FLOATS: list[type[np.floating[Any]]] = [np.float32, np.float64]
 
 
+def edges(name: str) -> Array:
+    """Interesting values, and more at which a conversion rounds twice if it is careless."""
+    t = SCALAR_TYPES[name]
+    if t.is_float:
+        # A NaN whose high bits are all zero would become an infinity.
+        low_nan = np.array([0x7F800001, 0xFF800001], np.uint32).view(np.float32)
+        more = low_nan if t == FLOAT32 else np.zeros(0, interesting(name).dtype)
+        return np.concatenate([interesting(name), more])
+    above = [2**30 + 2**22 + 1, 2**62 + 2**54 + 1, 2**55 + 2**47 - 1]
+    kept = [v for x in above for v in (x, -x) if t.limits[0] <= v <= t.limits[1]]
+    return np.concatenate([interesting(name), np.array(kept, interesting(name).dtype)])
+
+
 def casts(source: str) -> Case:
     names = list(SCALAR_TYPES)
     outs = ", ".join(f"{t}(N) O{k}" for k, t in enumerate(names))
     body = " ".join(f"O{k}(i) = {t}(a(i))" for k, t in enumerate(names))
-    return Case(f"def f({source}(N) a) -> ({outs}) {{ {body} }}", [interesting(source)])
+    return Case(f"def f({source}(N) a) -> ({outs}) {{ {body} }}", [edges(source)])
 
 
 def operators(name: str) -> Case:
@@ -71,7 +84,7 @@ def rounded(source: str) -> Case:
     made += ["float32(float16(float32(float16(a(i))))) + 1", "int32(float16(a(i)) % 3)"]
     body = " ".join(f"O{k}(i) = {v}" for k, v in enumerate(made))
     outs = ", ".join(f"O{k}" for k in range(len(made)))
-    return Case(f"def f({source}(N) a) -> ({outs}) {{ {body} }}", [interesting(source)])
+    return Case(f"def f({source}(N) a) -> ({outs}) {{ {body} }}", [edges(source)])
 
 
 MIXED = """def f(int32(N) a, int8(N) b, uint64(N) c) -> (O, P, Q, R, S, T) {
