@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcl.codegen.cuda.pieces import Binds, Piece, call, converted, infix, prefix
 from tcl.codegen.cuda.types import c_type, is_small
-from tcl.grammar.types import FLOAT64, UINT16, Kind, ScalarType
+from tcl.grammar.types import FLOAT32, FLOAT64, UINT16, Kind, ScalarType
 
 _COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 _INFIX = {"+": Binds.SUM, "-": Binds.SUM, "*": Binds.PRODUCT, "/": Binds.PRODUCT}
@@ -37,6 +37,13 @@ def binary(op: str, left: Piece, right: Piece, t: ScalarType) -> Piece:
     return call(_NAMES[op], left, right)
 
 
+def reduced(op: str, left: Piece, right: Piece, t: ScalarType) -> Piece:
+    """One step of a reduction: ``binary``, with no say in which of two zeros is the least."""
+    if t == FLOAT32 and op in ("min", "max"):
+        return call("least_of" if op == "min" else "greatest_of", left, right)
+    return binary(op, left, right, t)
+
+
 def unary(op: str, operand: Piece, t: ScalarType) -> Piece:
     """``-`` or ``!``."""
     if op == "!" or t.is_float:
@@ -55,7 +62,7 @@ def accumulated(op: str, target: str, value: Piece, t: ScalarType) -> str:
     in_place = t.is_float or is_small(t) or t.kind is Kind.UINT
     if op in ("+", "*") and in_place and (op, t) != ("*", UINT16):
         return f"{target} {op}= {value.text};"
-    return f"{target} = {binary(op, Piece(target), value, t).text};"
+    return f"{target} = {reduced(op, Piece(target), value, t).text};"
 
 
 def _divide(op: str, left: Piece, right: Piece, t: ScalarType) -> Piece:

@@ -12,7 +12,7 @@ from tcl.codegen.cuda.limits import LINE, exchange_bytes, room
 from tcl.codegen.cuda.memory import Memory
 from tcl.codegen.cuda.module import SHARED, Launch, Module
 from tcl.codegen.cuda.names import Names
-from tcl.codegen.cuda.prelude import HELPERS, prelude
+from tcl.codegen.cuda.prelude import prelude
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.schedule import schedule
 from tcl.codegen.cuda.scope import Geometry, Scope
@@ -61,7 +61,7 @@ def emit(program: ir.Program, profile: GpuProfile, unchecked: bool = False) -> M
     sites: list[Site] = []
     used: set[str] = set()
     found: list[tuple[Launch, list[str], list[str]]] = []
-    names = Names(HELPERS)
+    names = Names()
     for group, body in zip(groups(program.nests), program.body.body, strict=True):
         name = names.new(f"{program.name}_{len(found)}")
         found.append(_kernel(program, group, body, profile, name, sites, used, unchecked))
@@ -90,7 +90,7 @@ def _kernel(
     used: set[str],
     unchecked: bool,
 ) -> tuple[Launch, list[str], list[str]]:
-    names = Names(HELPERS)
+    names = Names()
     geometry = Geometry(program)
     threads = max(map(thread_count, with_fills(group)))
     exchange = exchange_bytes(list(group))

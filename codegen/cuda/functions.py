@@ -14,7 +14,7 @@ _BY_DOUBLE = frozenset(
     normcdf normcdfinv pow sinh tan tgamma y0 y1""".split()
 )
 """Functions whose float32 version is less exact, or lacking."""
-_OWN = {
+OWN = {
     **dict.fromkeys(("hypot", "norm3d", "norm4d"), "norm_of"),
     **dict.fromkeys(("rhypot", "rnorm3d", "rnorm4d"), "rnorm_of"),
     **{
@@ -23,8 +23,8 @@ _OWN = {
     },
 }
 """Built-in → the helper function of the prelude, of either type or of float64."""
-_OWN_DOUBLE = {"erfc": "erfc_of"}
-"""As ``_OWN``, for float64 only: rounded to float32, CUDA's function is exact enough."""
+OWN_DOUBLE = {"erfc": "erfc_of"}
+"""As ``OWN``, for float64 only: rounded to float32, CUDA's function is exact enough."""
 
 
 def builtin(name: str, arguments: list[Piece], t: ScalarType) -> Piece:
@@ -32,8 +32,8 @@ def builtin(name: str, arguments: list[Piece], t: ScalarType) -> Piece:
     if name == "fdivide":
         return infix("/", arguments[0], arguments[1], Binds.PRODUCT)
     if t == FLOAT64:
-        return call((_OWN | _OWN_DOUBLE).get(name, name), *arguments)
+        return call((OWN | OWN_DOUBLE).get(name, name), *arguments)
     if name in _BY_DOUBLE:
         wide = [converted("double", a) for a in arguments]
-        return converted("float", call(_OWN.get(name, name), *wide))
-    return call(_OWN.get(name, f"{name}f"), *arguments)
+        return converted("float", call(OWN.get(name, name), *wide))
+    return call(OWN.get(name, f"{name}f"), *arguments)

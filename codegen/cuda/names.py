@@ -5,28 +5,43 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_LONGEST = 40
+from tcl.codegen.cuda.prelude import HELPERS
+from tcl.grammar.builtins import BUILTINS
 
-_TAKEN = frozenset(
-    """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t
-    char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
+_KEYWORDS = """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
+    char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
     constinit continue decltype default delete do double dynamic_cast else enum explicit export
     extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
-    nullptr operator or or_eq private protected public register reinterpret_cast requires return
-    short signed sizeof static static_assert static_cast struct switch template this thread_local
-    throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while
-    xor xor_eq
-    block blockDim blockIdx dim3 error exchange gridDim main shared thread threadIdx uint3 warpSize
-    """.split()
+    nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
+    return short signed sizeof static static_assert static_cast struct switch template this
+    thread_local throw true try typedef typeid typename typeof union unsigned using virtual void
+    volatile wchar_t while xor xor_eq
+    """
+_CUDA = """
+    atomicAdd atomicCAS blockDim blockIdx gridDim linux signal stderr stdin stdout errno threadIdx
+    unix warpSize
+    """
+"""CUDA's variables and functions, and macros of compilers and of the C library."""
+
+_OWN = "a b block dim3 error exchange k main shared thread uint3"
+"""What every kernel has."""
+_LONGEST = 40
+
+RESERVED = (
+    frozenset(f"{_KEYWORDS} {_CUDA}".split())
+    | HELPERS.keys()
+    | BUILTINS.keys()
+    | {f"{name}f" for name in BUILTINS}
+    | frozenset(_OWN.split())
 )
-"""Words of C++, of CUDA, and what every kernel has."""
+"""Names that start with an underscore apart, which compilers keep for themselves."""
 
 
 class Names:
     """Gives each thing a name of its own."""
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    def __init__(self, taken: Iterable[str] = RESERVED) -> None:
         self._taken = set(taken)
         self._known: dict[str, str] = {}
 
@@ -42,7 +57,7 @@ class Names:
         if plain[0].isdigit():
             plain = f"x{plain}"
         name, count = plain, 1
-        while name in self._taken or name in _TAKEN:
+        while name in self._taken:
             count += 1
             name = f"{plain}_{count}"
         self._taken.add(name)

@@ -1,7 +1,7 @@
 """Helper functions of the kernels' source: built-ins that CUDA lacks or has less exactly.
 
-The formulas are those of ``tcl.codegen.reference.special``, which names where they come from; the
-Bessel functions and ``erfcx`` take the Chebyshev series of ``tcl.codegen.cpu.tables``.
+The formulas are those of ``tcl.codegen.cpu.special`` and ``tcl.codegen.reference.special``, which
+name where they come from.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcl.codegen.cpu import tables
-from tcl.codegen.reference.special import GILES_CENTRE, GILES_TAIL
 
 _PER_LINE = 4
 
@@ -48,6 +47,14 @@ def _bessel(order: int, small: Sequence[float], large: Sequence[float]) -> str:
 
 
 HELPERS: dict[str, str] = {
+    "norm_scale": _function(
+        "double norm_scale(double a, double b, double c, double d)",
+        """\
+    double largest = fmax(fmax(a, b), fmax(c, d));
+    return largest > 0x1p500 ? 0x1p-600 : largest < 0x1p-450 ? 0x1p600 : 1.0;
+""",
+        "A power of two that keeps the squares of the scaled numbers in range.",
+    ),
     "norm_of": """\
 // The length of a vector; infinite if any part is, whatever the others are.
 __device__ inline float norm_of(float a, float b, float c = 0.0f, float d = 0.0f)
@@ -102,16 +109,6 @@ __device__ inline double chebyshev(double t, const double (&c)[count])
     return fma(t, last, c[0] - before);
 }
 """,
-    "polynomial": """\
-// The value of a polynomial, highest power first.
-template <int count>
-__device__ inline double polynomial(double t, const double (&c)[count])
-{
-    double total = c[0];
-    for (int k = 1; k < count; ++k) total = fma(total, t, c[k]);
-    return total;
-}
-""",
     "erfcx_positive": _function(
         "double erfcx_positive(double x)",
         _table("series", tables.ERFCX)
@@ -145,68 +142,50 @@ __device__ inline double polynomial(double t, const double (&c)[count])
 """,
         "erfc(x), more exactly than CUDA's.",
     ),
-    "refine_erf": _function(
-        "double refine_erf(double y, double residual)",
+    "erfinv_central": _function(
+        "double erfinv_central(double x)",
         """\
-    double newton = residual / (1.1283791670955126 * exp(-y * y));
-    return y - newton / (1.0 + y * newton);
+    const double half_root_pi = 0.886226925452758;
+    double s = x * x;
+    double y = x * (((0.0867072 * s + 0.1276) * s + 0.2320136665) * s + half_root_pi);
+    for (int k = 0; k < 3; ++k) y -= (erf(y) - x) * (exp(y * y) * half_root_pi);
+    return y;
 """,
-        "One step of Halley's towards erf(y) = z, the residual being erf(y) - z.",
+        "y with erf(y) = x for |x| <= 0.5: its power series, then Newton's method.",
     ),
-    "erfinv_start": _function(
-        "double erfinv_start(double x, double complement)",
-        _table("centre", GILES_CENTRE)
-        + _table("tail", GILES_TAIL)
-        + """\
-    double w = -log(complement * (1.0 + x));
-    return x * (w < 5.0 ? polynomial(w - 2.5, centre) : polynomial(sqrt(w) - 3.0, tail));
-""",
-        "erfinv(x) to about 1e-6 for x >= 0, given 1 - x.",
-    ),
-    "erfcinv_upper": _function(
-        "double erfcinv_upper(double z)",
+    "erfcinv_tail": _function(
+        "double erfcinv_tail(double c)",
         """\
-    double y;
-    if (z > 0.01) {
-        y = erfinv_start(1.0 - z, z);
-        for (int k = 0; k < 2; ++k) y = refine_erf(y, z - erfc_of(y));
-        return y;
-    }
-    // Newton's method on log(erfc(y)), which is nearly a parabola.
-    double target = log(z);
-    y = sqrt(-target - log(1.772453850905516 * sqrt(-target)));
-    for (int k = 0; k < 4; ++k) {
-        double scaled = erfcx_positive(y);
-        y = y + (log(scaled) - y * y - target) * scaled * 0.886226925452758;
+    const double near = 0.147, half_root_pi = 0.886226925452758;
+    double first = log(c * (2.0 - c)), u = 0.5 * first + 2.0 / (3.141592653589793 * near);
+    double y = sqrt(sqrt(u * u - first / near) - u), target = log(c);
+    for (int k = 0; k < 3; ++k) {
+        double e = erfcx_positive(y);
+        y += (log(e) - target - y * y) * (e * half_root_pi);
     }
     return y;
 """,
-        "y with erfc(y) = z for 0 < z <= 0.5.",
+        "y with erfc(y) = c for 0 < c <= 0.5: Winitzki's formula, then Newton's method on its log.",
     ),
     "erfinv_of": _function(
         "double erfinv_of(double x)",
         """\
-    double a = fabs(x), y;
+    double a = fabs(x);
+    if (a <= 0.5) return erfinv_central(x);
     if (!(a <= 1.0)) return not_a_number();
-    if (a == 1.0) {
-        y = infinity();
-    } else if (a > 0.5) {
-        y = erfcinv_upper(1.0 - a);
-    } else {
-        y = erfinv_start(a, 1.0 - a);
-        for (int k = 0; k < 2; ++k) y = refine_erf(y, erf(y) - a);
-    }
-    return copysign(y, x);
+    return copysign(a == 1.0 ? infinity() : erfcinv_tail(1.0 - a), x);
 """,
         "y with erf(y) = x.",
     ),
     "erfcinv_of": _function(
-        "double erfcinv_of(double z)",
+        "double erfcinv_of(double c)",
         """\
-    if (z == 0.0) return infinity();
-    return z > 0.0 && z <= 0.5 ? erfcinv_upper(z) : erfinv_of(1.0 - z);
+    if (!(c >= 0.0 && c <= 2.0)) return not_a_number();
+    if (c == 0.0 || c == 2.0) return c == 0.0 ? infinity() : -infinity();
+    if (c < 0.5) return erfcinv_tail(c);
+    return c > 1.5 ? -erfcinv_tail(2.0 - c) : erfinv_central(1.0 - c);
 """,
-        "y with erfc(y) = z.",
+        "y with erfc(y) = c.",
     ),
     "normcdf_of": _function(
         "double normcdf_of(double x)",
@@ -229,12 +208,3 @@ __device__ inline double polynomial(double t, const double (&c)[count])
     "cyl_bessel_i0_of": _bessel(0, tables.I0_SMALL, tables.I0_LARGE),
     "cyl_bessel_i1_of": _bessel(1, tables.I1_SMALL, tables.I1_LARGE),
 }
-_SCALE = _function(
-    "double norm_scale(double a, double b, double c, double d)",
-    """\
-    double largest = fmax(fmax(a, b), fmax(c, d));
-    return largest > 0x1p500 ? 0x1p-600 : largest < 0x1p-450 ? 0x1p600 : 1.0;
-""",
-    "A power of two that keeps the squares of the scaled numbers in range.",
-)
-HELPERS = {"norm_scale": _SCALE, **HELPERS}

@@ -80,4 +80,28 @@ template <class T> __device__ __forceinline__ T max_of(T a, T b)
     return a > b || a != a ? a : b;
 }
 """,
+    "least_of": """\
+// As min_of, but of two zeros it may give either: for reductions, whose order is free.
+template <class T> __device__ __forceinline__ T least_of(T a, T b) { return min_of(a, b); }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ __forceinline__ float least_of(float a, float b)
+{
+    float c;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+}
+#endif
+""",
+    "greatest_of": """\
+// As max_of, but of two zeros it may give either: for reductions, whose order is free.
+template <class T> __device__ __forceinline__ T greatest_of(T a, T b) { return max_of(a, b); }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ __forceinline__ float greatest_of(float a, float b)
+{
+    float c;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+}
+#endif
+""",
 }

@@ -25,7 +25,7 @@ from tcl.codegen.cuda.types import (
     to_memory,
 )
 from tcl.codegen.ir_walk import children
-from tcl.grammar.types import FLOAT64, ScalarType
+from tcl.grammar.types import ScalarType
 
 __all__ = [
     "Expressions",
@@ -81,15 +81,15 @@ class Expressions:
         if op == "=":
             return f"{target} = {self.text(value)};"
         if op == "+" and t.is_float and isinstance(plain, ir.Binary) and plain.op == "*":
-            fused = "fma" if t == FLOAT64 else "fmaf"
             factors = self._piece(plain.left), self._piece(plain.right)
-            return self._noted(f"{target} = {pieces.call(fused, *factors, Piece(target)).text};")
+            fused = builtin("fma", [*factors, Piece(target)], t)
+            return self._noted(f"{target} = {fused.text};")
         return self._noted(arith.accumulated(op, target, self._piece(value), t))
 
     def merge(self, op: str, left: str, right: str, type_: ScalarType) -> str:
         """``left op right`` for two texts of values of ``type_``, by a reduction's ``op``."""
         first, second = pieces.written(left), pieces.written(right)
-        return self._noted(arith.binary(op, first, second, type_.compute).text)
+        return self._noted(arith.reduced(op, first, second, type_.compute).text)
 
     def _noted(self, text: str) -> str:
         self.used |= helpers_in(text)

@@ -62,11 +62,11 @@ _BESSEL_I1 = (
 
 # Starting values of erfinv: M. Giles, Approximating the erfinv function, GPU Computing Gems
 # (2012), single-precision polynomials in w = -log(1 - x*x), below and above w = 5.
-GILES_CENTRE = (
+_GILES_CENTRE = (
     2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
     -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
 )  # fmt: skip
-GILES_TAIL = (
+_GILES_TAIL = (
     -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
     -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
 )  # fmt: skip
@@ -123,8 +123,8 @@ def erfinv_start(x: float, complement: float) -> float:
     """erfinv(x) to about 1e-6 for 0 <= x < 1 - 1e-7, given ``complement`` = 1 - x."""
     w = -_log(complement * (1.0 + x))
     if w < 5.0:
-        return x * polynomial(GILES_CENTRE, w - 2.5)
-    return x * polynomial(GILES_TAIL, _sqrt(w) - 3.0)
+        return x * polynomial(_GILES_CENTRE, w - 2.5)
+    return x * polynomial(_GILES_TAIL, _sqrt(w) - 3.0)
 
 
 def erfcinv_tail(z: float) -> float:
