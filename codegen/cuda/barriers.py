@@ -50,7 +50,7 @@ class _Setting:
     def statement(
         self, statement: ir.Statement, since: _Touched
     ) -> tuple[list[ir.Statement], _Touched]:
-        if isinstance(statement, ir.Block):
+        if isinstance(statement, ir.Block) and not alone(statement):
             block, since = self.block(statement, since)
             return list(block.body), since
         if isinstance(statement, ir.For) and _uniform(statement):
@@ -83,6 +83,12 @@ class _Setting:
             for value in values_in(s):
                 read |= {v.ref.tensor for v in walk(value) if isinstance(v, ir.Load)}
         return _Touched(frozenset(read) - self.inputs, frozenset(written))
+
+
+def alone(block: ir.Block) -> bool:
+    """Whether a block is what a thread does on its own: nothing but values and stores."""
+    plain = (ir.Let, ir.Accumulate, ir.Store, ir.Block)
+    return all(isinstance(s, plain) for s in statements(block))
 
 
 def _uniform(loop: ir.For) -> bool:

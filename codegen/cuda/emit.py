@@ -63,6 +63,8 @@ def emit(program: ir.Program, profile: GpuProfile, unchecked: bool = False) -> M
     found: list[tuple[Launch, list[str], list[str]]] = []
     names = Names()
     for group, body in zip(groups(program.nests), program.body.body, strict=True):
+        if any(f.count == 0 for f in group[0].chunks):
+            continue  # there is no result to compute
         name = names.new(f"{program.name}_{len(found)}")
         found.append(_kernel(program, group, body, profile, name, sites, used, unchecked))
     texts = []

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
 from tcl.codegen import ir
+from tcl.codegen.cuda.barriers import alone
 from tcl.codegen.cuda.bind import thread_folds
 from tcl.codegen.cuda.fill import Fills
 from tcl.codegen.cuda.leaf import Accumulators, Leaves, hoistable
@@ -89,7 +90,7 @@ class Kernel:
     def together(self, statement: ir.Statement, scope: Scope) -> None:
         """A statement outside of loops over threads."""
         match statement:
-            case ir.Block(body=body):
+            case ir.Block(body=body) if not alone(statement):
                 for s in body:
                     self.together(s, scope)
             case ir.Barrier():
@@ -104,7 +105,7 @@ class Kernel:
                     return
                 with self.serial(loop.fold, scope) as inner:
                     self.together(body, inner)
-            case ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
+            case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
                 self._phase(statement, scope)
             case ir.First() | ir.Prefetch():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
