@@ -8,12 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tcl.codegen.cuda import prelude_conversions, prelude_functions, prelude_numbers
+from tcl.codegen.cuda import (
+    prelude_bessel,
+    prelude_conversions,
+    prelude_functions,
+    prelude_numbers,
+)
 
 HELPERS: dict[str, str] = {
     **prelude_numbers.HELPERS,
     **prelude_conversions.HELPERS,
     **prelude_functions.HELPERS,
+    **prelude_bessel.HELPERS,
 }
 """Name → definition, each after those that it uses."""
 
