@@ -87,8 +87,10 @@ def _modified(order: int, small: Sequence[float], large: Sequence[float]) -> str
         value = chebyshev(0.25 * a - 1.0, small) * exp(a);
         value = {near};
     }} else {{
-        double e = exp(0.5 * a);  // exp(a) overflows before the function does
-        value = chebyshev(16.0 / a - 1.0, large) / sqrt(a) * e * e;
+        bool halves = a > 709.0;  // exp(a) overflows before the function does
+        double e = exp(halves ? 0.5 * a : a);
+        value = chebyshev(16.0 / a - 1.0, large) / sqrt(a) * e;
+        if (halves) value *= e;
     }}
     return {result};
 """,
