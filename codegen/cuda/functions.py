@@ -1,7 +1,8 @@
 """The built-in functions as CUDA C++: CUDA's own, or the prelude's.
 
 CUDA's own are taken where their documented error is at most two units in the last place in float32
-and four in float64. Of the others, most float32 functions are float64 ones with the result rounded.
+and four in float64; in float64 also ``tgamma``, with up to ten, and ``lgamma``, with more than
+four next to its negative zeros. Of the others, float32 functions are float64 ones, rounded.
 """
 
 from __future__ import annotations
