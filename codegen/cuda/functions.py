@@ -11,8 +11,8 @@ from tcl.codegen.cuda.pieces import Binds, Piece, call, converted, infix
 from tcl.grammar.types import FLOAT64, ScalarType
 
 _BY_DOUBLE = frozenset(
-    """acosh asinh atan2 atanh cyl_bessel_i0 cyl_bessel_i1 erfc erfcinv erfcx erfinv j0 j1 lgamma
-    normcdf normcdfinv pow sinh tan tgamma y0 y1""".split()
+    """acos acosh asin asinh atan2 atanh cyl_bessel_i0 cyl_bessel_i1 erfc erfcinv erfcx erfinv
+    j0 j1 lgamma normcdf normcdfinv pow sinh tan tgamma y0 y1""".split()
 )
 """Functions whose float32 version is less exact, or lacking."""
 OWN = {
