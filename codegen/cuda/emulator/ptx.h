@@ -3,13 +3,13 @@
 #pragma once
 #include "device.h"
 
-#define mma_m16n8k16_f16(...) multiply<device::Half>(__LINE__, __VA_ARGS__)
-#define mma_m16n8k16_bf16(...) multiply<device::Bfloat>(__LINE__, __VA_ARGS__)
-#define mma_m16n8k8_tf32(...) multiply<device::Tf32>(__LINE__, __VA_ARGS__)
-#define load_matrix_x2(...) load_matrices<2, false>(__LINE__, __VA_ARGS__)
-#define load_matrix_x4(...) load_matrices<4, false>(__LINE__, __VA_ARGS__)
-#define load_matrix_x2_trans(...) load_matrices<2, true>(__LINE__, __VA_ARGS__)
-#define load_matrix_x4_trans(...) load_matrices<4, true>(__LINE__, __VA_ARGS__)
+#define mma_m16n8k16_f16(...) device::multiply<device::Half>(__LINE__, __VA_ARGS__)
+#define mma_m16n8k16_bf16(...) device::multiply<device::Bfloat>(__LINE__, __VA_ARGS__)
+#define mma_m16n8k8_tf32(...) device::multiply<device::Tf32>(__LINE__, __VA_ARGS__)
+#define load_matrix_x2(...) device::load_matrices<2, false>(__LINE__, __VA_ARGS__)
+#define load_matrix_x4(...) device::load_matrices<4, false>(__LINE__, __VA_ARGS__)
+#define load_matrix_x2_trans(...) device::load_matrices<2, true>(__LINE__, __VA_ARGS__)
+#define load_matrix_x4_trans(...) device::load_matrices<4, true>(__LINE__, __VA_ARGS__)
 
 namespace device {
 
