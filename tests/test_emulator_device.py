@@ -32,7 +32,7 @@ def run_all(
         )
         for body in bodies.values()
     ]
-    results = {}
+    results: dict[str, np.ndarray[Any, Any]] = {}
     for name, emulated in zip(bodies, compile_modules(modules), strict=True):
         for order in ORDERS:
             given = {n: a.copy() for n, a in arrays.items()}
