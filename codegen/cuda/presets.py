@@ -25,6 +25,9 @@ _WARPS = 128
 """Threads of a block in ``naive``."""
 _LEAST_PART = 32
 """Points that a thread reduces at least before its sum is split."""
+_TILED, _STREAMED = 192, 1024
+"""Threads of a multiprocessor that keep it busy: with panels and results in registers, or with
+nothing but reading memory."""
 _LONG_ROW = 64
 """Points of a row from which on nests share blocks row by row."""
 
@@ -69,7 +72,8 @@ def _split(nest: ir.Nest, o: NestOptions, profile: GpuProfile) -> tuple[int, ...
     chunk, threads, tile = o.chunk or (), math.prod(filter(None, o.threads or ())), o.tile or ()
     sizes = zip(nest.dims, (*chunk, *[0] * len(nest.dims)), strict=False)
     blocks = math.prod(-(-d.extent // c) for d, c in sizes if c and not d.reduction)
-    wanted = profile.multiprocessors * profile.threads_per_multiprocessor // 2
+    tiled = any(level >= 0 for level in o.stage or ())
+    wanted = profile.multiprocessors * (_TILED if tiled else _STREAMED)
     k = max(reductions, key=lambda k: nest.dims[k].extent)
     own = (o.threads or ())[k] if k < len(o.threads or ()) else 1
     least = max(_LEAST_PART * max(1, own), 16 * (tile[k] if k < len(tile) else 1))
