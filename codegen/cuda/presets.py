@@ -20,7 +20,7 @@ from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.units import Unit, Untiled, units
 
-NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, (), (), (), 1)
+NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, (), (), (), 1, ())
 _WARPS = 128
 """Threads of a block in ``naive``."""
 _LEAST_PART = 32
@@ -144,6 +144,7 @@ def _of_results(choice: Choice, nest: ir.Nest) -> Choice:
         {k: v for k, v in choice.register.items() if k < rank},
         {},
         choice.lanes if choice.lanes[0] < rank else (-1, 1),
+        mma=choice.mma[:2],
     )
 
 
@@ -248,13 +249,12 @@ def _going_with(
     """The preset's choices, without those that cannot be together with the given ones."""
     if given == NestOptions():
         return chosen
+    plain = replace(chosen, stage=(), register=(), buffers=1, mma=())
     weaker = (
         chosen,
-        replace(chosen, stage=(), register=(), buffers=1),
-        replace(chosen, stage=(), register=(), buffers=1, vectorize=(-1, 1)),
-        replace(
-            chosen, stage=(), register=(), buffers=1, vectorize=(-1, 1), threads=(), tile=()
-        ),
+        plain,
+        replace(plain, vectorize=(-1, 1)),
+        replace(plain, vectorize=(-1, 1), threads=(), tile=()),
         replace(NAIVE, fuse=chosen.fuse),
     )
     for choices in weaker:
@@ -271,7 +271,7 @@ def _possible(
     try:
         alone = Chunk(nest.name, o.chunk or (), clip=False)(alone)
         alone = Tile(nest.name, o.tile or ())(alone)
-        Bind(nest.name, o.vectorize or (-1, 1), o.threads or (), o.register or (), profile)(alone)
+        Bind.of(nest.name, o, profile)(alone)
     except OptionsError:
         return False
     return True
