@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tcl.codegen.errors import ArgumentError, CompileError
 
@@ -113,6 +113,13 @@ class Driver:
 
 WITHOUT_ASKING = 48 << 10
 """Bytes of shared memory that a kernel may have without an attribute that says so."""
+
+
+class Memory(Protocol):
+    """Memory on a device, for as long as this lives."""
+
+    @property
+    def ptr(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from tcl.codegen import ir
-from tcl.codegen.cuda.driver import Driver
+from tcl.codegen.cuda.driver import Driver, Memory
 from tcl.codegen.cuda.module import Module
 
 RECORD = 2
@@ -18,13 +18,6 @@ _APART = 256
 
 Step: TypeAlias = tuple[int, int, int, int, int]
 """A kernel, its blocks, threads and shared memory, and where the addresses of its arguments lie."""
-
-
-class Memory(Protocol):
-    """Memory on a device, for as long as this lives."""
-
-    @property
-    def ptr(self) -> int: ...
 
 
 class Frame:
@@ -91,27 +84,20 @@ class Launcher:
         """Bytes of each scratch tensor."""
 
     def frame(self) -> Frame:
-        """A frame to fill; to be put back into ``frames`` after a call that went well."""
+        """A frame to fill; to be put back into ``frames`` after a call that went well. The device
+        is the current one."""
         try:
             return self.frames.pop()
         except IndexError:
-            with self.driver.on(self.device):
-                return Frame(self)
+            return Frame(self)
 
-    def run(self, frame: Frame, stream: int, allocate: Callable[[int], Memory]) -> None:
-        """Launch on the arguments in a frame, which is put back.
+    def launch(self, frame: Frame, stream: int, allocate: Callable[[int], Memory]) -> None:
+        """Launch on the arguments in a frame, which is put back. The device is the current one.
 
         ``allocate`` gives memory on the device that may be used on the stream from then on.
         Waits for the kernels only if the module has sites: ``IndexError`` for a subscript that
         was out of range.
         """
-        if self.driver.current() != self.device:
-            with self.driver.on(self.device):
-                self._run(frame, stream, allocate)
-        else:
-            self._run(frame, stream, allocate)
-
-    def _run(self, frame: Frame, stream: int, allocate: Callable[[int], Memory]) -> None:
         if self.room:
             memory = allocate(sum(self.room))  # goes back when this returns, in stream order
             address = memory.ptr
@@ -135,10 +121,11 @@ class Launcher:
     ) -> None:
         """Run on tensors at these addresses: inputs, then outputs. Nothing is checked but
         data-dependent subscripts."""
-        frame = self.frame()
-        for slot, address in enumerate(addresses):
-            frame.addresses[slot] = address
-        self.run(frame, stream, allocate)
+        with self.driver.on(self.device):
+            frame = self.frame()
+            for slot, address in enumerate(addresses):
+                frame.addresses[slot] = address
+            self.launch(frame, stream, allocate)
 
 
 def _bytes(tensor: ir.Tensor) -> int:
