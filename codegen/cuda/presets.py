@@ -11,6 +11,7 @@ from tcl.codegen.cuda.bind import Bind
 from tcl.codegen.cuda.contraction import contraction
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.shape import Choice, Shape
+from tcl.codegen.cuda.split import parts
 from tcl.codegen.cuda.streaming import rowwise, streaming
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import NestOptions
@@ -22,6 +23,8 @@ from tcl.codegen.passes.units import Unit, Untiled, units
 NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, (), (), (), 1)
 _WARPS = 128
 """Threads of a block in ``naive``."""
+_LEAST_PART = 32
+"""Points that a thread reduces at least before its sum is split."""
 _LONG_ROW = 64
 """Points of a row from which on nests share blocks row by row."""
 
@@ -38,6 +41,40 @@ def plan(
         n.name: _going_with(given[n.name], chosen[n.name], program, n, profile)
         for n in program.nests
     }
+
+
+def splits(
+    name: str, program: ir.Program, given: Mapping[str, NestOptions], profile: GpuProfile
+) -> dict[str, tuple[int, ...]]:
+    """Into how many parts reductions are split, by nest: as was asked for, or so that all of the
+    device has work."""
+    found = {n: o.split for n, o in given.items() if o.split is not None}
+    if name == "naive" or len(found) == len(given):
+        return found
+    chosen = plan(name, program, given, profile)
+    along = set[str]().union(*(u.others for u in units(program.nests, Untiled())))
+    for nest in program.nests:
+        if nest.name not in found and nest.name not in along and not chosen[nest.name].fuse:
+            made = _split(nest, given[nest.name].over(chosen[nest.name]), profile)
+            if made:
+                found[nest.name] = made
+    return found
+
+
+def _split(nest: ir.Nest, o: NestOptions, profile: GpuProfile) -> tuple[int, ...]:
+    """Parts of the longest reduction."""
+    reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
+    if nest.sequential or not reductions or any(d.extent == 0 for d in nest.dims):
+        return ()
+    chunk, threads, tile = o.chunk or (), math.prod(filter(None, o.threads or ())), o.tile or ()
+    sizes = zip(nest.dims, (*chunk, *[0] * len(nest.dims)), strict=False)
+    blocks = math.prod(-(-d.extent // c) for d, c in sizes if c and not d.reduction)
+    wanted = profile.multiprocessors * profile.threads_per_multiprocessor // 2
+    k = max(reductions, key=lambda k: nest.dims[k].extent)
+    own = (o.threads or ())[k] if k < len(o.threads or ()) else 1
+    least = max(_LEAST_PART * max(1, own), 16 * (tile[k] if k < len(tile) else 1))
+    count = parts(nest.dims[k].extent, max(1, wanted // max(1, blocks * threads)), least)
+    return (*[0] * k, count) if count > 1 else ()
 
 
 def _one_point_each(nest: ir.Nest) -> NestOptions:
