@@ -86,7 +86,7 @@ class Rig:
 def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     made = Rig()
     adding(made.driver)
-    machine = Machine(made.driver, lambda n: replace(H200, name=f"cuda:{n}"), lambda: made.emit)
+    machine = Machine(made.driver, lambda n: replace(H200, name=f"cuda:{n}"), made.emit)
     monkeypatch.setattr(cuda_executor, "this_machine", lambda: machine)
     host = HostCupy()
     monkeypatch.setattr(cuda_libraries, "_cupy_arrays", lambda: host)
@@ -192,8 +192,8 @@ def test_strides_and_alignment_are_compiled_in(rig: Rig) -> None:
     T.add(cupy_array(values, offset=8), b)  # as the last one
     T.add(cupy_array(values, offset=32), b)  # as the first one
     found = [layouts["A"] for _, layouts, _ in rig.emitted]
-    assert [(f.strides, f.alignment) for f in found] == [((4,), 16), ((8,), 16), ((4,), 4)]
-    assert all(layouts["C"].alignment == 16 for _, layouts, _ in rig.emitted)
+    assert [(f.strides, f.base) for f in found] == [((4,), 16), ((8,), 16), ((4,), 4)]
+    assert all(layouts["C"].base == 16 for _, layouts, _ in rig.emitted)
 
 
 def test_transposed_and_reversed(make: Make, machine: Rig) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TypeAlias
 
 from tcl.codegen import ir
 from tcl.codegen.cuda.driver import Driver
+from tcl.codegen.cuda.emit import emit_module
 from tcl.codegen.cuda.kept import cubin
 from tcl.codegen.cuda.launch import Launcher
 from tcl.codegen.cuda.module import Module
@@ -23,14 +23,8 @@ Emit: TypeAlias = Callable[
 """From a def and options to CUDA C++, for tensors of these layouts, checked or not."""
 
 WIDEST = 16
-"""Bytes of the widest access. A tensor that begins at a multiple of it has it as its alignment;
-else only that of its elements."""
-
-
-def emitter() -> Emit:
-    """What makes the source of kernels."""
-    found: Emit = import_module("tcl.codegen.cuda.emit").emit_module
-    return found
+"""Bytes of the widest access. A tensor either begins at a multiple of them, or else is known to
+begin at one of its elements' size only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +34,7 @@ class Machine:
     driver: Driver
     profile: Callable[[int], GpuProfile] = of_device
     """Of a device."""
-    emit: Callable[[], Emit] = emitter
+    emit: Emit = emit_module
 
 
 def ready(
@@ -60,7 +54,7 @@ def ready(
     cannot be built.
     """
     profile = machine.profile(device)
-    module = machine.emit()(sized, options, profile, placed(sized, strides, aligned), unchecked)
+    module = machine.emit(sized, options, profile, placed(sized, strides, aligned), unchecked)
     return Launcher(module, cubin(module, profile).code, machine.driver, device)
 
 
@@ -72,6 +66,6 @@ def placed(
     found = layouts(sized, dict(zip(names, strides, strict=True)), aligned=True)
     wide = {name for name, yes in zip(names, aligned, strict=True) if yes}
     return {
-        name: replace(layout, alignment=WIDEST) if name in wide else layout
+        name: replace(layout, base=WIDEST if name in wide else layout.itemsize)
         for name, layout in found.items()
     }
