@@ -23,12 +23,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import llvmlite
-import platformdirs
 
 from tcl.codegen.cpu.kept import KeptCode, decode, encode
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.version import CODEGEN_VERSION
 from tcl.grammar.errors import TclWarning
+from tcl.grammar.folder import cache_folder
 
 LIMIT = 256 << 20
 """Bytes that the folder may hold; the least recently used are removed first."""
@@ -84,8 +84,7 @@ def versions() -> tuple[str, ...]:
 
 def default_folder() -> Path:
     """``objects`` in ``TCL_CACHE_DIR``, or in the user's cache folder."""
-    folder = os.environ.get("TCL_CACHE_DIR")
-    return Path(folder or platformdirs.user_cache_dir("tcl", appauthor=False)) / "objects"
+    return cache_folder() / "objects"
 
 
 class ObjectCache:

@@ -1,0 +1,3 @@
+from benchmarks.gpu.command import main
+
+main()
