@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-
 from tcl.grammar.folder import cache_folder
 from tcl.tuner import cache_file, cache_rows, ranking
 from tcl.tuner.cache_file import is_damage

@@ -40,11 +40,6 @@ class GpuRow(Row):
         """The def, in this element type."""
         return _defs(self.file, self.type)[self.entry]
 
-    @property
-    def values(self) -> dict[str, int]:
-        """Size symbol to value."""
-        return Row.values.__get__(self)  # type: ignore[no-any-return,attr-defined]
-
     def read(self, sizes: Mapping[str, int] | None = None) -> int:
         """Bytes read."""
         return Row.read(self, sizes) * SCALAR_TYPES[self.type].bits // 32
@@ -120,6 +115,10 @@ def gpu_rows(pattern: str | None, quick: bool) -> list[GpuRow]:
     return [row for row in found if isinstance(row, GpuRow)]
 
 
-def resized(row: GpuRow, sizes: str) -> GpuRow:
-    """The same work on other sizes, a label of the def or ``M=7,N=5``."""
-    return replace(row, sizes=sizes)
+def without_costs(row: GpuRow) -> GpuRow:
+    """The same work, for another process: formulas cannot travel."""
+    return replace(row, flop_formula=_unknown, read_formula=_unknown, written_formula=_unknown)
+
+
+def _unknown(sizes: Any) -> int:
+    raise NotImplementedError("what a row costs is not known in this process")
