@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.gpu.report import COMPILED, TORCH, Report, Result, mean_ratio
-from benchmarks.gpu.rows import GPU_ROWS
+from benchmarks.gpu.rows import GPU_ROWS, GpuRow
 from tcl.tuner.verdict import median
 
 _EITHER = (TORCH, COMPILED)
@@ -66,7 +66,7 @@ class Bar:
 def row_number(result: Result, report: Report) -> tuple[str, float | None] | None:
     """The bar that a row has of its own, and its number; None if it has none."""
     for bar, (belongs, number) in _PER_ROW.items():
-        if belongs(result.entry, result.type, result.sizes, result.streams):
+        if result.name in _names(belongs):
             return bar, number(result, report)
     return None
 
@@ -77,7 +77,7 @@ def bars(report: Report) -> list[Bar]:
     return [*found, _suite(report), _overhead(report)]
 
 
-_Belongs = Callable[[str, str, Any, bool], bool]
+_Belongs = Callable[[GpuRow], bool]
 _Number = Callable[[Result, Report], float | None]
 
 _PRODUCT = "float32 matmul 1024 to 8192"
@@ -93,20 +93,20 @@ def _bandwidth(result: Result, report: Report) -> float | None:
     return (result.read + result.written) / ours[1] / copy
 
 
-def _product(entry: str, type_: str, sizes: Any, streams: bool) -> bool:
-    return entry == "matmul" and type_ == "float32" and min(sizes.values()) >= 1024
+def _product(row: GpuRow) -> bool:
+    return row.entry == "matmul" and row.type == "float32" and min(row.values.values()) >= 1024
 
 
-def _half(entry: str, type_: str, sizes: Any, streams: bool) -> bool:
-    return entry == "matmul" and type_ in ("float16", "bfloat16")
+def _half(row: GpuRow) -> bool:
+    return row.entry == "matmul" and row.type in ("float16", "bfloat16")
 
 
 _PER_ROW: dict[str, tuple[_Belongs, _Number]] = {
     _PRODUCT: (_product, lambda result, report: result.ratio((TORCH,))),
     _HALF: (_half, lambda result, report: result.ratio((TORCH,))),
-    _STREAM: (lambda entry, type_, sizes, streams: streams, _bandwidth),
+    _STREAM: (lambda row: row.streams, _bandwidth),
     _GROUPED: (
-        lambda entry, type_, sizes, streams: entry == "group_convolution",
+        lambda row: row.entry == "group_convolution",
         lambda result, report: result.ratio((TORCH,)),
     ),
 }
@@ -122,24 +122,14 @@ def _per_row(name: str, unit: str, least: float, aim: float, report: Report) -> 
     """The worst row counts. Rows that a full run has and this one has not are unknown, but for
     those that a quick one leaves out."""
     belongs, number = _PER_ROW[name]
-    quick = bool(report.settings.get("quick"))
-    wanted = [
-        row.name
-        for row in GPU_ROWS
-        if belongs(row.entry, row.type, row.values, row.streams) and (row.quick or not quick)
-    ]
-    found = {
-        r.name: number(r, report)
-        for r in report.results
-        if belongs(r.entry, r.type, r.sizes, r.streams)
-    }
-    rows = {**dict.fromkeys(wanted), **found}
+    found = {r.name: number(r, report) for r in report.results if r.name in _names(belongs)}
+    rows = {**dict.fromkeys(_names(belongs, _quick(report))), **found}
     value = min((v for v in rows.values() if v is not None), default=None)
     return Bar(name, unit, least, aim, value, rows)
 
 
 def _suite(report: Report) -> Bar:
-    wanted = [row.name for row in GPU_ROWS if row.suite and (row.quick or not _quick(report))]
+    wanted = _names(lambda row: row.suite, _quick(report))
     results = [r for r in report.results if r.suite]
     rows = {**dict.fromkeys(wanted), **{r.name: r.ratio(_EITHER) for r in results}}
     slow = [name for name, ratio in rows.items() if ratio is not None and ratio < _LEAST_ROW]
@@ -147,6 +137,11 @@ def _suite(report: Report) -> Bar:
     mean = mean_ratio(results, _EITHER)
     name, unit = "whole suite", "geometric mean, times the best of torch and torch.compile"
     return Bar(name, unit, 1.15, 1.5, mean, rows, complaint=complaint)
+
+
+def _names(belongs: _Belongs, quick: bool = False) -> list[str]:
+    """The rows that there are, with ``quick`` those of a quick run."""
+    return [row.name for row in GPU_ROWS if belongs(row) and (row.quick or not quick)]
 
 
 def _quick(report: Report) -> bool:

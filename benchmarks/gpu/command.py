@@ -3,7 +3,7 @@
     python -m benchmarks.gpu --out FOLDER             # everything
     python -m benchmarks.gpu --out FOLDER --quick     # under 8 minutes
     python -m benchmarks.gpu --out FOLDER --rows 'matmul*,softmax'
-    python -m benchmarks.gpu --out FOLDER --rehearse  # the same on the CPU: no figures
+    python -m benchmarks.gpu --out FOLDER --rehearse  # on the CPU, on tiny sizes
 
 ``benchmarks/README.md`` says how it measures and how to run it on a bare machine.
 """
@@ -46,7 +46,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--tune", type=float, default=0.0, metavar="SECONDS", help="per row")
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
     parser.add_argument("--peers", help="comma-separated; default: those that are installed")
-    parser.add_argument("--rehearse", action="store_true", help="on the CPU, to try it all out")
+    parser.add_argument("--rehearse", action="store_true", help="on the CPU, on tiny sizes")
     return parser
 
 
@@ -66,7 +66,7 @@ def main(words: list[str] | None = None) -> None:
 
 
 def _measure(given: argparse.Namespace) -> None:
-    from benchmarks.gpu.rows import gpu_rows
+    from benchmarks.gpu.rows import gpu_rows, rehearsed
     from benchmarks.gpu.run import SPECS, Settings, run
     from benchmarks.gpu.table import lines
     from benchmarks.gpu.tuning import tuner_for
@@ -89,7 +89,7 @@ def _measure(given: argparse.Namespace) -> None:
             _refuse(f"there is no peer {', '.join(sorted(unknown))}; there are: {names}")
         specs = tuple(s for s in SPECS if s is SPECS[0] or s.name.lower() in wanted)
     if given.rehearse:
-        device = describe_host()
+        device, rows = describe_host(), [rehearsed(row) for row in rows]
     else:
         try:
             environment = select_device(given.device)

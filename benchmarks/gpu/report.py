@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +51,7 @@ class Entry:
     def as_json(self) -> dict[str, Any]:
         """With the samples as two lists."""
         data = dataclasses.asdict(self)
-        data["samples"] = [s.seconds for s in self.samples]
+        data["samples"] = [float(f"{s.seconds:.6g}") for s in self.samples]
         data["mhz"] = [s.mhz for s in self.samples]
         data["counted"] = len(counted(self.samples, self.highest_mhz))
         data["median"] = self.seconds
@@ -69,8 +70,6 @@ class Result:
     sizes: Mapping[str, int]
     suite: bool
     """Whether it counts for the mean over the suite."""
-    streams: bool
-    """Whether the copy bandwidth is its bar."""
     flops: int
     read: int
     written: int
@@ -166,7 +165,13 @@ class Report:
 
     def text(self) -> str:
         """The JSON text."""
-        return json.dumps(self.as_json(), indent=1, allow_nan=False) + "\n"
+        text = json.dumps(self.as_json(), indent=1, allow_nan=False)
+        # Samples in one line each: there are tens of thousands.
+        return re.sub(r"\[\s+([^][{}\"]*?)\s+\]", _joined, text) + "\n"
+
+
+def _joined(found: re.Match[str]) -> str:
+    return "[" + " ".join(found[1].split()) + "]"
 
 
 def mean_ratio(results: Sequence[Result], names: Sequence[str] | None = None) -> float | None:

@@ -115,6 +115,15 @@ def gpu_rows(pattern: str | None, quick: bool) -> list[GpuRow]:
     return [row for row in found if isinstance(row, GpuRow)]
 
 
+_REHEARSED = {"masked_convolution": "B=2,C=3,H=5,W=4,F=4,K=1"}
+"""Where the def's test sizes are none that peers can do."""
+
+
+def rehearsed(row: GpuRow) -> GpuRow:
+    """The same row on sizes so small that nothing takes time."""
+    return replace(row, sizes=_REHEARSED.get(row.entry, "test"))
+
+
 def without_costs(row: GpuRow) -> GpuRow:
     """The same work, for another process: formulas cannot travel."""
     return replace(row, flop_formula=_unknown, read_formula=_unknown, written_formula=_unknown)

@@ -132,7 +132,6 @@ class _Runner:
             row.type,
             row.values,
             row.suite,
-            row.streams,
             row.flops(),
             row.read(),
             row.written(),
