@@ -10,7 +10,7 @@
     {"do": "results", "form": ...}    -> the number of results, which are written as files
     {"do": "sample", "form": ..., "count": ...}   -> seconds and clock rates
     {"do": "probes"}, {"do": "latencies"}         -> what the device can do
-    {"do": "close"}
+    {"do": "close"}                   -> whether another process had better go on
 
 A device that failed stays so for its process: the process says so and ends.
 """
@@ -76,7 +76,7 @@ class Session:
                 self._forms, self._timed = {}, {}
                 gc.collect()
                 self._peer.close()
-                return {}
+                return {"spoiled": self._peer.clock.spoiled}
             case other:
                 raise ValueError(f"there is no request {other!r}")
 

@@ -55,6 +55,10 @@ class Timed:
 class Clock(Protocol):
     """The timing primitives of a device."""
 
+    @property
+    def spoiled(self) -> bool:
+        """Whether something went wrong after which another process had better go on."""
+
     def timed(self, runs: Sequence[Run], launches: int) -> Timed:
         """Make a replay of so many launches that uses ``runs`` in turns, after running each."""
 
@@ -86,6 +90,11 @@ class HostClock:
 
     def __init__(self) -> None:
         self._flush = np.zeros(1 << 20, np.uint8)
+
+    @property
+    def spoiled(self) -> bool:
+        """Nothing does that."""
+        return False
 
     def timed(self, runs: Sequence[Run], launches: int) -> Timed:
         """A loop."""

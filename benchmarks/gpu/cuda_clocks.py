@@ -59,6 +59,7 @@ class TorchClock:
     """
 
     def __init__(self, l2_bytes: int, bus: str) -> None:
+        self.spoiled = False
         self._torch: Any = import_module("torch")
         self._nvml = Nvml(bus)
         cuda = self._torch.cuda
@@ -87,7 +88,8 @@ class TorchClock:
                 for run in order:
                     run()
         except Exception:
-            # A failed capture leaves its stream the current one.
+            # A failed capture leaves its stream the current one, and the allocator in doubt.
+            self.spoiled = True
             torch.cuda.set_stream(torch.cuda.default_stream())
             torch.cuda.synchronize()
             return Timed(_one_by_one(order), launches, len(runs), captured=False)
@@ -115,6 +117,7 @@ class CupyClock:
     """For work that is launched on CuPy's current stream."""
 
     def __init__(self, l2_bytes: int, bus: str) -> None:
+        self.spoiled = False
         self._cupy: Any = import_module("cupy")
         cuda = self._cupy.cuda
         self._nvml = Nvml(bus)
@@ -144,19 +147,19 @@ class CupyClock:
     def _captured(self, order: Sequence[Run]) -> Any:
         """None if it cannot be captured."""
         self._stream.begin_capture()
+        complete = True
         try:
             for run in order:
                 run()
         except Exception:
-            with contextlib.suppress(Exception):
-                self._stream.end_capture()
-            self.check()
-            return None
+            complete = False
         try:
-            return self._stream.end_capture()
+            graph = self._stream.end_capture()
         except Exception:
+            self.spoiled = True
             self.check()
             return None
+        return graph if complete else None
 
     def sample(self, timed: Timed) -> Sample:
         """By events around the replay."""

@@ -78,7 +78,8 @@ def measure(
     for contender in contenders:
         if contender.alive:
             with contextlib.suppress(ContenderError):
-                ask(contender, 60, do="close")
+                if ask(contender, 60, do="close")["spoiled"]:
+                    contender.stop()
     return {n: replace(e, highest_mhz=highest_mhz) for n, e in entries.items()}, facts
 
 
