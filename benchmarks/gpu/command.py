@@ -61,7 +61,7 @@ def main(words: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="tcl-gpu-cache-") as folder:
         # Grammar tables, kernels and tuned options of this run alone; nobody has to say where
         # caches are.
-        os.environ.setdefault("TCL_CACHE_DIR", folder)
+        os.environ["TCL_CACHE_DIR"] = os.environ.get("TCL_CACHE_DIR") or folder
         _measure(given)
 
 
