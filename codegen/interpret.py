@@ -73,17 +73,19 @@ class _Run:
     functions: Functions
     at: dict[str, int] = field(default_factory=dict)
     """Value of every dim, offset of every fold."""
-    left: dict[str, int] = field(default_factory=dict)
-    """Points that the loops around hand to the next fold of a dim."""
+    dims: dict[str, ir.Dim] = field(default_factory=dict)
+    around: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """Step and offset of the folds of a dim that are looped over here."""
     variables: dict[str, Scalar] = field(default_factory=dict)
     over: dict[str, tuple[ir.Fold, ...]] = field(default_factory=dict)
     """Accumulator → the folds that have one each."""
     accumulators: dict[tuple[object, ...], Scalar] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for nest in self.program.nests:
+        for nest in self.program.all_nests:
             for dim in nest.dims:
-                self.at[dim.name], self.left[dim.name] = dim.first, dim.extent
+                self.at[dim.name], self.dims[dim.name] = dim.first, dim
+                self.around[dim.name] = []
 
     def nest(self, nest: ir.Nest) -> None:
         """A nest whose loops are a list."""
@@ -103,12 +105,22 @@ class _Run:
             yield from self.points(loops[1:])
 
     def iterations(self, fold: ir.Fold) -> Iterator[None]:
-        start, span = self.at[fold.dim], self.left[fold.dim]
-        for offset in range(0, span, fold.step):
-            self.at[fold.dim], self.at[fold.name] = start + offset, offset
-            self.left[fold.dim] = min(fold.step, span - offset)
-            yield
-        self.at[fold.dim], self.left[fold.dim] = start, span
+        start, around = self.at[fold.dim], self.around[fold.dim]
+        for offset in range(0, fold.step * fold.count, fold.step):
+            around.append((fold.step, offset))
+            if self.there(fold.dim):
+                self.at[fold.dim], self.at[fold.name] = start + offset, offset
+                yield
+            around.pop()
+        self.at[fold.dim] = start
+
+    def there(self, dim: str) -> bool:
+        """Whether the folds around this place are at points of the dimension."""
+        around = self.around[dim]
+        if sum(offset for _, offset in around) >= self.dims[dim].extent:
+            return False
+        inner = ((span, around[k + 1 :]) for k, (span, _) in enumerate(around))
+        return all(sum(o for step, o in inside if step <= span) < span for span, inside in inner)
 
     def reduce(self, nest: ir.Nest) -> None:
         """A reduction before its loops are built: one accumulator per element of the target."""
@@ -156,7 +168,7 @@ class _Run:
                 self.accumulators[own] = new
             case ir.Store(ref=ref, value=value):
                 self.store(ref, self.value(value))
-            case ir.Prefetch():
+            case ir.Prefetch() | ir.Barrier():
                 pass
             case _:
                 assert_never(statement)

@@ -4,7 +4,7 @@
     nest      ::= dim* loop* point
     loop      ::= kind fold
     point     ::= let* target op value
-    statement ::= block | for | first | let | declare | accumulate | store | prefetch
+    statement ::= block | for | first | let | declare | accumulate | store | prefetch | barrier
     value     ::= const | position | variable | combined | load
                 | unary | binary | select | call | cast
     subscript ::= affine | computed
@@ -18,6 +18,11 @@ is ``first`` plus the offsets of all its folds. Positions and strides appear onl
 
 The outermost folds may be *chunks*: pieces of the results that threads share among themselves.
 Nests next to each other may share the loops over their chunks, and so run chunk by chunk.
+
+On a GPU a chunk is the work of one block, whose threads have folds of their own. These need not
+nest: of a dimension's folds, ``block 128, register 64, thread 4, lane 1`` by step, the loop over
+threads lies outside of the unrolled one. Every step is a multiple of the next smaller one then,
+and a point is there if its value lies in the dimension.
 
 Values are computed in ``type.compute`` (the 16-bit floats in float32). Nodes hold fields; what
 is wrong with a tree is said where it is built, by ``ir_verify``.
@@ -134,6 +139,8 @@ class Layout:
     """The index of the first element, per dimension."""
     alignment: int = 1
     """Every element's address is a multiple of this many bytes."""
+    base: int = 1
+    """The first element's address is."""
 
     @property
     def itemsize(self) -> int:
@@ -173,6 +180,8 @@ class Tensor:
     layout: Layout
     private: bool = False
     """Scratch of which each thread has its own."""
+    shared: bool = False
+    """Scratch of which each block of threads has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +320,10 @@ class Kind(Enum):
     VECTOR = "vector"
     """As lanes of vector registers; the innermost fold of a dim."""
     PARALLEL = "parallel"
-    """By whichever thread is free; a loop over chunks, outside of all others."""
+    """By whichever thread is free, or by a block; a loop over chunks, outside of all others."""
+    THREAD = "thread"
+    """By the threads of a block, each one iteration. No thread sees what another one wrote before
+    both met at a barrier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +405,14 @@ class Block:
     body: tuple[Statement, ...]
 
 
-Statement: TypeAlias = Block | For | First | Let | Declare | Accumulate | Store | Prefetch
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All threads of a block get here before any goes on."""
+
+
+Statement: TypeAlias = (
+    Block | For | First | Let | Declare | Accumulate | Store | Prefetch | Barrier
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,6 +447,10 @@ class Staged:
     across: str = ""
     """The dim along which the source lies in memory in order, where it does not along the lanes:
     the copy goes through some points of it at once."""
+    fill: Nest | None = None
+    """What copies a box of the source, for all threads of a block; with dimensions of its own."""
+    buffers: int = 1
+    """Copies of the panel that there are: so many fills less one run ahead of the loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,6 +515,11 @@ class Program:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {t.name: t for t in self.tensors})
+
+    @property
+    def all_nests(self) -> tuple[Nest, ...]:
+        """The nests, and those that fill their panels."""
+        return (*self.nests, *(c.fill for n in self.nests for c in n.staged if c.fill))
 
     def nest(self, name: str) -> Nest:
         """The nest of this name; ``IRError`` if there is none."""

@@ -85,6 +85,8 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
             yield f"{depth}{show_ref(ref)} = {show_value(value)}{past}"
         case ir.Prefetch(ref=ref, ahead=ahead):
             yield f"{depth}prefetch {ahead} bytes after {show_ref(ref)}"
+        case ir.Barrier():
+            yield f"{depth}barrier"
         case _:
             assert_never(statement)
 

@@ -17,7 +17,7 @@ _Known: TypeAlias = dict[str, tuple[ir.Fold, ...]]
 def verify(program: ir.Program) -> None:
     """Raises ``IRError`` with the reason if the program is not well formed."""
     names = [t.name for t in program.tensors]
-    names += [d.name for n in program.nests for d in n.dims]
+    names += [d.name for n in program.all_nests for d in n.dims]
     if len(set(names)) != len(names):
         raise ir.IRError(f"program {program.name}: two tensors or dimensions share a name")
     for tensor in program.tensors:
@@ -27,7 +27,7 @@ def verify(program: ir.Program) -> None:
     for nest in program.nests:
         _Checks(program, f"nest {nest.name}", (nest,)).nest(nest)
     if program.body is not None:
-        _Checks(program, f"program {program.name}", program.nests).body(program.body)
+        _Checks(program, f"program {program.name}", program.all_nests).body(program.body)
 
 
 class _Checks:
@@ -39,7 +39,9 @@ class _Checks:
         self.loops = [x for n in nests for x in n.loops]
         self.names = {x.fold.name for x in self.loops}
         self.lanes = {x.fold for x in self.loops if x.kind is ir.Kind.VECTOR}
-        self.fixed = self.lanes | {x.fold for x in self.loops if x.kind is ir.Kind.UNROLL}
+        self.threads = {x.fold for x in self.loops if x.kind is ir.Kind.THREAD}
+        self.at_once = self.lanes | self.threads
+        self.fixed = self.at_once | {x.fold for x in self.loops if x.kind is ir.Kind.UNROLL}
         self.folds_of = {d.name: n.folds(d.name) for n in nests for d in n.dims}
         self.panels = {c.panel.tensor for n in nests for c in n.staged}
         self.panels |= {s.ref.tensor for n in nests for s in n.point.kept}
@@ -97,7 +99,10 @@ class _Checks:
         return folds
 
     def folds(self, dim: ir.Dim, folds: Sequence[ir.Fold]) -> None:
-        """The folds of one dimension, outermost first, cover it exactly once."""
+        """The folds of one dimension cover it exactly once. Where none is shared among the threads
+        of a block, they nest, outermost first."""
+        if self.threads.intersection(folds):
+            folds = sorted(folds, key=lambda f: -f.step)
         span = dim.extent
         for fold in folds:
             if fold.step < 1 or fold.count != -(-span // fold.step):
@@ -134,6 +139,9 @@ class _Checks:
                     raise self.fail(f"{loop.fold.name} cannot be shared: {nest.sequential}")
                 if nest.dim(loop.fold.dim).reduction:
                     raise self.fail(f"{loop.fold.name} is a reduction, and shared among threads")
+            case ir.Kind.THREAD:
+                if nest.sequential:
+                    raise self.fail(f"{loop.fold.name} cannot be shared: {nest.sequential}")
             case _:
                 assert_never(loop.kind)
 
@@ -171,6 +179,9 @@ class _Checks:
                 self.store(statement, inside, known)
             case ir.Prefetch(ref=ref):
                 self.ref(ref, inside)
+            case ir.Barrier():
+                if self.threads.intersection(inside):
+                    raise self.fail("threads meet at a barrier in a loop that they share")
             case _:
                 assert_never(statement)
 
@@ -192,7 +203,7 @@ class _Checks:
 
     def reduced_lanes(self, inside: Sequence[ir.Fold]) -> list[ir.Fold]:
         """The loops around this place whose iterations run at once and are combined."""
-        return [f for f in inside if f in self.lanes and self.dims[f.dim].reduction]
+        return [f for f in inside if f in self.at_once and self.dims[f.dim].reduction]
 
     def value(
         self, value: ir.Value, known: _Known, inside: Sequence[ir.Fold] | None = None
@@ -236,7 +247,7 @@ class _Checks:
             if inside is None:
                 continue
             here = tuple(f for f in inside if f.dim == name)
-            if here != self.folds_of[name] and not self.whole(name, here):
+            if set(here) != set(self.folds_of[name]) and not self.whole(name, here):
                 raise self.fail(f"{name} is used outside of its loops")
 
 

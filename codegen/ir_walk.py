@@ -140,6 +140,17 @@ def statements(statement: ir.Statement) -> Iterator[ir.Statement]:
             yield from statements(s)
 
 
+def values_in(statement: ir.Statement) -> tuple[ir.Value, ...]:
+    """The values that a statement computes itself, those of the subscripts that it writes to
+    included."""
+    match statement:
+        case ir.Let(value=value) | ir.Accumulate(value=value):
+            return (value,)
+        case ir.Store(ref=ref, value=value):
+            return value, *(s.value for s in ref.subscripts if isinstance(s, ir.Computed))
+    return ()
+
+
 def straight(statement: ir.Statement) -> bool:
     """Whether it is run from front to back, once everything that is unrolled is written out."""
     for s in statements(statement):

@@ -25,6 +25,8 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 MAX_NESTS = 10_000
 MAX_RANK = 64
 MAX_AHEAD = 1 << 30
+MAX_THREADS = 1024
+MAX_BUFFERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,14 @@ class NestOptions:
     prefetch: tuple[int, ...] | None = None
     """Per operand, in order of appearance: every vector that is read asks memory for what lies so
     many bytes after it; 0 or a missing distance asks for nothing."""
+    threads: tuple[int, ...] | None = None
+    """GPU: threads of a block, one size per leading dimension; 0, 1 or a missing size gives a
+    dimension none of its own."""
+    split: tuple[int, ...] | None = None
+    """GPU: parts of a reduction that blocks share among themselves, one number per leading
+    dimension, combined by a nest of their own; 0, 1 or a missing number does not split."""
+    buffers: int | None = None
+    """GPU: copies of each panel, so that one can be filled while another one is read."""
 
     def __post_init__(self) -> None:
         for key, (least, most, words) in _SIZES.items():
@@ -72,6 +82,11 @@ class NestOptions:
                 if any(not least <= size <= most for size in sizes):
                     raise OptionsError(f"{key}: {words.format(most)}: {sizes}")
                 object.__setattr__(self, key, sizes)
+        if self.buffers is not None:
+            buffers = _int(self.buffers)
+            if buffers is None or not 1 <= buffers <= MAX_BUFFERS:
+                raise OptionsError(f"buffers: must be from 1 to {MAX_BUFFERS}: {self.buffers!r}")
+            object.__setattr__(self, "buffers", buffers)
         for key in _FLAGS:
             flag = getattr(self, key)
             if flag is not None and not isinstance(flag, bool):
@@ -91,8 +106,8 @@ class NestOptions:
 
     @property
     def complete(self) -> bool:
-        """Whether every choice is made."""
-        return all(getattr(self, key) is not None for key in _NEST_KEYS)
+        """Whether every choice is made that a CPU has."""
+        return all(getattr(self, key) is not None for key in _NEST_KEYS if key not in GPU_KEYS)
 
     def over(self, other: NestOptions) -> NestOptions:
         """These choices, with ``other``'s where this one has none."""
@@ -103,7 +118,7 @@ class NestOptions:
         """The choices made, as JSON data."""
         pairs = ((key, getattr(self, key)) for key in _NEST_KEYS)
         return {
-            key: value if isinstance(value, bool) else list(value)
+            key: list(value) if isinstance(value, tuple) else value
             for key, value in pairs
             if value is not None
         }
@@ -123,12 +138,19 @@ _SIZES = {
     "register": (0, MAX_REGISTER, "sizes must be from 0 (a loop) to {}"),
     "stage": (-1, MAX_RANK, "levels must be from -1 to {}"),
     "prefetch": (0, MAX_AHEAD, "distances must be from 0 (none) to {} bytes"),
+    "threads": (0, MAX_THREADS, "sizes must be from 0 (none of its own) to {}"),
+    "split": (0, MAX_TILE, "parts must be from 0 (not split) to {}"),
 }
 """The least and the most, and what is said of others, of what is a list of integers."""
 _FLAGS = ("fuse", "stream")
-_BY_DIMENSION = ("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk")
+GPU_KEYS = ("threads", "split", "buffers")
+"""Choices that only a GPU has."""
+_BY_DIMENSION = (
+    *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk"),
+    *("threads", "split"),
+)
 """Choices that mean other points where dimensions are merged."""
-_NEST_KEYS = (*_BY_DIMENSION, "prefetch", *_FLAGS)
+_NEST_KEYS = (*_BY_DIMENSION, "prefetch", *_FLAGS, "buffers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +265,18 @@ class MappingOptions:
         """Ask for operands this many bytes ahead, in every nest that allows it."""
         return replace(self, default=replace(self.default, prefetch=ahead))
 
+    def threads(self, *sizes: int) -> MappingOptions:
+        """Give dimensions so many threads of a block, in every nest."""
+        return replace(self, default=replace(self.default, threads=sizes))
+
+    def split(self, *parts: int) -> MappingOptions:
+        """Share reductions among so many blocks, in every nest that has them."""
+        return replace(self, default=replace(self.default, split=parts))
+
+    def buffers(self, count: int) -> MappingOptions:
+        """Keep so many copies of each panel, in every nest."""
+        return replace(self, default=replace(self.default, buffers=count))
+
     def as_dict(self) -> dict[str, Any]:
         """The options as JSON data, without what was left open."""
         data: dict[str, Any] = {"preset": self.preset}
@@ -340,7 +374,19 @@ class NestSelection:
         """As ``MappingOptions.prefetch``, for this nest."""
         return self._with(prefetch=ahead)
 
-    def _with(self, **choices: tuple[int, ...] | bool) -> MappingOptions:
+    def threads(self, *sizes: int) -> MappingOptions:
+        """As ``MappingOptions.threads``, for this nest."""
+        return self._with(threads=sizes)
+
+    def split(self, *parts: int) -> MappingOptions:
+        """As ``MappingOptions.split``, for this nest."""
+        return self._with(split=parts)
+
+    def buffers(self, count: int) -> MappingOptions:
+        """As ``MappingOptions.buffers``, for this nest."""
+        return self._with(buffers=count)
+
+    def _with(self, **choices: tuple[int, ...] | int) -> MappingOptions:
         own = NestOptions(**choices).over(self.options.own(self.position))  # type: ignore[arg-type]
         return self.options.with_nest(self.position, own)
 
@@ -386,6 +432,8 @@ def _json(key: str, value: object, where: str) -> Any:
     if key in _FLAGS:
         if not isinstance(value, bool):
             raise OptionsError(f"{where}: must be true or false: {value!r}")
+        return value
+    if key == "buffers":
         return value
     if not isinstance(value, list):
         raise OptionsError(f"{where}: must be a list of integers: {value!r}")

@@ -191,13 +191,9 @@ def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
     chunk = choices.chunk
     if chunk is not None:
         chunk = () if nest.sequential else chunk[:results]
-    tile, vectorize, register = choices.tile, choices.vectorize, choices.register
-    if tile is not None:
-        tile = () if nest.sequential else tile[:rank]
+    vectorize = choices.vectorize
     if vectorize is not None and why_not(nest, vectorize[0]):
         vectorize = (-1, 1)
-    if register is not None:
-        register = () if nest.sequential else register[:rank]
     stage = choices.stage
     if stage is not None:
         stage = stage[: len(operands(nest.point))]
@@ -211,14 +207,24 @@ def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
         return permutation if len(permutation) == rank and not nest.sequential else ()
 
     return NestOptions(
-        tile,
+        _leading(nest, choices.tile),
         order(choices.order),
         order(choices.inner_order),
         vectorize,
-        register,
+        _leading(nest, choices.register),
         stage,
         chunk,
         choices.fuse,
         choices.stream,
         prefetch,
+        _leading(nest, choices.threads),
+        _leading(nest, choices.split),
+        choices.buffers,
     )
+
+
+def _leading(nest: ir.Nest, sizes: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Sizes for as many dimensions as the nest has; none where its points have an order."""
+    if sizes is None:
+        return None
+    return () if nest.sequential else sizes[: len(nest.dims)]

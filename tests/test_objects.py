@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from cpu_kernels import LANES, MATMUL, NAIVE, sized_of
 
+from tcl.codegen import store
 from tcl.codegen.cpu import objects, ready
 from tcl.codegen.cpu.kept import MAGIC, KeptCode, KeptSite, decode
 from tcl.codegen.cpu.launch import DIRECT, Launcher, _public, address_of
@@ -39,7 +40,7 @@ CODE = KeptCode(
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(objects, "_refused", set())
+    monkeypatch.setattr(store, "_refused", set())
 
 
 @pytest.fixture
@@ -258,20 +259,18 @@ def test_a_pipe_is_not_waited_for(folder: Path) -> None:
 def test_nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     for path in ("file", "file/deeper", "x" * 300):
-        monkeypatch.setattr(
-            objects, "default_folder", lambda path=path: tmp_path / path / "objects"
-        )
+        monkeypatch.setattr(store, "default_folder", lambda path=path: tmp_path / path / "objects")
         mm()
 
 
 def test_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = objects._write
+    real = store._write
 
     def full(folder: int, name: str, content: bytes) -> None:
         real(folder, name, content[:10])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(objects, "_write", full)
+    monkeypatch.setattr(store, "_write", full)
     mm()
     assert list(folder.iterdir()) == []
 

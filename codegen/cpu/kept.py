@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tcl.codegen.cpu.threads import MOST
+from tcl.codegen.store import seal, unseal
 
 MAGIC = b"tcl object 2 "
 
@@ -43,7 +42,7 @@ class KeptCode:
 
 
 def encode(code: KeptCode, digest: str = "") -> bytes:
-    """A line with the checksum of the rest, a line of JSON, and the object code."""
+    """The object code, with the rest as its header."""
     header = {
         "name": digest,
         "sites": [[s.tensor, s.axis, s.first, s.extent, s.unsigned] for s in code.sites],
@@ -51,20 +50,16 @@ def encode(code: KeptCode, digest: str = "") -> bytes:
         "regions": code.regions,
         "threads": code.threads,
     }
-    rest = json.dumps(header, separators=(",", ":")).encode() + b"\n" + code.object_code
-    return MAGIC + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
+    return seal(MAGIC, header, code.object_code)
 
 
 def decode(content: bytes, digest: str = "") -> KeptCode | None:
     """The inverse of ``encode``; None for anything else."""
-    first, _, rest = content.partition(b"\n")
-    if first != MAGIC + hashlib.sha256(rest).hexdigest().encode():
+    found = unseal(MAGIC, content, digest)
+    if found is None:
         return None
-    line, _, object_code = rest.partition(b"\n")
+    header, object_code = found
     try:
-        header = json.loads(line)
-        if header["name"] != digest or not object_code:
-            return None
         sites = tuple(_site(entry) for entry in header["sites"])
         scratch = tuple(_scratch(entry) for entry in header["scratch"])
         regions, threads = header["regions"], header["threads"]
@@ -72,7 +67,7 @@ def decode(content: bytes, digest: str = "") -> KeptCode | None:
             return None
         if regions < 0 or not 1 <= threads <= MOST:
             return None
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         return None
     return KeptCode(object_code, sites, scratch, regions, threads)
 

@@ -44,7 +44,7 @@ class Loops:
                 self._unrolled(loop.fold, body, scope)
             case ir.Kind.VECTOR:
                 self._lanes(loop.fold, body, scope)
-            case ir.Kind.PARALLEL:
+            case ir.Kind.PARALLEL | ir.Kind.THREAD:
                 raise ir.IRError(f"{loop.fold.name} is shared among threads inside of a loop")
             case _:
                 assert_never(loop.kind)

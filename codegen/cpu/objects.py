@@ -1,10 +1,7 @@
 """Object code kept between processes.
 
 What is kept is found by what made it (``Ingredients``), which is known without scheduling or
-emitting anything, so that a process that finds it needs no compiler. Kept code is run as it is;
-so it is taken only from a folder and files that belong to this user and that nobody else may
-open, and only if it is whole. Nothing that goes wrong here ever breaks a call: the worst that
-happens is that a kernel is compiled once more.
+emitting anything, so that a process that finds it needs no compiler.
 """
 
 from __future__ import annotations
@@ -14,11 +11,6 @@ import functools
 import hashlib
 import json
 import os
-import secrets
-import stat
-import time
-import warnings
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,18 +18,8 @@ import llvmlite
 
 from tcl.codegen.cpu.kept import KeptCode, decode, encode
 from tcl.codegen.device import CpuProfile
+from tcl.codegen.store import Store
 from tcl.codegen.version import CODEGEN_VERSION
-from tcl.grammar.errors import TclWarning
-from tcl.grammar.folder import cache_folder
-
-LIMIT = 256 << 20
-"""Bytes that the folder may hold; the least recently used are removed first."""
-
-_SUFFIX = ".tclo"
-_PARTIAL = ".part"
-_STALE = 3600.0
-"""Seconds after which a file that is still being written belongs to a process that died."""
-_MAX_FILE = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,139 +64,14 @@ def versions() -> tuple[str, ...]:
     return (CODEGEN_VERSION, state, str(llvmlite.__version__))
 
 
-def default_folder() -> Path:
-    """``objects`` in ``TCL_CACHE_DIR``, or in the user's cache folder."""
-    return cache_folder() / "objects"
-
-
-class ObjectCache:
-    """Object code in a folder of this user's own. Many processes may use it at once.
-
-    Kept only where the system says whose a file is (POSIX). No method raises: a folder or file
-    that others could have written is refused with a ``TclWarning``, once per process; whatever
-    cannot be read or written is passed over.
-    """
-
-    def __init__(self, folder: Path | None = None, limit: int = LIMIT) -> None:
-        self.folder = default_folder() if folder is None else folder
-        self.limit = limit
+class ObjectCache(Store):
+    """Object code in a folder of this user's own, see ``Store``."""
 
     def get(self, digest: str) -> KeptCode | None:
         """What was kept under this name, or None."""
-        try:
-            with self._opened(create=False) as folder:
-                if folder is None:
-                    return None
-                content = self._read(folder, digest + _SUFFIX)
-        except OSError:
-            return None
+        content = self.read(digest)
         return None if content is None else decode(content, digest)
 
     def put(self, digest: str, code: KeptCode) -> None:
-        """Keep this under a name; what was there is replaced in one step."""
-        partial = f".{digest[:16]}.{os.getpid()}.{secrets.token_hex(8)}{_PARTIAL}"
-        content = encode(code, digest)
-        if len(content) > min(_MAX_FILE, self.limit):
-            return
-        try:
-            with self._opened(create=True) as folder:
-                if folder is None:
-                    return
-                try:
-                    _write(folder, partial, content)
-                    os.rename(partial, digest + _SUFFIX, src_dir_fd=folder, dst_dir_fd=folder)
-                except OSError:
-                    with contextlib.suppress(OSError):
-                        os.unlink(partial, dir_fd=folder)
-                    raise
-                if int(digest[:2], 16) % 16 == 0:  # looking at every file for each new one is dear
-                    self._prune(folder)
-        except OSError:
-            return
-
-    def prune(self) -> None:
-        """Remove the least recently used until a quarter of the room is free, if it is short."""
-        with contextlib.suppress(OSError), self._opened(create=False) as folder:
-            if folder is not None:
-                self._prune(folder)
-
-    @contextlib.contextmanager
-    def _opened(self, *, create: bool) -> Iterator[int | None]:
-        """The folder, opened, so that what is checked is what is used; None if it is refused."""
-        if os.name != "posix":
-            yield None
-            return
-        if create:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileExistsError):
-                self.folder.mkdir(mode=0o700)
-        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            trusted = _trusted(os.fstat(descriptor), str(self.folder))
-            yield descriptor if trusted else None
-        finally:
-            os.close(descriptor)
-
-    def _read(self, folder: int, name: str) -> bytes | None:
-        # Not blocking, as a pipe of that name would be waited for.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        with open(os.open(name, flags, dir_fd=folder), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_FILE:
-                return None
-            if not _trusted(status, str(self.folder / name)):
-                return None
-            content = file.read()
-            with contextlib.suppress(OSError):
-                os.utime(file.fileno())  # for the order in which files are removed
-            return content
-
-    def _prune(self, folder: int) -> None:
-        now, total = time.time(), 0
-        files: list[tuple[float, int, str]] = []
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):
-                    status = entry.stat(follow_symlinks=False)
-                    if entry.name.endswith(_SUFFIX):
-                        files.append((status.st_mtime, status.st_size, entry.name))
-                        total += status.st_size
-                    elif entry.name.endswith(_PARTIAL) and now - status.st_mtime > _STALE:
-                        os.unlink(entry.name, dir_fd=folder)
-        if total <= self.limit:
-            return
-        for _, size, name in sorted(files):
-            with contextlib.suppress(OSError):
-                os.unlink(name, dir_fd=folder)
-            total -= size
-            if total <= self.limit * 3 // 4:
-                return
-
-
-_refused: set[str] = set()
-
-
-def _trusted(status: os.stat_result, path: str) -> bool:
-    """Whether nobody but this user can have written it. Warns if not, once for each path."""
-    if status.st_uid == os.geteuid() and not status.st_mode & 0o077:
-        return True
-    if path not in _refused:
-        _refused.add(path)
-        why = (
-            f"its mode is {stat.S_IMODE(status.st_mode):o}"
-            if status.st_uid == os.geteuid()
-            else "it belongs to somebody else"
-        )
-        warnings.warn(
-            f"kept object code is not used: {why}, but only you may have access to {path}",
-            TclWarning,
-            stacklevel=2,
-        )
-    return False
-
-
-def _write(folder: int, name: str, content: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    with open(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
-        os.fchmod(file.fileno(), 0o600)  # whatever the umask says
-        file.write(content)
+        """Keep this under a name."""
+        self.write(digest, encode(code, digest))

@@ -104,6 +104,8 @@ class Statements:
                 self.memory.store(ref, self.values.value(value, scope), scope, streamed)
             case ir.Prefetch(ref=ref, ahead=ahead):
                 self.memory.prefetch(ref, ahead, scope)
+            case ir.Barrier():
+                raise ir.IRError("the threads of a CPU meet at no barrier inside of a chunk")
             case _:
                 assert_never(statement)
 

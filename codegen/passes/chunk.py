@@ -17,6 +17,9 @@ class Chunk:
     nest: str
     sizes: tuple[int, ...]
     """Points per chunk, per dimension; 0 or a missing size leaves the dimension whole."""
+    clip: bool = True
+    """Whether a chunk has no more points than the dimension. The threads of a GPU's block are as
+    many, however few points there are."""
 
     def __call__(self, program: ir.Program) -> ir.Program:
         return map_nest(program, self.nest, self._chunk) if any(self.sizes) else program
@@ -30,7 +33,9 @@ class Chunk:
         points: list[ir.Loop] = []
         for loop in nest.loops:
             fold = loop.fold
-            size = min(sizes.get(fold.dim, 0), fold.count)
+            size = sizes.get(fold.dim, 0)
+            if self.clip:
+                size = min(size, fold.count)
             if size == 0:
                 points.append(loop)
                 continue

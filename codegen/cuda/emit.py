@@ -1,0 +1,198 @@
+"""A program for a GPU as CUDA C++."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tcl.codegen import ir
+from tcl.codegen.cpu.memory import Site
+from tcl.codegen.cuda.bind import thread_count
+from tcl.codegen.cuda.kernel import Kernel, chunks_of, with_fills
+from tcl.codegen.cuda.limits import LINE, exchange_bytes, room
+from tcl.codegen.cuda.memory import Memory
+from tcl.codegen.cuda.module import SHARED, Launch, Module
+from tcl.codegen.cuda.names import Names
+from tcl.codegen.cuda.prelude import prelude
+from tcl.codegen.cuda.profile import GpuProfile
+from tcl.codegen.cuda.schedule import schedule
+from tcl.codegen.cuda.scope import Geometry, Scope
+from tcl.codegen.cuda.types import memory_type
+from tcl.codegen.ir_print import show_ref, show_value
+from tcl.codegen.ir_walk import loads, statements, values_in
+from tcl.codegen.options import MappingOptions
+from tcl.codegen.passes.build import groups
+from tcl.codegen.recursion import with_room
+from tcl.grammar.sized import SizedDef
+
+WARP = 32
+_WIDE = 2**30
+
+
+def emit_module(
+    sized: SizedDef,
+    options: MappingOptions,
+    profile: GpuProfile,
+    layouts: Mapping[str, ir.Layout] | None = None,
+    unchecked: bool = False,
+) -> Module:
+    """The kernels of a def.
+
+    Raises ``OptionsError`` for options that cannot be applied.
+    """
+    program = schedule(sized, options, profile, layouts or aligned(sized))
+    return with_room(lambda: emit(program, profile, unchecked))
+
+
+def aligned(sized: SizedDef, bytes_: int = 16) -> dict[str, ir.Layout]:
+    """Row-major layouts of all tensors, which begin at multiples of so many bytes."""
+    found = {}
+    for t in sized.checked.inputs + sized.checked.outputs:
+        plain = ir.contiguous(t.type, sized.shapes[t.name], sized.origins[t.name])
+        found[t.name] = ir.Layout(
+            plain.type, plain.extents, plain.strides, plain.origin, plain.itemsize, bytes_
+        )
+    return found
+
+
+def emit(program: ir.Program, profile: GpuProfile, unchecked: bool = False) -> Module:
+    """A program that is built, as a module."""
+    if not isinstance(program.body, ir.Block):
+        raise ir.IRError(f"program {program.name} has no body yet")
+    sites: list[Site] = []
+    used: set[str] = set()
+    found: list[tuple[Launch, list[str], list[str]]] = []
+    names = Names()
+    for group, body in zip(groups(program.nests), program.body.body, strict=True):
+        if any(f.count == 0 for f in group[0].chunks):
+            continue  # there is no result to compute
+        name = names.new(f"{program.name}_{len(found)}")
+        found.append(_kernel(program, group, body, profile, name, sites, used, unchecked))
+    texts = []
+    for launch, parameters, lines in found:
+        parameters = [*parameters, *(["unsigned long long *error"] if sites else [])]
+        head = f'extern "C" __global__ void __launch_bounds__({launch.threads})\n{launch.name}('
+        texts.append(f"{head}{_wrapped(parameters)})\n{{\n" + "\n".join(lines) + "\n}\n")
+    source = "\n".join([prelude(used), *texts]).lstrip()
+    kept = tuple(t for t in program.tensors if not t.shared)
+    return Module(source, tuple(x for x, _, _ in found), kept, tuple(sites))
+
+
+def _wrapped(parameters: Sequence[str]) -> str:
+    text = ", ".join(parameters)
+    return text if len(text) < 80 else "\n    " + ",\n    ".join(parameters)
+
+
+def _kernel(
+    program: ir.Program,
+    group: Sequence[ir.Nest],
+    body: ir.Statement,
+    profile: GpuProfile,
+    name: str,
+    sites: list[Site],
+    used: set[str],
+    unchecked: bool,
+) -> tuple[Launch, list[str], list[str]]:
+    names = Names()
+    geometry = Geometry(program)
+    threads = max(map(thread_count, with_fills(group)))
+    exchange = exchange_bytes(list(group))
+    threads = max(threads, 1) if threads == 1 else -(-threads // WARP) * WARP
+    touched = _touched(body)
+    tensors = [t for t in program.tensors if t.name in touched and not t.shared]
+    panels = [t for t in program.tensors if t.name in touched and t.shared]
+    sources = {c.panel.tensor: c for n in group for c in n.staged}
+    for tensor in tensors:
+        names.of(f"tensor {tensor.name}", tensor.name)
+    for panel in panels:
+        names.of(f"tensor {panel.name}", f"{sources[panel.name].source.ref.tensor}_tile")
+    kernels: list[Kernel] = []
+
+    def value(one: ir.Value, scope: Scope) -> str:
+        return kernels[0].leaves.text(one, scope)
+
+    memory = Memory(geometry, names, sites, unchecked, value)
+    wide = any(_reach(t.layout) >= _WIDE for t in program.tensors)
+    kernel = Kernel(
+        geometry, memory, names, threads, wide=wide, async_copies=profile.async_copies
+    )
+    kernels.append(kernel)
+    chunks, inside = chunks_of(body)
+    lines = kernel.lines
+    for nest in group:
+        point = nest.point
+        mark = "!" if point.initialise else ""
+        op = "=" if point.op == "=" else f"{point.op}={mark}"
+        lines.add(_comment(f"{show_ref(point.target)} {op} {show_value(point.value)}"))
+    shared = _panels(panels, {k: c.buffers for k, c in sources.items()}, exchange, memory, lines.add)
+    scope = kernel.bind(chunks, with_fills(group))
+    kernel.together(inside, scope)
+    used |= kernel.leaves.used | memory.used
+    written = _written(body)
+    parameters = [
+        f"{'' if t.name in written else 'const '}{memory_type(t.layout.type)} "
+        f"*__restrict__ {memory.name(t.name)}"
+        for t in tensors
+    ]
+    blocks = 1
+    for folds in chunks:
+        blocks *= folds[0].count
+    launch = Launch(name, blocks, threads, shared, tuple(t.name for t in tensors))
+    return launch, parameters, lines.lines
+
+
+def _comment(text: str) -> str:
+    text = "".join(c if c.isascii() and c.isprintable() and c != "\\" else "?" for c in text)
+    return f"// {text if len(text) <= 160 else text[:157] + '...'}"
+
+
+def _panels(
+    panels: Sequence[ir.Tensor],
+    buffers: Mapping[str, int],
+    exchange: int,
+    memory: Memory,
+    add: object,
+) -> int:
+    """Declares where panels lie in shared memory; returns how much there is."""
+    lines: list[str] = []
+    size = 0
+    for panel in panels:
+        type_ = memory_type(panel.layout.type)
+        lines.append(f"{type_} *{memory.name(panel.name)} = ({type_} *)({SHARED} + {size});")
+        size += room(panel.layout) * buffers[panel.name]
+    if exchange:
+        lines.append(f"unsigned char *exchange = {SHARED} + {size};")
+        size += exchange
+    if lines:
+        lines.insert(0, f"extern __shared__ __align__({LINE}) unsigned char {SHARED}[];")
+    for line in lines:
+        add(line)  # type: ignore[operator]
+    return size
+
+
+def _touched(body: ir.Statement) -> set[str]:
+    """The tensors that a kernel reads or writes."""
+    found = _written(body)
+    for s in statements(body):
+        for value in values_in(s):
+            found |= {load.ref.tensor for load in loads(value)}
+            found |= _combined(value)
+    return found
+
+
+def _combined(value: ir.Value) -> set[str]:
+    from tcl.codegen.ir_walk import walk
+
+    inner = (v.value for v in walk(value) if isinstance(v, ir.Combined))
+    return {load.ref.tensor for v in inner for load in loads(v)}
+
+
+def _written(body: ir.Statement) -> set[str]:
+    return {s.ref.tensor for s in statements(body) if isinstance(s, ir.Store)}
+
+
+def _reach(layout: ir.Layout) -> int:
+    """An upper bound of the offsets of elements, and of the points that go through them."""
+    reach = sum(
+        abs(s) // layout.itemsize * n for s, n in zip(layout.strides, layout.extents, strict=True)
+    )
+    return max(reach, *layout.extents, 0) if layout.extents else reach

@@ -1,0 +1,120 @@
+"""The C++ compiler, and what it makes of modules: one shared library for many."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tcl.grammar.errors import TclError
+
+HERE = Path(__file__).parent
+
+_LANGUAGE = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-w")
+_RUNTIME = ("-O2", "-fno-strict-aliasing")
+_KERNELS = (
+    "-O1",  # more costs compile time and gains nothing, as every access is a call
+    "-g1",  # lines
+    "-gdwarf-4",  # the assembler mixes up names of files that `#line` gives in version 5
+    "-march=native",  # for fma
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-strict-aliasing",  # panels of all types lie in one array of bytes
+)
+_CHECKED = ("-fsanitize=thread,alignment,bounds",)
+
+
+class EmulationError(TclError):
+    """A kernel did what no kernel may do, or kernels cannot be emulated here."""
+
+
+@functools.cache
+def compiler() -> tuple[str, ...]:
+    """The command that compiles C++; empty if there is none."""
+    for name in (os.environ.get("CXX", ""), "c++", "g++", "clang++"):
+        words = tuple(name.split())
+        if words and shutil.which(words[0]):
+            return words
+    return ()
+
+
+def why_not() -> str | None:
+    """Why kernels cannot be emulated on this machine, in one sentence; None if they can."""
+    if not sys.platform.startswith("linux") or platform.machine() not in ("x86_64", "aarch64"):
+        return "CUDA kernels are emulated on Linux for x86-64 and aarch64 only"
+    if not compiler():
+        return "emulating CUDA kernels needs a C++ compiler: $CXX, c++, g++ or clang++"
+    return None
+
+
+class CompilerError(Exception):
+    """What the compiler said."""
+
+
+def run_compiler(*arguments: str | Path) -> None:
+    """Raises ``CompilerError`` if it fails."""
+    command = [*compiler(), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise CompilerError(done.stderr or f"{command[0]} failed with {done.returncode}")
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Holds what was compiled, as long as this process lives."""
+    return tempfile.TemporaryDirectory(prefix="tcl-emulator-", ignore_cleanup_errors=True)
+
+
+@functools.cache
+def _runtime() -> tuple[Path, ...]:
+    """The emulator's own object files."""
+    if reason := why_not():
+        raise EmulationError(reason)
+    objects = []
+    for name in ("scheduler", "memory"):
+        target = Path(_folder().name) / f"{name}.o"
+        try:
+            run_compiler(*_LANGUAGE, *_RUNTIME, "-c", HERE / f"{name}.cpp", "-o", target)
+        except CompilerError as error:
+            raise EmulationError(f"the emulator itself does not compile: {error}") from None
+        objects.append(target)
+    (Path(_folder().name) / "tables.h").write_text(_tables())
+    return tuple(objects)
+
+
+def _tables() -> str:
+    """The coefficients of functions that the C library lacks, from the reference backend."""
+    from tcl.codegen.reference import special
+
+    names = ("_ERFCX", "_BESSEL_I0", "_BESSEL_I1", "_GILES_CENTRE", "_GILES_TAIL")
+    tables: list[tuple[str, Sequence[float]]] = [(n[1:], getattr(special, n)) for n in names]
+    return "".join(
+        f"constexpr double {name}[] = {{{', '.join(map(repr, table))}}};\n"
+        for name, table in tables
+    )
+
+
+def build(source: str, *, checked: bool) -> Path:
+    """A shared library of this translation unit and the runtime."""
+    runtime = _runtime()
+    folder = Path(tempfile.mkdtemp(dir=_folder().name))
+    (folder / "kernels.cpp").write_text(source)
+    checks = _CHECKED if checked else ()
+    include = ("-I", HERE, "-I", _folder().name)
+    unit = (folder / "kernels.cpp", "-o", folder / "kernels.o")
+    run_compiler(*_LANGUAGE, *_KERNELS, *checks, *include, "-c", *unit)
+    library = folder / "kernels.so"
+    # Linked without the sanitisers' own run time: what they call is part of the emulator. All
+    # names are found now, as finding them later would take more stack than threads have.
+    links = ("-shared", "-Wl,-z,now", "-o", library)
+    try:
+        run_compiler(folder / "kernels.o", *runtime, *links, "-lm")
+    except CompilerError as error:
+        raise EmulationError(f"emulated kernels do not link: {error}") from None
+    return library

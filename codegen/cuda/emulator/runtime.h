@@ -1,0 +1,65 @@
+// What emulated kernels ask of the runtime, and what they share with it. No standard header is
+// included by what kernels see, as NVRTC offers them none either.
+#pragma once
+
+// Functions of the emulator itself are not observed: neither their own accesses, nor as parts of
+// the kernels that call them.
+#define EMULATOR __attribute__((noinline, no_sanitize("thread", "undefined")))
+// Where in the kernel the call stands.
+#define EMULATOR_PLACE __builtin_return_address(0)
+
+namespace emulator {
+
+struct Index {
+  unsigned x, y, z;
+};
+
+// Of the thread that runs now, and of the launch.
+struct Indices {
+  Index thread, block, block_size, grid_size;
+};
+extern Indices indices;
+
+enum class Access { read, write, atomic };
+
+// An access that the compiler does not report by itself. False if it should not be made, though it
+// does no harm; an access that would does not return.
+bool access(const void* address, unsigned size, unsigned alignment, Access kind, void* place);
+
+// For threads that meet in a warp: what each brings, and takes along.
+struct Payload {
+  unsigned words[6];
+};
+
+enum class Meeting { barrier, ordering, exchange };
+
+// Waits for all threads of the block (`barrier`, the mask is not used), or for the threads of the
+// warp in `mask`. `ordering` makes what each did before visible to the others, as a barrier does.
+void meet(Meeting meeting, unsigned mask, unsigned line);
+
+// An `exchange`; afterwards `taken(lane)` is what that lane brought, until the next meeting.
+// nullptr if the lane was not there.
+void exchange(const Payload& mine, unsigned mask, unsigned line);
+const Payload* taken(unsigned lane);
+
+// cp.async: the copy happens as late as is allowed, in `wait_copies`.
+void copy_async(void* to, const void* from, unsigned size, bool valid, void* place);
+void commit_copies();
+void wait_copies(unsigned pending);
+
+// The address has to lie in shared memory.
+void require_shared(const void* address, unsigned alignment, void* place);
+
+// An argument of a kernel, as the pointer that the kernel takes.
+struct Argument {
+  void* address;
+  template <class T>
+  EMULATOR operator T*() const {
+    return static_cast<T*>(address);
+  }
+};
+
+// The run ends here: `__trap()`.
+void trap(void* place);
+
+}  // namespace emulator

@@ -1,0 +1,111 @@
+// What the parts of the runtime share: a launch, its threads, and what is found wrong.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "runtime.h"
+
+namespace emulator {
+
+// As findings.py has them, in this order.
+enum class Problem : unsigned {
+  write_write,
+  write_read,  // written by the other thread, read by this one
+  read_write,
+  atomic_plain,
+  unfinished_copy,
+  out_of_bounds,
+  read_only,
+  misaligned,
+  elsewhere,
+  register_array,
+  divergent_barrier,
+  divergent_warp,
+  deadlock,
+  not_shared,
+  trap,
+  stack_overflow,
+};
+
+struct Finding {
+  Problem problem;
+  unsigned thread, block, other_thread, other_block;
+  unsigned size;       // of the access
+  unsigned shared;     // whether the address is one of shared memory
+  unsigned place, other_place;  // in the code of this library; 0: none
+  unsigned line, other_line;    // where these are known without
+  std::int64_t offset;          // bytes from the start of the arena, or of shared memory
+};
+
+// What is asked for, and the room for what is found: as native.py has it.
+struct Launch {
+  void (*kernel)(void* const* arguments);
+  void* const* arguments;
+  unsigned char* arena;
+  const unsigned char* inside;  // per byte of the arena: READABLE, WRITABLE
+  unsigned char* shared;
+  Finding* findings;
+  std::size_t arena_size;
+  unsigned blocks, threads;
+  unsigned shared_size, shared_room;
+  unsigned order, seed, checked;
+  unsigned most_findings, number_of_findings;
+};
+enum { READABLE = 1, WRITABLE = 2 };
+enum { FORWARD, REVERSE, RANDOM };
+
+// cp.async that was issued.
+struct Copy {
+  unsigned char* to;
+  const unsigned char* from;
+  unsigned size, group;
+  bool valid;
+  void* place;
+};
+
+enum class State : unsigned char { ready, block, warp, done };
+
+struct Fiber {
+  void* stack_pointer;
+  std::uint64_t* canary;
+  unsigned number;
+  State state;
+  Meeting meeting;
+  unsigned mask, line;
+  Payload brought;
+  std::vector<Copy> copies;
+  unsigned committed;
+};
+
+struct Warp {
+  Payload payloads[32];
+  unsigned present[32];  // per lane: the lanes of its last meeting
+  unsigned synchronised; // time of the last `ordering` meeting
+};
+
+// Time counts everything that orders threads. Blocks run one after another.
+struct Clock {
+  unsigned now, block, barrier;
+};
+
+extern Launch* launch;
+extern Fiber* current;
+extern Warp* current_warp;
+extern Clock clock_;
+
+// Which block ran at that time.
+unsigned block_at(unsigned time);
+
+// Notes what is wrong, once for each place.
+void report(Finding finding);
+Finding finding(Problem problem, void* place);
+unsigned offset_of(void* place);
+// Ends the run; never returns to the thread.
+[[noreturn]] void stop();
+
+void start_observing();
+void stop_observing();
+bool on_a_stack(const unsigned char* address);
+
+}  // namespace emulator

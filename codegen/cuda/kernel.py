@@ -1,0 +1,362 @@
+"""One kernel: what a block does, phase by phase."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import assert_never
+
+from tcl.codegen import ir
+from tcl.codegen.cuda.barriers import alone
+from tcl.codegen.cuda.bind import thread_folds
+from tcl.codegen.cuda.fill import Fills
+from tcl.codegen.cuda.leaf import Accumulators, Leaves, hoistable
+from tcl.codegen.cuda.lines import Lines
+from tcl.codegen.cuda.memory import Memory
+from tcl.codegen.cuda.names import Names
+from tcl.codegen.cuda.pipeline import pipeline
+from tcl.codegen.cuda.scope import Geometry, Scope
+from tcl.codegen.cuda.types import c_type, constant
+from tcl.codegen.cuda.zeros import zero_beyond
+from tcl.codegen.ir_walk import loads, statements, values_in, walk
+
+
+class Kernel:
+    """Writes the statements of one kernel."""
+
+    def __init__(
+        self,
+        geometry: Geometry,
+        memory: Memory,
+        names: Names,
+        threads: int,
+        *,
+        wide: bool,
+        async_copies: bool,
+    ) -> None:
+        self.async_copies = async_copies
+        self.geometry, self.memory, self.names = geometry, memory, names
+        self.threads = threads
+        """Of a block."""
+        self.lines = Lines()
+        self.leaves = Leaves(geometry, memory, names, self.lines)
+        self.leaves.wide = wide
+        self.fills = Fills(self.leaves)
+        self.integer = "long long" if wide else "int"
+
+    # Where blocks and threads are.
+
+    def bind(self, chunks: Sequence[tuple[ir.Fold, ...]], nests: Sequence[ir.Nest]) -> Scope:
+        """The offsets of blocks and threads, as variables."""
+        scope = Scope({})
+        after = math.prod(folds[0].count for folds in chunks)
+        for k, folds in enumerate(chunks):
+            count = folds[0].count
+            after //= count
+            text = _place("blockIdx.x", after, count, outermost=k == 0)
+            name = self._offset(folds[0], text, "block")
+            for fold in folds:
+                scope = scope.with_fold(fold, name)
+        for nest in nests:
+            scope = self._threads(nest, scope)
+        return scope
+
+    def _threads(self, nest: ir.Nest, scope: Scope) -> Scope:
+        folds = thread_folds(nest)
+        after = math.prod(f.count for f in folds)
+        whole = after == self.threads
+        for k, fold in enumerate(folds):
+            after //= fold.count
+            text = _place("threadIdx.x", after, fold.count, outermost=whole and k == 0)
+            scope = scope.with_fold(fold, self._offset(fold, text, "thread"))
+        return scope
+
+    def _offset(self, fold: ir.Fold, text: str, what: str) -> str:
+        """The variable of a fold's offset, from its iteration."""
+        if fold.count == 1:
+            return "0"
+        index = fold.dim.rpartition(".")[2]
+        if ".fill" in fold.dim:
+            index = f"copy{index}"
+        name = self.names.new(f"{index}_{what}")
+        step = f" * {fold.step}" if fold.step != 1 else ""
+        cast = "(long long)" if self.integer == "long long" else "(int)"
+        text = f"{cast}({text})" if not text.isidentifier() and " " in text else f"{cast}{text}"
+        self.lines.add(f"const {self.integer} {name} = {text}{step};")
+        return name
+
+    # Statements that all threads run together.
+
+    def together(self, statement: ir.Statement, scope: Scope) -> None:
+        """A statement outside of loops over threads."""
+        match statement:
+            case ir.Block(body=body) if not alone(statement):
+                for s in body:
+                    self.together(s, scope)
+            case ir.Barrier():
+                self.lines.add("__syncthreads();")
+            case ir.Declare():
+                self._declare(statement)
+            case ir.For(loop=loop, body=body) if _phases(statement):
+                parts = body.body if isinstance(body, ir.Block) else (body,)
+                ahead = pipeline(self, statement, parts)
+                if ahead is not None:
+                    ahead.write(scope)
+                    return
+                with self.serial(loop.fold, scope) as inner:
+                    self.together(body, inner)
+            case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
+                self._phase(statement, scope)
+            case ir.First() | ir.Prefetch():
+                raise ir.IRError(f"a GPU has no {type(statement).__name__}")
+            case _:
+                assert_never(statement)
+
+    def serial(self, fold: ir.Fold, scope: Scope) -> _Opened:
+        """A loop, as a context in which its fold is known."""
+        return _Opened(self, fold, scope)
+
+    def _declare(self, declare: ir.Declare) -> None:
+        own = tuple(f for f in declare.over if f.level != "thread")
+        name = self.names.new(_spoken(declare.name))
+        self.leaves.accumulators[declare.name] = Accumulators(name, own)
+        sizes = "".join(f"[{f.count}]" for f in own)
+        type_ = c_type(declare.type)
+        if declare.start is None:
+            self.lines.add(f"{type_} {name}{sizes};")
+            return
+        start = constant(declare.start.value, declare.type)
+        self.leaves.used |= {"infinity"} if "infinity" in start else set()
+        if not own:
+            self.lines.add(f"{type_} {name} = {start};")
+            return
+        count = math.prod(f.count for f in own)
+        self.lines.add(f"{type_} {name}{sizes};")
+        self.lines.add("#pragma unroll", margin=True)
+        flat = f"(&{name}{'[0]' * len(own)})[k]" if len(own) > 1 else f"{name}[k]"
+        self.lines.add(f"for (int k = 0; k < {count}; ++k) {flat} = {start};")
+
+    # Phases: what each thread does on its own.
+
+    def _phase(self, statement: ir.Statement, scope: Scope) -> None:
+        nest = self.nest_of(statement)
+        inside = list(statements(statement))
+        if any(isinstance(v, ir.Combined) for s in inside for x in values_in(s) for v in walk(x)):
+            self._combine(statement, scope)
+            return
+        if nest is not None and ".fill" in nest.name:
+            self.of_thread(statement, scope, self.fills.fill)
+        else:
+            self.of_thread(statement, scope, self._loops)
+
+    def of_thread(
+        self,
+        statement: ir.Statement,
+        scope: Scope,
+        write: Callable[[ir.Statement, Scope], None],
+    ) -> None:
+        """What each thread does that has a part in it."""
+        nest = self.nest_of(statement)
+        inside = list(statements(statement))
+        bound = {s.loop.fold for s in inside if isinstance(s, ir.For)}
+        stores = any(isinstance(s, ir.Store) for s in inside)
+        tests = self._one_thread(nest, bound, scope) if stores else self._busy(nest)
+        with self.lines.nested():
+            if tests:
+                self.lines.open(f"if ({' && '.join(tests)}) {{")
+            write(statement, scope)
+
+    def nest_of(self, statement: ir.Statement) -> ir.Nest | None:
+        """The nest whose loops a phase has."""
+        for s in statements(statement):
+            if isinstance(s, ir.For):
+                return self.geometry.nest_of[s.loop.fold.dim]
+        return None
+
+    def _busy(self, nest: ir.Nest | None) -> list[str]:
+        """Tests that a thread has a part in the nest."""
+        count = math.prod(f.count for f in thread_folds(nest)) if nest is not None else 1
+        return [f"threadIdx.x < {count}"] if 1 < count < self.threads else []
+
+    def _one_thread(
+        self, nest: ir.Nest | None, bound: set[ir.Fold], scope: Scope
+    ) -> list[str]:
+        """Tests that leave one thread for each iteration of the loops over threads."""
+        folds = thread_folds(nest) if nest is not None else ()
+        if not any(f in bound for f in folds):
+            return ["threadIdx.x == 0"] if self.threads > 1 else []
+        others = [f"{scope.folds[f.name]} == 0" for f in folds if f not in bound]
+        return [*self._busy(nest), *others]
+
+    def _loops(self, statement: ir.Statement, scope: Scope) -> None:
+        """Loops of one thread, from the outermost."""
+        match statement:
+            case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.THREAD:
+                self._loops(body, scope)
+            case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.SERIAL:
+                with self.serial(loop.fold, scope) as inner:
+                    self._loops(body, inner)
+            case ir.For():
+                loops = []
+                body: ir.Statement = statement
+                while isinstance(body, ir.For):
+                    loops.append(body.loop)
+                    body = body.body
+                self.leaves.leaf(loops, body, self._guarded(body, loops, scope), scope)
+            case ir.Block(body=parts) if any(isinstance(s, ir.For) for s in parts):
+                for s in parts:
+                    self._loops(s, scope)
+            case _:
+                self.leaves.leaf((), statement, self._guarded(statement, (), scope), scope)
+
+    def _guarded(
+        self, body: ir.Statement, loops: Sequence[ir.Loop], scope: Scope
+    ) -> tuple[str, ...]:
+        """Dimensions at whose points the statements may do what they do only where they are."""
+        parts = body.body if isinstance(body, ir.Block) else (body,)
+        geometry, found = self.geometry, set[str]()
+        around = {x.fold.dim for x in loops}
+        values = [v for s in parts for v in values_in(s)]
+        if any(isinstance(s, ir.Store) for s in parts):
+            places = (x for s in parts if isinstance(s, ir.Store) for x in s.ref.subscripts)
+            for s in places:
+                if isinstance(s, ir.Affine):
+                    found |= {geometry.dim_of(n) for n, _ in s.terms}
+            found |= around
+        for value in values:
+            for v in walk(value):
+                if isinstance(v, ir.Load) and not (hoistable(v) and loops):
+                    affine = (s for s in v.ref.subscripts if isinstance(s, ir.Affine))
+                    found |= {geometry.dim_of(n) for a in affine for n, _ in a.terms}
+                    if not hoistable(v):
+                        found |= around
+        known = {*scope.folds, *(x.fold.name for x in loops)}
+        for s in parts:
+            if isinstance(s, ir.Accumulate):
+                found |= {
+                    name
+                    for name, dim in geometry.dims.items()
+                    if dim.reduction
+                    and geometry.ragged[name]
+                    and all(f.name in known for f in geometry.folds[name])
+                    and not (zero_beyond(geometry, name, s) and (loops or self._shared(s)))
+                }
+        return tuple(d for d in geometry.dims if d in found and geometry.ragged[d])
+
+    def _shared(self, accumulate: ir.Accumulate) -> bool:
+        """Whether all that is read lies in panels."""
+        program = self.geometry.program
+        return all(program.tensor(x.ref.tensor).shared for x in loads(accumulate.value))
+
+    # Sums of several threads.
+
+    def _combine(self, statement: ir.Statement, scope: Scope) -> None:
+        """Combines what accumulators give in several threads, registers and lanes."""
+        loops, body = [], statement
+        while isinstance(body, ir.For):
+            loops.append(body.loop)
+            body = body.body
+        if not isinstance(body, ir.Accumulate) or not isinstance(body.value, ir.Combined):
+            raise ir.IRError("sums of threads are combined on their own")
+        combined = body.value
+        leaves, lines = self.leaves, self.lines
+        own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
+        with leaves._unrolled(own, scope) as inner:
+            kept = [f for f in combined.folds if f.level != "thread"]
+            target = leaves.accumulator(body.name, inner)
+            first = inner
+            for fold in kept:
+                first = first.with_fold(fold, "0")
+            lines.add(f"{target} = {leaves.text(combined.value, first)};")
+            if kept:
+                self._rest(target, combined, kept, inner)
+            for fold in (f for f in combined.folds if f.level == "thread"):
+                nest = self.geometry.nest_of[fold.dim]
+                folds = thread_folds(nest)
+                stride = math.prod(f.count for f in folds[folds.index(fold) + 1 :])
+                leaves.used.add("over_threads")
+                type_ = c_type(combined.type)
+                op = leaves._expressions(inner).merge(combined.op, "a", "b", combined.type)
+                lines.add(
+                    f"{target} = over_threads<{fold.count}, {stride}>({target}, "
+                    f"[]({type_} a, {type_} b) {{ return {op}; }}, ({type_} *)exchange);"
+                )
+
+    def _rest(
+        self, target: str, combined: ir.Combined, kept: list[ir.Fold], scope: Scope
+    ) -> None:
+        """The thread's own sums but the first one."""
+        leaves = self.leaves
+        with leaves._unrolled(kept, scope) as each:
+            names = [each.folds[f.name].partition(" * ")[0] for f in kept]
+            first = " || ".join(f"{n} > 0" for n in names if n != "0")
+            text = leaves.text(combined.value, each)
+            made = leaves._expressions(each).merge(combined.op, target, text, combined.type)
+            self.lines.add(f"if ({first}) {target} = {made};")
+
+
+class _Opened:
+    """A serial loop."""
+
+    def __init__(self, kernel: Kernel, fold: ir.Fold, scope: Scope) -> None:
+        self.kernel, self.fold, self.scope = kernel, fold, scope
+        self.nested = kernel.lines.nested()
+
+    def __enter__(self) -> Scope:
+        self.nested.__enter__()
+        fold, kernel = self.fold, self.kernel
+        if fold.count == 1:
+            return self.scope.with_fold(fold, "0")
+        index = fold.dim.rpartition(".")[2]
+        wish = index if fold.step == 1 and fold.level == "point" else f"{index}_{fold.level}"
+        name = kernel.names.new(wish)
+        end = fold.step * fold.count
+        kernel.lines.open(
+            f"for ({kernel.integer} {name} = 0; {name} < {end}; {name} += {fold.step}) {{"
+        )
+        return self.scope.with_fold(fold, name)
+
+    def __exit__(self, *error: object) -> None:
+        self.nested.__exit__(None, None, None)
+
+
+def _phases(loop: ir.For) -> bool:
+    """Whether threads run the loop together: loops over threads lie in it."""
+    if loop.loop.kind is not ir.Kind.SERIAL:
+        return False
+    return any(
+        isinstance(s, ir.Barrier)
+        or (isinstance(s, ir.For) and s.loop.kind is ir.Kind.THREAD)
+        for s in statements(loop.body)
+    )
+
+
+def _place(of: str, after: int, count: int, *, outermost: bool) -> str:
+    """The iteration of a fold, each of which goes through ``after`` others."""
+    text = f"{of} / {after}" if after > 1 else of
+    return text if outermost else f"{text} % {count}"
+
+
+def _spoken(name: str) -> str:
+    """What an accumulator is called."""
+    return name.replace("accumulator", "sum")
+
+
+def chunks_of(kernel: ir.Statement) -> tuple[list[tuple[ir.Fold, ...]], ir.Statement]:
+    """The loops over chunks around what a block does."""
+    found = []
+    while isinstance(kernel, ir.For) and kernel.loop.kind is ir.Kind.PARALLEL:
+        found.append((kernel.loop.fold, *kernel.along))
+        kernel = kernel.body
+    return found, kernel
+
+
+def folds_of(nests: Sequence[ir.Nest]) -> Iterator[ir.Fold]:
+    """The folds of all loops."""
+    return (x.fold for n in nests for x in n.loops)
+
+
+def with_fills(nests: Sequence[ir.Nest]) -> list[ir.Nest]:
+    """The nests, and those that fill their panels."""
+    return [m for n in nests for m in (n, *(c.fill for c in n.staged if c.fill is not None))]
+

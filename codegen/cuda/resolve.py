@@ -1,0 +1,48 @@
+"""What is chosen for each nest on a GPU: its own options, else those for all nests, else the
+preset's."""
+
+from __future__ import annotations
+
+from tcl.codegen import ir
+from tcl.codegen.cuda.presets import plan
+from tcl.codegen.cuda.profile import GpuProfile
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.resolve import fitting
+
+
+def resolve(
+    program: ir.Program, options: MappingOptions, profile: GpuProfile
+) -> dict[str, NestOptions]:
+    """Every nest's choices, with nothing left open.
+
+    Raises ``OptionsError`` for choices for a nest that the program lacks, and for those that no GPU
+    has.
+    """
+    if len(options.nests) > len(program.nests):
+        raise OptionsError(
+            f"nests: choices for {len(options.nests)} nests were given, "
+            f"{program.name} has {len(program.nests)}"
+        )
+    given = {
+        nest.name: options.own(k).over(fitting(nest, options.default))
+        for k, nest in enumerate(program.nests)
+    }
+    for nest in program.nests:
+        _refuse(nest, given[nest.name])
+    chosen = plan(options.preset, program, given, profile)
+    return {name: given[name].over(o) for name, o in chosen.items()}
+
+
+def _refuse(nest: ir.Nest, given: NestOptions) -> None:
+    """Options of a CPU that a GPU has nothing for."""
+    if any(given.prefetch or ()):
+        raise OptionsError(f"prefetch: nest {nest.name}: threads of a GPU fetch nothing ahead")
+    if given.stream:
+        raise OptionsError(f"stream: nest {nest.name}: a GPU has no stores past its caches here")
+    for position, (dim, size) in enumerate(zip(nest.dims, given.tile or (), strict=False)):
+        if size and not dim.reduction:
+            raise OptionsError(
+                f"tile: nest {nest.name}: on a GPU results are divided by chunk, and tile is for "
+                f"reductions; dimension {position} is none"
+            )

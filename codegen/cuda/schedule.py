@@ -1,0 +1,93 @@
+"""The schedule for a GPU: a pure function from a def, options and a profile to loops.
+
+As ``tcl.codegen.schedule``, whose passes it shares as far as both machines are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tcl.codegen import ir
+from tcl.codegen.cuda.bind import Bind, thread_count
+from tcl.codegen.cuda.build import BuildBlocks
+from tcl.codegen.cuda.limits import within_limits
+from tcl.codegen.cuda.profile import GpuProfile
+from tcl.codegen.cuda.resolve import resolve
+from tcl.codegen.cuda.share import Share
+from tcl.codegen.ir_verify import verify
+from tcl.codegen.lower import lower
+from tcl.codegen.merge import merged
+from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.passes.build import groups
+from tcl.codegen.passes.chunk import Chunk
+from tcl.codegen.passes.fuse import Fuse
+from tcl.codegen.passes.order import Order
+from tcl.codegen.passes.tile import Tile
+from tcl.codegen.recursion import with_room
+from tcl.grammar.sized import SizedDef
+
+
+def stages(
+    sized: SizedDef,
+    options: MappingOptions,
+    profile: GpuProfile,
+    layouts: Mapping[str, ir.Layout] | None = None,
+) -> Iterator[tuple[str, ir.Program]]:
+    """(name, program) after lowering, merging, and each of the passes."""
+    program = lower(sized, layouts)
+    verify(program)
+    yield "lower", program
+    if options.merges:
+        program = merged(program)
+        verify(program)
+    yield "merge", program
+    chosen = resolve(program, options, profile)
+    for name, program in _scheduled(program, chosen, profile):
+        verify(program)
+        yield name, program
+
+
+def _scheduled(
+    program: ir.Program, chosen: Mapping[str, NestOptions], profile: GpuProfile
+) -> Iterator[tuple[str, ir.Program]]:
+    # Outside of everything else: the work of a block.
+    for name, o in chosen.items():
+        program = Chunk(name, o.chunk or (), clip=False)(program)
+    yield "chunk", program
+    for name, o in chosen.items():
+        if o.fuse:
+            program = Fuse(name)(program)
+    yield "fuse", program
+    # Tiles of reductions are what panels are filled for.
+    for name, o in chosen.items():
+        program = Tile(name, o.tile or ())(program)
+        program = Order(name, "tile", o.order or ())(program)
+        program = Order(name, "point", o.inner_order or ())(program)
+    yield "tile", program
+    for name, o in chosen.items():
+        lanes = o.vectorize or (-1, 1)
+        program = Bind(name, lanes, o.threads or (), o.register or (), profile)(program)
+    yield "bind", program
+    # After all passes that change loops: footprints are those of folds.
+    for group in groups(program.nests):
+        threads = max(map(thread_count, group))
+        for nest in group:
+            o = chosen[nest.name]
+            program = Share(nest.name, o.stage or (), threads, o.buffers or 1)(program)
+    within_limits(program, profile)
+    yield "share", program
+    yield "build", BuildBlocks()(program)
+
+
+def schedule(
+    sized: SizedDef,
+    options: MappingOptions,
+    profile: GpuProfile,
+    layouts: Mapping[str, ir.Layout] | None = None,
+) -> ir.Program:
+    """The loops for these options. ``layouts`` are those that are not row-major.
+
+    Raises ``OptionsError`` for options that cannot be applied.
+    """
+    *_, (_, program) = with_room(lambda: list(stages(sized, options, profile, layouts)))
+    return program
