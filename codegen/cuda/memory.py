@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.memory import Site

@@ -1,8 +1,6 @@
 """What the presets choose on a GPU."""
 from __future__ import annotations
-
 from collections.abc import Mapping
-
 from tcl.codegen import ir
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.options import NestOptions
