@@ -45,7 +45,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="of the whole run")
     parser.add_argument("--tune", type=float, default=0.0, metavar="SECONDS", help="per row")
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
-    parser.add_argument("--peers", help="comma-separated; default: those that are installed")
+    parser.add_argument(
+        "--peers", help="comma-separated, or nothing; default: all that are installed"
+    )
     parser.add_argument("--rehearse", action="store_true", help="on the CPU, on tiny sizes")
     return parser
 
@@ -82,7 +84,7 @@ def _measure(given: argparse.Namespace) -> None:
         _refuse("there is no tuner for GPUs yet; leave --tune out")
     specs: tuple[Spec, ...] = SPECS
     if given.peers is not None:
-        wanted = {name.strip().lower() for name in given.peers.split(",")}
+        wanted = {name for text in given.peers.split(",") if (name := text.strip().lower())}
         unknown = wanted - {spec.name.lower() for spec in SPECS}
         if unknown:
             names = ", ".join(spec.name for spec in SPECS[1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -113,6 +114,17 @@ class TorchClock:
         self._torch.cuda.synchronize()
 
 
+@dataclass(frozen=True, slots=True)
+class _Replay:
+    graph: Any
+    stream: Any
+    pool: Any
+    """Of the memory that the graph uses."""
+
+    def __call__(self) -> object:
+        return self.graph.launch(self.stream)
+
+
 class CupyClock:
     """For work that is launched on CuPy's current stream."""
 
@@ -131,7 +143,10 @@ class CupyClock:
     def timed(self, runs: Sequence[Run], launches: int) -> Timed:
         """A graph, or, for work that cannot be captured (CuPy's calls of cuBLAS), a loop."""
         self.check()
-        with self._stream:
+        # A graph keeps the addresses of what was allocated while it was captured: nobody else may
+        # get that memory as long as the graph is there.
+        pool = self._cupy.cuda.MemoryPool()
+        with self._cupy.cuda.using_allocator(pool.malloc), self._stream:
             for _ in range(_WARM):
                 runs[0]()
             for run in runs:
@@ -141,8 +156,7 @@ class CupyClock:
             graph = self._captured(order)
         if graph is None:
             return Timed(_one_by_one(order), launches, len(runs), captured=False)
-        stream = self._stream
-        return Timed(lambda: graph.launch(stream), launches, len(runs), captured=True)
+        return Timed(_Replay(graph, self._stream, pool), launches, len(runs), captured=True)
 
     def _captured(self, order: Sequence[Run]) -> Any:
         """None if it cannot be captured."""

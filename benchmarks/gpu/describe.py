@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+_PATIENCE = 120.0
 NEEDED = ("numpy", "numba", "llvmlite", "lark")
 _CARRY = (
     "download the wheel where there is a network (python -m pip download --no-deps -d wheels "
@@ -88,14 +89,18 @@ def describe_host() -> dict[str, Any]:
 
 
 def _ask(environment: Mapping[str, str], code: str, *arguments: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    paths = os.pathsep.join(p for p in sys.path if p)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            env={**os.environ, **environment, "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"it did not answer in {_PATIENCE:.0f} s") from None
     if done.returncode:
         words = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise RuntimeError(words[-1][:300])
