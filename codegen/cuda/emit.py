@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tcl.codegen import ir
@@ -125,9 +125,7 @@ def _kernel(
 
     memory = Memory(geometry, names, sites, unchecked, value)
     wide = any(_reach(t.layout) >= _WIDE for t in program.tensors)
-    kernel = Kernel(
-        geometry, memory, names, threads, wide=wide, async_copies=profile.async_copies
-    )
+    kernel = Kernel(geometry, memory, names, threads, wide=wide, async_copies=profile.async_copies)
     kernels.append(kernel)
     chunks, inside = chunks_of(body)
     lines = kernel.lines
@@ -136,7 +134,9 @@ def _kernel(
         mark = "!" if point.initialise else ""
         op = "=" if point.op == "=" else f"{point.op}={mark}"
         lines.add(_comment(f"{show_ref(point.target)} {op} {show_value(point.value)}"))
-    shared = _panels(panels, {k: c.buffers for k, c in sources.items()}, exchange, memory, lines.add)
+    shared = _panels(
+        panels, {k: c.buffers for k, c in sources.items()}, exchange, memory, lines.add
+    )
     scope = kernel.bind(chunks, with_fills(group))
     kernel.together(inside, scope)
     used |= kernel.leaves.used | memory.used
@@ -163,7 +163,7 @@ def _panels(
     buffers: Mapping[str, int],
     exchange: int,
     memory: Memory,
-    add: object,
+    add: Callable[[str], None],
 ) -> int:
     """Declares where panels lie in shared memory; returns how much there is."""
     lines: list[str] = []
@@ -178,7 +178,7 @@ def _panels(
     if lines:
         lines.insert(0, f"extern __shared__ __align__({LINE}) unsigned char {SHARED}[];")
     for line in lines:
-        add(line)  # type: ignore[operator]
+        add(line)
     return size
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.memory import Site
@@ -146,5 +145,3 @@ def _factored(text: str) -> tuple[str, int]:
     if star and factor.isdigit() and name.isidentifier():
         return name, int(factor)
     return text if text.isidentifier() else f"({text})", 1
-
-

@@ -254,7 +254,7 @@ def _shared_loops(dims: list[ir.Dim], width: int, threads: int) -> Iterator[ir.L
         counts[-1] //= width
     shares = _divided(tuple(counts), threads)
     steps = [width if k == len(dims) - 1 else 1 for k in range(len(dims))]
-    for dim, count, share, step in zip(dims, counts, shares, steps, strict=True):
+    for dim, share, step in zip(dims, shares, steps, strict=True):
         if share > 1:
             yield ir.Loop(ir.Fold(dim.name, "thread", step, share), ir.Kind.THREAD)
     for dim, count, share, step in zip(dims, counts, shares, steps, strict=True):
