@@ -1,4 +1,4 @@
-"""Random programs as CUDA kernels: emulated with random options, and compared with the reference."""
+"""Random programs as CUDA kernels: emulated, with random options, against the reference."""
 
 from __future__ import annotations
 

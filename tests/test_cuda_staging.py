@@ -59,7 +59,7 @@ def test_a_single_element_needs_no_panel() -> None:
     text = "def scaled(float(N) A, float B) -> (C) { C +=! A(n) * B }"
     work = work_of_text(text, floats(45), floats())
     own = NestOptions(threads=(8,), tile=(16,), stage=(2, 2), buffers=3)
-    with pytest.raises(OptionsError, match="^stage: .* operand 1, B: it is a single element$"):
+    with pytest.raises(OptionsError, match=r"^stage: .* operand 1, B: it is a single element$"):
         case_of(work, MappingOptions().with_nest(0, own))
     alone = NestOptions(stage=(2,)).over(own)
     check_cases([case_of(work, MappingOptions().with_nest(0, alone), d) for d in (H200, T4)]).none()
