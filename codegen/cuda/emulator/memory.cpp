@@ -381,9 +381,10 @@ HIDDEN void __ubsan_handle_type_mismatch_v1(TypeMismatch* where, void* pointer) 
   if (!emulator::current || !emulator::launch->checked) return;
   const auto* address = static_cast<const unsigned char*>(pointer);
   emulator::Region* region = emulator::region_of(address);
-  if (region)
-    emulator::report_at(emulator::finding(emulator::Problem::misaligned, HERE), *region, address,
-                        1u << where->log_alignment);
+  if (!region) return;
+  emulator::report_at(emulator::finding(emulator::Problem::misaligned, HERE), *region, address,
+                      1u << where->log_alignment);
+  emulator::stop();  // this machine's vectors have to be aligned, too
 }
 
 // -fsanitize=bounds: an index into an array of known size, which lies in registers.
