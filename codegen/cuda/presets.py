@@ -20,11 +20,14 @@ from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.units import Unit, Untiled, units
 
-NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, (), (), (), 1)
+NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, (), (), (), 1, ())
 _WARPS = 128
 """Threads of a block in ``naive``."""
 _LEAST_PART = 32
 """Points that a thread reduces at least before its sum is split."""
+_TILED, _STREAMED = 192, 1024
+"""Threads of a multiprocessor that keep it busy: with panels and results in registers, or with
+nothing but reading memory."""
 _LONG_ROW = 64
 """Points of a row from which on nests share blocks row by row."""
 
@@ -69,7 +72,8 @@ def _split(nest: ir.Nest, o: NestOptions, profile: GpuProfile) -> tuple[int, ...
     chunk, threads, tile = o.chunk or (), math.prod(filter(None, o.threads or ())), o.tile or ()
     sizes = zip(nest.dims, (*chunk, *[0] * len(nest.dims)), strict=False)
     blocks = math.prod(-(-d.extent // c) for d, c in sizes if c and not d.reduction)
-    wanted = profile.multiprocessors * profile.threads_per_multiprocessor // 2
+    tiled = any(level >= 0 for level in o.stage or ())
+    wanted = profile.multiprocessors * (_TILED if tiled else _STREAMED)
     k = max(reductions, key=lambda k: nest.dims[k].extent)
     own = (o.threads or ())[k] if k < len(o.threads or ()) else 1
     least = max(_LEAST_PART * max(1, own), 16 * (tile[k] if k < len(tile) else 1))
@@ -140,6 +144,7 @@ def _of_results(choice: Choice, nest: ir.Nest) -> Choice:
         {k: v for k, v in choice.register.items() if k < rank},
         {},
         choice.lanes if choice.lanes[0] < rank else (-1, 1),
+        mma=choice.mma[:2],
     )
 
 
@@ -244,13 +249,12 @@ def _going_with(
     """The preset's choices, without those that cannot be together with the given ones."""
     if given == NestOptions():
         return chosen
+    plain = replace(chosen, stage=(), register=(), buffers=1, mma=())
     weaker = (
         chosen,
-        replace(chosen, stage=(), register=(), buffers=1),
-        replace(chosen, stage=(), register=(), buffers=1, vectorize=(-1, 1)),
-        replace(
-            chosen, stage=(), register=(), buffers=1, vectorize=(-1, 1), threads=(), tile=()
-        ),
+        plain,
+        replace(plain, vectorize=(-1, 1)),
+        replace(plain, vectorize=(-1, 1), threads=(), tile=()),
         replace(NAIVE, fuse=chosen.fuse),
     )
     for choices in weaker:
@@ -267,7 +271,7 @@ def _possible(
     try:
         alone = Chunk(nest.name, o.chunk or (), clip=False)(alone)
         alone = Tile(nest.name, o.tile or ())(alone)
-        Bind(nest.name, o.vectorize or (-1, 1), o.threads or (), o.register or (), profile)(alone)
+        Bind.of(nest.name, o, profile)(alone)
     except OptionsError:
         return False
     return True
