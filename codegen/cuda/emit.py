@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ from tcl.codegen.recursion import with_room
 from tcl.grammar.sized import SizedDef
 
 WARP = 32
+_COMMENT = 260
 _WIDE = 2**30
 
 
@@ -133,7 +135,8 @@ def _kernel(
         point = nest.point
         mark = "!" if point.initialise else ""
         op = "=" if point.op == "=" else f"{point.op}={mark}"
-        lines.add(_comment(f"{show_ref(point.target)} {op} {show_value(point.value)}"))
+        for part in _comment(f"{show_ref(point.target)} {op} {show_value(point.value)}"):
+            lines.add(f"// {part}")
     shared = _panels(
         panels, {k: c.buffers for k, c in sources.items()}, exchange, memory, lines.add
     )
@@ -153,9 +156,10 @@ def _kernel(
     return launch, parameters, lines.lines
 
 
-def _comment(text: str) -> str:
+def _comment(text: str) -> list[str]:
+    """Lines of a comment, in which nothing ends it or goes on after it."""
     text = "".join(c if c.isascii() and c.isprintable() and c != "\\" else "?" for c in text)
-    return f"// {text if len(text) <= 160 else text[:157] + '...'}"
+    return textwrap.wrap(text if len(text) <= _COMMENT else f"{text[:_COMMENT]} ...", 90)
 
 
 def _panels(

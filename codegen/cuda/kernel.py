@@ -22,6 +22,12 @@ from tcl.codegen.cuda.zeros import zero_beyond
 from tcl.codegen.ir_walk import loads, statements, values_in, walk
 
 
+UNROLLED = 2048
+"""Points that may be written out one after the other."""
+LONGEST = 16
+"""Iterations that are."""
+
+
 class Kernel:
     """Writes the statements of one kernel."""
 
@@ -196,6 +202,7 @@ class Kernel:
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.THREAD:
                 self._loops(body, scope)
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.SERIAL:
+                self._unroll(statement)
                 with self.serial(loop.fold, scope) as inner:
                     self._loops(body, inner)
             case ir.For():
@@ -206,6 +213,19 @@ class Kernel:
                     self._loops(s, scope)
             case _:
                 self.leaves.leaf((), statement, self._guarded(statement, (), scope), scope)
+
+    def _unroll(self, loop: ir.For) -> None:
+        """Lets loops of one thread be written out, or some of their iterations, so that what one of
+        them reads comes while another one computes."""
+        count = loop.loop.fold.count
+        inside = (s.loop for s in statements(loop.body) if isinstance(s, ir.For))
+        points = math.prod(x.fold.count for x in inside if x.kind is not ir.Kind.THREAD)
+        if count < 2 or points > UNROLLED:
+            return
+        whole = count <= LONGEST and count * points <= UNROLLED
+        times = count if whole else max(1, min(4, UNROLLED // points))
+        if times > 1:
+            self.lines.add("#pragma unroll" + ("" if whole else f" {times}"), margin=True)
 
     def _guarded(
         self, body: ir.Statement, loops: Sequence[ir.Loop], scope: Scope
