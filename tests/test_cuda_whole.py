@@ -143,7 +143,7 @@ def test_results(
     name: str, library: str, driver: Emulating, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of the reference, the first time and again."""
-    make = cupy_array
+    make: Callable[..., Any] = cupy_array
     if library == "torch":
         pytest.importorskip("torch")
         tensors = HostTorch()

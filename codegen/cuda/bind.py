@@ -59,7 +59,11 @@ class Bind:
         sizes = self._sizes(nest)
         chunks = [x for x in nest.loops if x.kind is ir.Kind.PARALLEL]
         tiles = [x for x in nest.loops if x.fold.level == "tile"]
-        serial, threads, points, registers, lanes = [], [], [], [], []
+        serial: list[ir.Loop] = []
+        threads: list[ir.Loop] = []
+        points: list[ir.Loop] = []
+        registers: list[ir.Loop] = []
+        lanes: list[ir.Loop] = []
         for loop in nest.loops:
             fold = loop.fold
             if fold.level != "point":
@@ -94,9 +98,7 @@ class Bind:
                 f"inner_order: nest {nest.name}: loops over results lie outside of those over "
                 "reductions, whose sums stay in registers"
             )
-        return nest.with_loops(
-            [*chunks, *serial, *tiles, *threads, *points, *registers, *lanes]
-        )
+        return nest.with_loops([*chunks, *serial, *tiles, *threads, *points, *registers, *lanes])
 
     def _role(self, nest: ir.Nest, dim: str) -> int | None:
         """0 for the rows of tensor cores, 1 for the columns, 2 for the reduction."""
@@ -132,7 +134,10 @@ class Bind:
         threads = math.prod(count for _, count, _ in sizes.values())
         most = self.profile.threads_per_block
         if threads > most:
-            return "threads", f"{threads} are more than the {most} of a block of {self.profile.name}"
+            return (
+                "threads",
+                f"{threads} are more than the {most} of a block of {self.profile.name}",
+            )
         return self._too_much(nest, sizes) or _uneven(nest, sizes)
 
     def _too_much(

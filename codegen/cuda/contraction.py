@@ -70,7 +70,7 @@ def _tiles(shape: Shape, sides: list[list[int]], lane: int | None, held: tuple[i
         made.chunk[k] = 1
     for side, registers in zip(sides, held[::-1], strict=True):
         threads = SIDE
-        order = sorted(side, key=lambda k: (shape.stride(shape.nest.point.target, k) or 1 << 60))
+        order = sorted(side, key=lambda k: shape.stride(shape.nest.point.target, k) or 1 << 60)
         for k in order:
             extent, width = shape.extent(k), 1
             if k == lane:

@@ -19,6 +19,7 @@ from tcl.codegen.cuda.scope import Geometry, Scope
 from tcl.codegen.cuda.types import c_type, from_memory
 from tcl.codegen.cuda.values import Expressions
 from tcl.codegen.ir_walk import loads, statements, values_in, walk
+from tcl.grammar.types import ScalarType
 
 
 @dataclass(slots=True)
@@ -71,16 +72,16 @@ def fragment(geometry: Geometry, load: ir.Load, loops: Sequence[ir.Loop]) -> Fra
         if width > best[0]:
             best = width, fold
     dims = {f.dim for f, _ in geometry.strides(place)}
-    guarded = () if tensor.shared else tuple(d for d in geometry.dims if d in dims and geometry.ragged[d])
+    guarded = (
+        () if tensor.shared else tuple(d for d in geometry.dims if d in dims and geometry.ragged[d])
+    )
     return Fragment(load, over, best[1], best[0], guarded)
 
 
 class Leaves:
     """Writes leaves."""
 
-    def __init__(
-        self, geometry: Geometry, memory: Memory, names: Names, lines: Lines
-    ) -> None:
+    def __init__(self, geometry: Geometry, memory: Memory, names: Names, lines: Lines) -> None:
         self.geometry, self.memory, self.names, self.lines = geometry, memory, names, lines
         self.accumulators: dict[str, Accumulators] = {}
         self.used: set[str] = set()
@@ -91,9 +92,9 @@ class Leaves:
         return self._expressions(scope).text(value)
 
     def _expressions(self, scope: Scope) -> Expressions:
-        def index(affine: ir.Affine, type_: object) -> str:
+        def index(affine: ir.Affine, type_: ScalarType) -> str:
             text = self.memory.index(affine, scope)
-            wanted = c_type(type_)  # type: ignore[arg-type]
+            wanted = c_type(type_)
             return text if wanted == "int" and not self.wide else f"({wanted})({text})"
 
         def load(one: ir.Load) -> str:
@@ -127,7 +128,9 @@ class Leaves:
 
     # Leaves.
 
-    def leaf(self, loops: Sequence[ir.Loop], body: ir.Statement, guarded: tuple[str, ...], scope: Scope) -> None:
+    def leaf(
+        self, loops: Sequence[ir.Loop], body: ir.Statement, guarded: tuple[str, ...], scope: Scope
+    ) -> None:
         """Unrolled loops and lanes around a body, at places where other loops are known."""
         product = tensor_cores(self, loops, body)
         if product is not None:
@@ -295,7 +298,8 @@ class Leaves:
         whole = lane is not None and lane.dim not in guarded
         gathered = self._gathered(lane, body) if lane is not None and whole else {}
         for ref, (name, _) in gathered.items():
-            self.lines.add(f"{self.memory.element_type(ref.tensor)} {name}[{lane.count}];")  # type: ignore[union-attr]
+            size = lane.count if lane is not None else 1
+            self.lines.add(f"{self.memory.element_type(ref.tensor)} {name}[{size}];")
         with self.unrolled([lane] if lane is not None else [], scope) as inner:
             if lane is not None:
                 inner = self.complete(inner, body, None, {*read[1], *gathered})

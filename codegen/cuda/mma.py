@@ -63,7 +63,11 @@ def _along(
                     found = k
             elif step % _ROW:
                 return None
-    rest = [s for s, e in zip(layout.strides, layout.extents, strict=True) if s != layout.itemsize and e > 1]
+    rest = [
+        s
+        for s, e in zip(layout.strides, layout.extents, strict=True)
+        if s != layout.itemsize and e > 1
+    ]
     if place.constant % _ROW or any(s % _ROW for s in rest):
         return None
     return found

@@ -104,11 +104,13 @@ def _why_no_product(nest: ir.Nest, dims: list[ir.Dim]) -> str | None:
     if nest.point.type not in (FLOAT16, BFLOAT16, FLOAT32):
         return f"sums of {nest.point.type} are none of tensor cores"
     rows, columns, depth = (d.name for d in dims)
-    names = [{n for s in x.ref.subscripts if isinstance(s, ir.Affine) for n, _ in s.terms} for x in found]
+    names = [
+        {n for s in x.ref.subscripts if isinstance(s, ir.Affine) for n, _ in s.terms} for x in found
+    ]
     for row, column in (names, names[::-1]):
-        if rows in row and columns not in row and columns in column and rows not in column:
-            if depth in row and depth in column:
-                return None
+        apart = columns not in row and rows not in column
+        if apart and {rows, depth} <= row and {columns, depth} <= column:
+            return None
     return f"no factor has {rows} and {depth} while the other one has {columns} and {depth}"
 
 

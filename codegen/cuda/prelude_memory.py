@@ -67,7 +67,10 @@ __device__ __forceinline__ void copy_async(void *to, const void *from, bool ther
     "commit_copies": """\
 #ifndef TCL_EMULATED
 // The copies since the last call are a group.
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void commit_copies()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
 #endif
 """,
     "wait_copies": """\
@@ -108,7 +111,9 @@ __device__ __forceinline__ T over_threads(T value, Op op, T *exchange)
         const int first = threadIdx.x / END * END + threadIdx.x % NEXT;
         value = exchange[first];
 #pragma unroll
-        for (int apart = NEXT; apart < END; apart += NEXT) value = op(value, exchange[first + apart]);
+        for (int apart = NEXT; apart < END; apart += NEXT) {
+            value = op(value, exchange[first + apart]);
+        }
         __syncthreads();
     }
     return value;

@@ -108,8 +108,8 @@ def _planned(name: str, program: ir.Program, profile: GpuProfile) -> dict[str, N
                 if nest.name == unit.leader.name or nest.name in unit.others:
                     found[nest.name] = _one_point_each(nest)
         else:
-            choice = contraction(shape, profile) if name in ("mlp", "conv") else None
-            _note(unit, choice or streaming(shape, profile), program, found)
+            tiled = contraction(shape, profile) if name in ("mlp", "conv") else None
+            _note(unit, tiled or streaming(shape, profile), program, found)
         position += 1
     return found
 
@@ -155,7 +155,7 @@ def _run(
     needs."""
     first = apart[0].leader
     run: list[Unit] = []
-    rows = None
+    rows: list[int] = []
     for unit in apart:
         nest = unit.leader
         if nest.sequential or any(d.extent == 0 for d in nest.dims):
@@ -163,16 +163,12 @@ def _run(
         if contraction(Shape(program, nest), profile) is not None:
             break
         common = _common(first, nest)
-        if not common or (rows is not None and len(common) < len(rows)):
-            if rows is not None:
+        if run:
+            rows = rows or common
+            if not rows or len(common) < len(rows):
                 break
-        if not run:
-            run.append(unit)
-            continue
-        if rows is None:
-            rows = common
-        if len(common) < len(rows) or not _worth(program, run, unit, rows, profile):
-            break
+            if not _worth(program, run, unit, rows, profile):
+                break
         run.append(unit)
     while len(run) > 1 and rows:
         made = _rows(program, run, rows)
@@ -221,7 +217,8 @@ def _rows(
         names = {unit.leader.name, *unit.others}
         for nest in program.nests:
             if nest.name in names:
-                own = choice if len(nest.dims) >= len(unit.leader.dims) else _of_results(choice, nest)
+                whole = len(nest.dims) >= len(unit.leader.dims)
+                own = choice if whole else _of_results(choice, nest)
                 sizes = own.options(sum(not d.reduction for d in nest.dims)).chunk or ()
                 if why_no_chunks(nest, sizes):
                     return None
@@ -263,9 +260,7 @@ def _going_with(
     return chosen
 
 
-def _possible(
-    o: NestOptions, program: ir.Program, nest: ir.Nest, profile: GpuProfile
-) -> bool:
+def _possible(o: NestOptions, program: ir.Program, nest: ir.Nest, profile: GpuProfile) -> bool:
     """Whether the nest can be bound so."""
     alone = replace(program, nests=(replace(nest, joined=False),))
     try:

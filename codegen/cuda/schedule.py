@@ -11,9 +11,9 @@ from tcl.codegen import ir
 from tcl.codegen.cuda.bind import Bind, thread_count
 from tcl.codegen.cuda.build import BuildBlocks
 from tcl.codegen.cuda.limits import within_limits
+from tcl.codegen.cuda.mma import check_mma
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.resolve import resolve
-from tcl.codegen.cuda.mma import check_mma
 from tcl.codegen.cuda.share import Share
 from tcl.codegen.ir_verify import verify
 from tcl.codegen.lower import lower
@@ -45,9 +45,9 @@ def stages(
     program, chosen = resolve(program, options, profile)
     verify(program)
     yield "split", program
-    for name, program in _scheduled(program, chosen, profile):
-        verify(program)
-        yield name, program
+    for name, made in _scheduled(program, chosen, profile):
+        verify(made)
+        yield name, made
 
 
 def _scheduled(
