@@ -42,14 +42,15 @@ def stages(
         verify(program)
     yield "merge", program
     chosen = resolve(program, options, profile)
-    for name, program in _scheduled(program, chosen, profile):
+    for name, program in scheduled(program, chosen, profile):
         verify(program)
         yield name, program
 
 
-def _scheduled(
+def scheduled(
     program: ir.Program, chosen: Mapping[str, NestOptions], profile: GpuProfile
 ) -> Iterator[tuple[str, ir.Program]]:
+    """(name, program) after each of the passes, for choices with nothing left open."""
     # Outside of everything else: the work of a block.
     for name, o in chosen.items():
         program = Chunk(name, o.chunk or (), clip=False)(program)
