@@ -1,0 +1,108 @@
+"""The search space of a def on a GPU: mapping options as knobs, derived from its nests and the
+device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tcl.codegen import ir
+from tcl.codegen.cuda.profile import GpuProfile
+from tcl.codegen.cuda.resolve import resolve
+from tcl.codegen.cuda.schedule import scheduled
+from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.passes.units import Untiled, units
+from tcl.tuner.gpu_constraints import constraints
+from tcl.tuner.gpu_kernels import KernelKnobs
+from tcl.tuner.knobs import Value
+from tcl.tuner.program_space import ProgramSpace
+
+_NESTS = 8
+"""Nests that get knobs: those with the most points, and those that share a kernel with them by
+default. The rest is mapped by the preset."""
+
+
+class GpuMappingSpace(ProgramSpace):
+    """Configurations that stand for ``MappingOptions`` of one program on a GPU.
+
+    Per nest, for each dimension: the threads along it, the points that each of them holds, and the
+    steps in which the block goes through its chunk, or through a tile of a reduction, which is so
+    always a multiple of what threads hold at once; the vectorised dimension and its lanes; the
+    orders of loops over reductions; the operands that are copied to shared memory, and how many
+    copies of these there are; whether it joins the kernel of the nest before. Nests that can go
+    along with others follow these. The default is what the preset ``mlp`` chooses. For ``fixed``
+    see ``ProgramSpace``.
+    """
+
+    _preset = "mlp"
+
+    def __init__(
+        self, program: ir.Program, profile: GpuProfile, fixed: Mapping[str, Value] | None = None
+    ) -> None:
+        super().__init__(program, fixed)
+        self._profile = profile
+        self._default = self._resolved(MappingOptions(self._preset))
+        self._groups = self._with_knobs(self._default)
+        if any(group.from_options(self._default) is None for group in self._groups):
+            # What the preset joins cannot be said: each nest has a kernel of its own, then.
+            apart = {name: replace(o, fuse=False) for name, o in self._default.items()}
+            self._groups = self._with_knobs(apart)
+        self._known = {n.name for g in self._groups for m in g.members for n in m.nests}
+        knobs = [k for group in self._groups for k in group.knobs]
+        normal = self._normal({k.name: k.default for k in knobs})
+        met = (c for g in self._groups for c in constraints(g, self._program, profile))
+        self._declare((replace(k, default=normal[k.name]) for k in knobs), met)
+
+    def _with_knobs(self, default: Mapping[str, NestOptions]) -> tuple[KernelKnobs, ...]:
+        return KernelKnobs.all_of(self._program, self._profile, default, self._chosen(default))
+
+    def _chosen(self, default: Mapping[str, NestOptions]) -> list[str]:
+        """The nests that get knobs."""
+        led = units(self._program.nests, Untiled())
+        kernels: list[list[ir.Nest]] = []
+        for unit in led:
+            names = {unit.leader.name, *unit.others}
+            first = next(n for n in self._program.nests if n.name in names)
+            if not (kernels and default[first.name].fuse):
+                kernels.append([])
+            kernels[-1].append(unit.leader)
+        able = [k for k in kernels if all(map(_has_choices, k))]
+        able.sort(key=lambda kernel: -max(math.prod(d.extent for d in n.dims) for n in kernel))
+        found: list[str] = []
+        for kernel in able:
+            if len(found) < _NESTS:
+                found += [n.name for n in kernel]
+        return found
+
+    def _normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        return {name: v for g in self._groups for name, v in g.normal(values).items()}
+
+    def _choices(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
+        found = {name: o for name, o in self._default.items() if name not in self._known}
+        for group in self._groups:
+            found.update(group.options(values))
+        return found
+
+    def _said(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
+        values: dict[str, Value] = {}
+        for group in self._groups:
+            found = group.from_options(resolved)
+            if found is None:
+                return None
+            values.update(found)
+        return values
+
+    def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
+        return resolve(self._program, options, self._profile)
+
+    def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
+        program, chosen = self._program, self._resolved(options)
+        for name, made in scheduled(program, chosen, self._profile):
+            if name != "build":
+                program = made
+        return [n for n in program.nests if n.name not in self._known]
+
+
+def _has_choices(nest: ir.Nest) -> bool:
+    return not nest.sequential and all(d.extent > 0 for d in nest.dims)
