@@ -20,6 +20,7 @@ from tcl.bench.task import Task
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.options import MappingOptions
 from tcl.grammar.sized import SizedDef
+from tcl.known import DEFAULT
 
 _CALLS = 200
 _ROUNDS = 15
@@ -82,6 +83,10 @@ class Ours(CupyBase):
             return [self.host(named[name]) for name in task.results]
 
         return DeviceForm(runs, results)
+
+    def facts(self, task: Task) -> dict[str, Any]:
+        """The options used, as JSON texts."""
+        return {"options": [DEFAULT.to_json(), *([task.tuned] if task.tuned else [])]}
 
     def probes(self) -> Iterator[Probe]:
         """None that CuPy's contender does not have."""
