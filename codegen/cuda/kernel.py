@@ -13,6 +13,7 @@ from tcl.codegen.cuda.fill import Fills
 from tcl.codegen.cuda.leaf import Accumulators, Leaves, hoistable
 from tcl.codegen.cuda.lines import Lines
 from tcl.codegen.cuda.memory import Memory
+from tcl.codegen.cuda.mma_shape import THREADS
 from tcl.codegen.cuda.names import Names
 from tcl.codegen.cuda.pipeline import pipeline
 from tcl.codegen.cuda.scope import Geometry, Scope
@@ -68,7 +69,7 @@ class Kernel:
         for k, fold in enumerate(folds):
             after //= fold.count
             text = _place("threadIdx.x", after, fold.count, outermost=whole and k == 0)
-            scope = scope.with_fold(fold, self._offset(fold, text, "thread"))
+            scope = scope.with_fold(fold, self._offset(fold, text, fold.level))
         return scope
 
     def _offset(self, fold: ir.Fold, text: str, what: str) -> str:
@@ -117,7 +118,7 @@ class Kernel:
         return _Opened(self, fold, scope)
 
     def _declare(self, declare: ir.Declare) -> None:
-        own = tuple(f for f in declare.over if f.level != "thread")
+        own = tuple(f for f in declare.over if f.level not in THREADS)
         name = self.names.new(_spoken(declare.name))
         self.leaves.accumulators[declare.name] = Accumulators(name, own)
         sizes = "".join(f"[{f.count}]" for f in own)
@@ -140,8 +141,7 @@ class Kernel:
 
     def _phase(self, statement: ir.Statement, scope: Scope) -> None:
         nest = self.nest_of(statement)
-        inside = list(statements(statement))
-        if any(isinstance(v, ir.Combined) for s in inside for x in values_in(s) for v in walk(x)):
+        if _combines(statement):
             self._combine(statement, scope)
             return
         if nest is not None and ".fill" in nest.name:
@@ -191,6 +191,10 @@ class Kernel:
     def _loops(self, statement: ir.Statement, scope: Scope) -> None:
         """Loops of one thread, from the outermost."""
         match statement:
+            case ir.For() | ir.Accumulate() if _combines(statement):
+                self._combine(statement, scope)
+            case ir.Declare():
+                self._declare(statement)
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.THREAD:
                 self._loops(body, scope)
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.SERIAL:
@@ -203,7 +207,7 @@ class Kernel:
                     loops.append(body.loop)
                     body = body.body
                 self.leaves.leaf(loops, body, self._guarded(body, loops, scope), scope)
-            case ir.Block(body=parts) if any(isinstance(s, ir.For) for s in parts):
+            case ir.Block(body=parts) if not alone(statement):
                 for s in parts:
                     self._loops(s, scope)
             case _:
@@ -261,8 +265,8 @@ class Kernel:
         combined = body.value
         leaves, lines = self.leaves, self.lines
         own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
-        with leaves._unrolled(own, scope) as inner:
-            kept = [f for f in combined.folds if f.level != "thread"]
+        with leaves.unrolled(own, scope) as inner:
+            kept = [f for f in combined.folds if f.level not in THREADS]
             target = leaves.accumulator(body.name, inner)
             first = inner
             for fold in kept:
@@ -270,7 +274,7 @@ class Kernel:
             lines.add(f"{target} = {leaves.text(combined.value, first)};")
             if kept:
                 self._rest(target, combined, kept, inner)
-            for fold in (f for f in combined.folds if f.level == "thread"):
+            for fold in (f for f in combined.folds if f.level in THREADS):
                 nest = self.geometry.nest_of[fold.dim]
                 folds = thread_folds(nest)
                 stride = math.prod(f.count for f in folds[folds.index(fold) + 1 :])
@@ -287,7 +291,7 @@ class Kernel:
     ) -> None:
         """The thread's own sums but the first one."""
         leaves = self.leaves
-        with leaves._unrolled(kept, scope) as each:
+        with leaves.unrolled(kept, scope) as each:
             names = [each.folds[f.name].partition(" * ")[0] for f in kept]
             first = " || ".join(f"{n} > 0" for n in names if n != "0")
             text = leaves.text(combined.value, each)
@@ -329,6 +333,13 @@ def _phases(loop: ir.For) -> bool:
         or (isinstance(s, ir.For) and s.loop.kind is ir.Kind.THREAD)
         for s in statements(loop.body)
     )
+
+
+def _combines(statement: ir.Statement) -> bool:
+    """Whether it combines what accumulators give in several iterations."""
+    while isinstance(statement, ir.For):
+        statement = statement.body
+    return isinstance(statement, ir.Accumulate) and isinstance(statement.value, ir.Combined)
 
 
 def _place(of: str, after: int, count: int, *, outermost: bool) -> str:

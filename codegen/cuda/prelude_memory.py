@@ -79,6 +79,17 @@ template <int N> __device__ __forceinline__ void wait_copies()
 }
 #endif
 """,
+    "exchanged": """\
+// The value of the thread of the warp whose number differs in one bit.
+template <class T> __device__ __forceinline__ T exchanged(T value, int apart)
+{
+    if constexpr (sizeof(T) < 4) {
+        return T(__shfl_xor_sync(0xffffffffu, int(value), apart));
+    } else {
+        return __shfl_xor_sync(0xffffffffu, value, apart);
+    }
+}
+""",
     "over_threads": """\
 // The values of COUNT threads, STRIDE apart, combined; each of them gets the result. All threads of
 // the block take part.
@@ -88,7 +99,7 @@ __device__ __forceinline__ T over_threads(T value, Op op, T *exchange)
     constexpr int END = COUNT * STRIDE;
 #pragma unroll
     for (int apart = STRIDE; apart < (END < 32 ? END : 32); apart *= 2) {
-        value = op(value, T(__shfl_xor_sync(0xffffffffu, value, apart)));
+        value = op(value, exchanged(value, apart));
     }
     if (END > 32) {  // the other warps' values, through shared memory
         constexpr int NEXT = STRIDE > 32 ? STRIDE : 32;
@@ -125,4 +136,57 @@ __device__ __forceinline__ long long checked(
     return first;
 }
 """,
+    "to_tf32": """\
+// A float32, rounded to the 10 bits of mantissa of tf32.
+__device__ __forceinline__ unsigned int to_tf32(float value)
+{
+#ifndef TCL_EMULATED
+    unsigned int bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+    return bits;
+#else
+    const unsigned int bits = __float_as_uint(value);
+    return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
+#endif
+}
+""",
+    **{
+        name: f"""\
+#ifndef TCL_EMULATED
+// Adds the product of 16 x {depth} and {depth} x 8 {what} to 16 x 8 sums of a warp.
+__device__ __forceinline__ void {name}(
+    float (&d)[4], const unsigned int (&a)[4], const unsigned int (&b)[2])
+{{
+    asm("mma.sync.aligned.m16n8k{depth}.row.col.f32.{kind}.{kind}.f32 "
+        "{{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}}
+#endif
+"""
+        for name, depth, kind, what in (
+            ("mma_m16n8k16_f16", 16, "f16", "float16"),
+            ("mma_m16n8k16_bf16", 16, "bf16", "bfloat16"),
+            ("mma_m16n8k8_tf32", 8, "tf32", "tf32"),
+        )
+    },
+    **{
+        f"load_matrix_x{count}{trans}": f"""\
+#ifndef TCL_EMULATED
+// Reads {count} matrices of 8 x 8 16-bit numbers from shared memory{how}: each thread
+// gives the address of a row.
+__device__ __forceinline__ void load_matrix_x{count}{trans}(
+    unsigned int (&d)[{count}], const void *row)
+{{
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x{count}{ptx}.shared.b16 {{{to}}}, [%{count}];"
+                 : {outputs} : "r"(at) : "memory");
+}}
+#endif
+"""
+        for count in (2, 4)
+        for trans, ptx, how in (("", "", ""), ("_trans", ".trans", ", transposed"))
+        for to in (", ".join(f"%{k}" for k in range(count)),)
+        for outputs in (", ".join(f'"=r"(d[{k}])' for k in range(count)),)
+    },
 }

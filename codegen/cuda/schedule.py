@@ -13,6 +13,7 @@ from tcl.codegen.cuda.build import BuildBlocks
 from tcl.codegen.cuda.limits import within_limits
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.resolve import resolve
+from tcl.codegen.cuda.mma import check_mma
 from tcl.codegen.cuda.share import Share
 from tcl.codegen.ir_verify import verify
 from tcl.codegen.lower import lower
@@ -41,7 +42,9 @@ def stages(
         program = merged(program)
         verify(program)
     yield "merge", program
-    chosen = resolve(program, options, profile)
+    program, chosen = resolve(program, options, profile)
+    verify(program)
+    yield "split", program
     for name, program in _scheduled(program, chosen, profile):
         verify(program)
         yield name, program
@@ -65,8 +68,7 @@ def _scheduled(
         program = Order(name, "point", o.inner_order or ())(program)
     yield "tile", program
     for name, o in chosen.items():
-        lanes = o.vectorize or (-1, 1)
-        program = Bind(name, lanes, o.threads or (), o.register or (), profile)(program)
+        program = Bind.of(name, o, profile)(program)
     yield "bind", program
     # After all passes that change loops: footprints are those of folds.
     for group in groups(program.nests):
@@ -74,6 +76,7 @@ def _scheduled(
         for nest in group:
             o = chosen[nest.name]
             program = Share(nest.name, o.stage or (), threads, o.buffers or 1)(program)
+            check_mma(program, nest.name, o.mma or (), profile)
     within_limits(program, profile)
     yield "share", program
     yield "build", BuildBlocks()(program)
