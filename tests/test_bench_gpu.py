@@ -634,6 +634,9 @@ def test_tuned_options_are_measured_beside_the_default(
     entries = found.results[0].entries
     assert {name: e.form for name, e in entries.items()} == {DEFAULT: "default", TUNED: "tuned"}
     assert all(e.seconds for e in entries.values())
+    facts = found.results[0].facts
+    assert [facts[form]["kernels"] for form in ("default", "tuned")] == [[], []]
+    assert MappingOptions.from_json(facts["tuned"]["options"]) == MappingOptions("naive")
 
 
 @pytest.mark.parametrize(
