@@ -20,6 +20,7 @@ from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.schedule import schedule
 from tcl.codegen.cuda.scope import Geometry, Scope
 from tcl.codegen.cuda.types import memory_type
+from tcl.codegen.cuda.writer import Writer
 from tcl.codegen.ir_print import show_ref, show_value
 from tcl.codegen.ir_walk import loads, statements, values_in
 from tcl.codegen.options import MappingOptions
@@ -120,15 +121,16 @@ def _kernel(
         names.of(f"tensor {tensor.name}", tensor.name)
     for panel in panels:
         names.of(f"tensor {panel.name}", f"{sources[panel.name].source.ref.tensor}_tile")
-    kernels: list[Kernel] = []
+    writers: list[Writer] = []
 
     def value(one: ir.Value, scope: Scope) -> str:
-        return kernels[0].leaves.text(one, scope)
+        return writers[0].text(one, scope)
 
     memory = Memory(geometry, names, sites, unchecked, value)
     wide = any(_reach(t.layout) >= _WIDE for t in program.tensors)
-    kernel = Kernel(geometry, memory, names, threads, wide=wide, async_copies=profile.async_copies)
-    kernels.append(kernel)
+    writer = Writer(geometry, memory, names, wide=wide)
+    writers.append(writer)
+    kernel = Kernel(writer, threads, async_copies=profile.async_copies)
     chunks, inside = chunks_of(body)
     lines = kernel.lines
     for nest in group:
@@ -142,7 +144,7 @@ def _kernel(
     )
     scope = kernel.bind(chunks, with_fills(group))
     kernel.together(inside, scope)
-    used |= kernel.leaves.used | memory.used
+    used |= writer.used | memory.used
     written = _written(body)
     parameters = [
         f"{'' if t.name in written else 'const '}{memory_type(t.layout.type)} "

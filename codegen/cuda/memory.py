@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.memory import Site
@@ -132,7 +132,7 @@ class Memory:
         """The type of its elements."""
         return self.geometry.program.tensor(tensor).layout.type
 
-    def inside(self, dims: list[str], scope: Scope) -> str:
+    def inside(self, dims: Iterable[str], scope: Scope) -> str:
         """The condition that these dimensions are at points that they have."""
         tests = []
         for name in dims:
