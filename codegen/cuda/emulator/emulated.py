@@ -25,10 +25,10 @@ def compile_modules(modules: Sequence[Module], *, checked: bool = True) -> list[
     """The modules, compiled together: 20 to 50 at once take a fraction of the time that each
     takes alone.
 
-    With ``checked`` every access is watched, which takes five times longer to run. Without, an
-    access outside all tensors or of a vector that is not aligned can end the process. Raises ``CompileError`` with the place among
-    ``modules`` and the line if one does not compile, ``EmulationError`` if nothing can be
-    emulated on this machine.
+    With ``checked`` every access is watched, which takes five to ten times longer to run.
+    Without, an access outside all tensors or of a vector that is not aligned can end the process.
+    Raises ``CompileError`` with the place among ``modules`` and the line if one does not compile,
+    ``EmulationError`` if nothing can be emulated on this machine.
     """
     if not modules:
         return []
