@@ -95,9 +95,7 @@ def _drawn(rng: random.Random, nest: ir.Nest) -> NestOptions:
     )
 
 
-def _blamed(
-    sentence: str, nests: list[str], chosen: MappingOptions
-) -> tuple[str, int | None]:
+def _blamed(sentence: str, nests: list[str], chosen: MappingOptions) -> tuple[str, int | None]:
     """The option and the nest that a refusal names; it is one sentence."""
     key, colon, rest = sentence.partition(": ")
     assert colon and key in _KEYS, f"no option is named: {sentence}\n{chosen}"

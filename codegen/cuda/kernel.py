@@ -218,7 +218,9 @@ class Kernel:
         """Lets loops of one thread be written out, or some of their iterations, so that what one of
         them reads comes while another one computes."""
         count = loop.loop.fold.count
-        inside = (s.loop for s in statements(loop.body) if isinstance(s, ir.For))
+        inside = [s.loop for s in statements(loop.body) if isinstance(s, ir.For)]
+        if any(x.fold.level == "mma" for x in inside):  # an instruction for many points
+            inside = [x for x in inside if x.fold.level == "register"]
         points = math.prod(x.fold.count for x in inside if x.kind is not ir.Kind.THREAD)
         if count < 2 or points > UNROLLED:
             return

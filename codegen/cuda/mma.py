@@ -130,6 +130,9 @@ class TensorCores:
         name = leaves.names.new(f"{leaves.memory.name(load.ref.tensor).removesuffix('_tile')}_part")
         sizes = f"[{kept.count}]" if kept is not None else ""
         lines.add(f"unsigned int {name}{sizes}[{count}];")
+        if count == 2 and kept is not None and kept.count % 2 == 0 and load.type != FLOAT32:
+            self._pairs(load, dim, depth, kept, scope, name)
+            return name
         with leaves.unrolled([kept] if kept is not None else [], scope) as inner:
             to = name + (f"[{leaves.iteration(kept, inner)}]" if kept is not None else "")
             if load.type == FLOAT32:
@@ -138,15 +141,35 @@ class TensorCores:
                 self._matrices(load, dim, depth, inner, to, count)
         return name
 
+    def _pairs(
+        self, load: ir.Load, dim: str, depth: ir.Fold, kept: ir.Fold, scope: Scope, name: str
+    ) -> None:
+        """Two fragments of columns at once."""
+        leaves = self.leaves
+        pairs = ir.Fold(dim, kept.level, 2 * kept.step, kept.count // 2)
+        along_depth = self._along_depth(load, depth)
+        columns = f"{_LANE} / 16 * 8 + {_LANE} % 8" if along_depth else f"{_LANE} / 16 * 8"
+        points = f"{_LANE} / 8 % 2 * 8" if along_depth else f"{_LANE} % 16"
+        load_pair = f"load_matrix_x4{'' if along_depth else '_trans'}"
+        leaves.used.add(load_pair)
+        with leaves.unrolled([pairs], scope) as inner:
+            at = self._placed(inner, dim, columns, depth, points)
+            pair = leaves.iteration(pairs, inner)
+            place = leaves.memory.pointer(load.ref, at)
+            to = f"(unsigned int (&)[4]){name}[{pair} * 2]"
+            leaves.lines.add(f"{load_pair}({to}, {place});")
+
+    def _along_depth(self, load: ir.Load, depth: ir.Fold) -> bool:
+        """Whether rows of the panel go along the reduction."""
+        layout = self.leaves.memory.layout(load.ref)
+        return layout.place(load.ref).coefficient(depth.name) == layout.itemsize
+
     def _matrices(
         self, load: ir.Load, dim: str, depth: ir.Fold, scope: Scope, to: str, count: int
     ) -> None:
         """16-bit factors: matrices of 8 x 8, a row's address from each thread."""
         leaves = self.leaves
-        layout = leaves.memory.layout(load.ref)
-        place = layout.place(load.ref)
-        along_depth = place.coefficient(depth.name) == layout.itemsize
-        lane = _LANE
+        along_depth, lane = self._along_depth(load, depth), _LANE
         if count == 4:  # rows 0-7, 8-15 of points 0-7, then of points 8-15
             rows = f"{lane} % 16" if along_depth else f"{lane} / 8 % 2 * 8"
             points = f"{lane} / 16 * 8" if along_depth else f"{lane} / 16 * 8 + {lane} % 8"

@@ -148,6 +148,13 @@ void report_at(Finding found, const Region& region, const unsigned char* address
   report(found);
 }
 
+// A vector that is not aligned ends the process on this machine too: the run ends before.
+void report_misaligned(const Region& region, const unsigned char* address, unsigned alignment,
+                       void* place) {
+  report_at(finding(Problem::misaligned, place), region, address, alignment);
+  if (alignment >= 16) stop();
+}
+
 bool within(const Region& region, const unsigned char* address) {
   return address >= region.begin && address < region.begin + region.size;
 }
@@ -280,7 +287,7 @@ bool access(const void* pointer, unsigned size, unsigned alignment, Access kind,
     stop();  // the access might end the process
   }
   if (reinterpret_cast<std::uintptr_t>(address) % alignment)
-    report_at(finding(Problem::misaligned, place), *region, address, size);
+    report_misaligned(*region, address, alignment, place);
   if (!allowed(*region, address, size, kind, place)) return false;
   observe(*region, address, size, kind, place);
   return true;
@@ -293,7 +300,7 @@ void require_shared(const void* pointer, unsigned alignment, void* place) {
     stop();
   }
   if (launch->checked && reinterpret_cast<std::uintptr_t>(address) % alignment)
-    report_at(finding(Problem::misaligned, place), shared, address, alignment);
+    report_misaligned(shared, address, alignment, place);
 }
 
 void copy_async(void* to, const void* from, unsigned size, bool valid, void* place) {
@@ -382,8 +389,7 @@ HIDDEN void __ubsan_handle_type_mismatch_v1(TypeMismatch* where, void* pointer) 
   const auto* address = static_cast<const unsigned char*>(pointer);
   emulator::Region* region = emulator::region_of(address);
   if (region)
-    emulator::report_at(emulator::finding(emulator::Problem::misaligned, HERE), *region, address,
-                        1u << where->log_alignment);
+    emulator::report_misaligned(*region, address, 1u << where->log_alignment, HERE);
 }
 
 // -fsanitize=bounds: an index into an array of known size, which lies in registers.
