@@ -39,7 +39,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
 H200, T4 = profile("H200"), profile("T4")
 BATCH = 32
 """Modules that are compiled together."""
-INTERPRETED = 4000
+INTERPRETED = 60_000
 """Points up to which the reference runs faster than Numba compiles it."""
 
 
@@ -58,6 +58,10 @@ class Work:
         checked = self.sized.checked
         return [t.name for t in checked.inputs + checked.outputs]
 
+    def with_inputs(self, inputs: Sequence[Array]) -> Work:
+        """The same with other inputs."""
+        return work_of(self.name, self.sized, inputs)
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -66,8 +70,6 @@ class Case:
     work: Work
     options: MappingOptions
     module: Module
-    inputs: tuple[Array, ...] | None = None
-    """Where they lie differently than the work's."""
     alignment: int = 16
     title: str = ""
 
@@ -121,12 +123,17 @@ def sized_for(checked: CheckedDef, sizes: Mapping[str, int]) -> SizedDef:
 def example_work(file: str, entry: str, most: int = 0) -> Work:
     """A def of an example for its ``test`` sizes, or for larger ones of about ``most`` points."""
     checked = definitions(file)[entry]
-    sizes = dict(parse_sizes("test", checked))
-    if most:
-        sizes = grown(checked, sizes, most)
+    sizes = example_sizes(file, entry, most)
     spoken = ", ".join(f"{k}={v}" for k, v in sizes.items())
     sized = sized_for(checked, sizes)
     return work_of(f"{file}.{entry}({spoken})", sized, random_inputs(checked, sizes))
+
+
+def example_sizes(file: str, entry: str, most: int = 0) -> dict[str, int]:
+    """The ``test`` sizes of an example, or larger ones of about ``most`` points."""
+    checked = definitions(file)[entry]
+    sizes = dict(parse_sizes("test", checked))
+    return grown(checked, sizes, most) if most else sizes
 
 
 def grown(checked: CheckedDef, sizes: dict[str, int], most: int) -> dict[str, int]:
@@ -152,14 +159,13 @@ def case_of(
     device: GpuProfile = H200,
     *,
     layouts: Mapping[str, ir.Layout] | None = None,
-    inputs: Sequence[Array] | None = None,
     unchecked: bool = False,
     alignment: int = 16,
     title: str = "",
 ) -> Case:
     """The kernels for these options."""
     module = emit_module(work.sized, options, device, layouts, unchecked)
-    return Case(work, options, module, tuple(inputs) if inputs else None, alignment, title)
+    return Case(work, options, module, alignment, title)
 
 
 @dataclass(slots=True)
@@ -182,8 +188,7 @@ class Failures:
 def run_case(case: Case, emulated: Emulated, order: Order, seed: int = 1) -> list[Array]:
     """The results of a run."""
     made = outputs_of(case.work.sized)
-    given = case.inputs or case.work.inputs
-    arrays = dict(zip(case.work.names, (*given, *made), strict=True))
+    arrays = dict(zip(case.work.names, (*case.work.inputs, *made), strict=True))
     emulated.run(arrays, order, seed=seed, alignment=case.alignment)
     return made
 

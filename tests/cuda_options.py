@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
@@ -27,6 +28,7 @@ def random_gpu_options(
     sized: SizedDef,
     device: GpuProfile,
     refused: Counter[str] | None = None,
+    layouts: Mapping[str, ir.Layout] | None = None,
 ) -> MappingOptions:
     """Options that ``sized`` can have: drawn without looking at what is allowed, then what is
     refused is left out until nothing is. Reasons are counted in ``refused``."""
@@ -39,7 +41,7 @@ def random_gpu_options(
             chosen = chosen.with_nest(position, _drawn(rng, nest))
     for _ in range(200):
         try:
-            schedule(sized, chosen, device)
+            schedule(sized, chosen, device, layouts)
             return chosen
         except OptionsError as error:
             key, position = _blamed(str(error), [n.name for n in nests], chosen)
@@ -47,6 +49,13 @@ def random_gpu_options(
                 refused[key] += 1
             chosen = _weaker(rng, chosen, key, position)
     raise AssertionError(f"nothing is left of {chosen}, and it is refused")
+
+
+def _mma(rng: random.Random, rank: int) -> tuple[int, ...]:
+    """Dimensions that tensor cores might multiply along."""
+    if rank < 3 or rng.random() < 0.6:
+        return ()
+    return tuple(rng.sample(range(rank), rng.choice((2, 3, 3))))
 
 
 def _drawn(rng: random.Random, nest: ir.Nest) -> NestOptions:
@@ -58,8 +67,8 @@ def _drawn(rng: random.Random, nest: ir.Nest) -> NestOptions:
     for k in rng.sample(range(rank), rank):
         reduced = nest.dims[k].reduction
         if rng.random() < (0.3 if reduced else 0.7):
-            powers = (2, 4, 8, 16, 32, 64)
-            size = rng.choice(powers if rng.random() < 0.7 else (3, 5, 6, 7, 12, 33, 48))
+            powers, others = (2, 4, 8, 16, 32, 64), (3, 5, 6, 7, 12, 33, 48)
+            size: int = rng.choice(powers if rng.random() < 0.7 else others)
             if rng.random() < 0.8:  # else some have nothing to do
                 size = min(size, 2 * nest.dims[k].extent)
             if prod(max(1, t) for t in threads) * size <= 512:
@@ -123,7 +132,6 @@ def _weaker(
         return chosen.with_nest(position, replace(own, stage=tuple(levels)))
     name = "tile" if key == "point" else key
     if getattr(own, name, None) is not None:
-        changed = {name: None}
-        return chosen.with_nest(position, replace(own, **changed))  # type: ignore[arg-type]
+        return chosen.with_nest(position, replace(own, **{name: None}))
     given = [k for k in own.as_dict() if k != name]
-    return chosen.with_nest(position, replace(own, **{rng.choice(given): None}))  # type: ignore[arg-type]
+    return chosen.with_nest(position, replace(own, **{rng.choice(given): None}))

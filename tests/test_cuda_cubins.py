@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from cuda_checks import ARCHITECTURES, FILES, definitions, example_work, sized_for
+from cuda_checks import ARCHITECTURES, FILES, definitions, example_sizes, sized_for
 from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
 
@@ -56,9 +56,9 @@ def of_rows() -> Iterator[tuple[str, SizedDef]]:
 @each_file
 def test_presets_become_cubins(file: str, name: str) -> None:
     """For one architecture each, in turn, so that all are taken."""
-    for number, entry in enumerate(definitions(file)):
+    for number, (entry, checked) in enumerate(definitions(file).items()):
         device = DEVICES[(number + PRESETS.index(name) + FILES.index(file)) % len(DEVICES)]
-        sized = example_work(file, entry).sized
+        sized = sized_for(checked, example_sizes(file, entry))
         module = emit_module(sized, MappingOptions(name), device)
         check(module, device, f"{file}.{entry} {name}", spills=False)
 
@@ -74,8 +74,8 @@ def test_what_is_measured_spills_nothing(device: GpuProfile) -> None:
 @each_file
 def test_all_become_cubins_for_all_architectures(file: str) -> None:
     seconds = []
-    for entry in definitions(file):
-        sized = example_work(file, entry).sized
+    for entry, checked in definitions(file).items():
+        sized = sized_for(checked, example_sizes(file, entry))
         for device in DEVICES:
             for name in PRESETS:
                 module = emit_module(sized, MappingOptions(name), device)

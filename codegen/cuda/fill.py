@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tcl.codegen import ir
@@ -13,6 +13,8 @@ from tcl.codegen.ir_walk import statements
 
 LEAST_ASYNC = 4
 """Bytes that a copy has at least which no thread waits for."""
+MAX_HELD = 64
+"""Words that a thread may have read before it writes them to panels."""
 
 
 class Fills:
@@ -46,14 +48,20 @@ class Fills:
         store, width = _store(statement), _width(statement)
         return self.memory.layout(store.ref).itemsize * width >= LEAST_ASYNC
 
+    def can_be_held(self, fills: Sequence[ir.Statement]) -> bool:
+        """Whether a thread has registers for all that it copies, with loops that are written out:
+        no register is found by a number that is not known before."""
+        loops = [s.loop for f in fills for s in statements(f) if isinstance(s, ir.For)]
+        words = sum(
+            math.prod(_steps(f)) * _width(f) * max(4, self.memory.layout(_store(f).ref).itemsize)
+            for f in fills
+        )
+        return words <= 4 * MAX_HELD and all(x.kind is not ir.Kind.SERIAL for x in loops)
+
     def declare(self, statement: ir.Statement) -> None:
         """Registers for what a thread copies."""
         store, width = _store(statement), _width(statement)
-        steps = math.prod(
-            s.loop.fold.count
-            for s in statements(statement)
-            if isinstance(s, ir.For) and s.loop.kind is ir.Kind.UNROLL
-        )
+        steps = math.prod(_steps(statement))
         name = self.writer.names.new(f"{self.memory.name(store.ref.tensor)}_next")
         self.held[store.ref.tensor] = name
         type_ = self.memory.element_type(store.ref.tensor)
@@ -135,6 +143,12 @@ class Fills:
 
 def _store(statement: ir.Statement) -> ir.Store:
     return next(s for s in statements(statement) if isinstance(s, ir.Store))
+
+
+def _steps(statement: ir.Statement) -> list[int]:
+    """How often each loop runs in which a thread copies one after the other."""
+    loops = (s.loop for s in statements(statement) if isinstance(s, ir.For))
+    return [x.fold.count for x in loops if x.kind in (ir.Kind.UNROLL, ir.Kind.SERIAL)]
 
 
 def _width(statement: ir.Statement) -> int:

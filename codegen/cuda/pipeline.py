@@ -2,7 +2,8 @@
 
 With ``buffers`` copies of each panel, fills run so many iterations less one ahead. From sm_80 on
 the copies are asynchronous; before that, or where elements are too small for them, a thread reads
-its part of the next panel to registers, computes, and then writes it to the other copy.
+its part of the next panel to registers, computes, and then writes it to the other copy; without
+the registers for that it writes it there before it computes.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ class Pipeline:
         self.kernel.lines.add("__syncthreads();")  # whoever used the panels before is done
         if self.kernel.async_copies and all(map(self.kernel.fills.can_be_async, self.fills)):
             self._asynchronous(scope)
-        else:
+        elif self.kernel.fills.can_be_held(self.fills):
             self._by_registers(scope)
+        else:
+            self._at_once(scope)
         for panel in self.panels:
             self.kernel.memory.buffer.pop(panel, None)
 
@@ -74,6 +77,18 @@ class Pipeline:
             self._compute(now, inner)
             with lines.block(f"if ({test}) {{"):
                 self._into(self._copy(now, 1), following, fills.put)
+
+    def _at_once(self, scope: Scope) -> None:
+        """More than there are registers for: copied before what is there is computed with."""
+        lines, fold, fill = self.kernel.lines, self.fold, self.kernel.fills.fill
+        self._into("0", scope.with_fold(fold, "0"), fill)
+        with self.kernel.serial(fold, scope) as inner:
+            lines.add("__syncthreads();")
+            now = self._iteration(inner)
+            following, test = self._following(inner, 1)
+            with lines.block(f"if ({test}) {{"):
+                self._into(self._copy(now, 1), following, fill)
+            self._compute(now, inner)
 
     def _iteration(self, scope: Scope) -> str:
         offset = scope.folds[self.fold.name]

@@ -83,6 +83,8 @@ def why_not_shared(nest: ir.Nest, load: ir.Load, level: int) -> str | None:
         return nest.sequential
     if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
         return "which element is read depends on data"
+    if not load.ref.subscripts:
+        return "it is a single element"
     if load.ref.tensor == nest.point.target.tensor:
         return "the nest writes it"
     if any(d.extent == 0 for d in nest.dims):

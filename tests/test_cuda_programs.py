@@ -1,0 +1,78 @@
+"""Random programs as CUDA kernels: emulated, with random options, against the reference."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable, Iterator
+
+import pytest
+from cuda_checks import H200, T4, Case, case_of, check_cases, layout_of, strided, work_of_program
+from cuda_options import random_gpu_options
+from strategies import random_program
+
+from tcl.codegen.cuda.emit import aligned
+from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.options import MappingOptions
+
+if why_not():
+    pytest.skip(str(why_not()), allow_module_level=True)
+
+PRESETS = ("naive", "pointwise", "mlp")
+TOGETHER = 10
+"""Programs of a test."""
+
+
+def cases(seeds: Iterable[int], options: int) -> Iterator[Case]:
+    for seed in seeds:
+        work = work_of_program(random_program(seed), seed)
+        rng = random.Random(seed)
+        for name in PRESETS:
+            yield case_of(work, MappingOptions(name), rng.choice((H200, T4)))
+        for _ in range(options):
+            device = rng.choice((H200, T4))
+            drawn = random_gpu_options(rng, work.sized, device)
+            yield case_of(work, drawn, device, title=f"{device.name} ")
+
+
+def elsewhere(seeds: Iterable[int]) -> Iterator[Case]:
+    """Inputs that are not row-major, and lie where their elements' size allows."""
+    for seed in seeds:
+        rng = random.Random(seed)
+        program = random_program(seed)
+        plain = work_of_program(program, seed)
+        inputs = [strided(a, rng) for a in plain.inputs]
+        work = plain.with_inputs(inputs)
+        base = rng.choice((1, 16))
+        found = aligned(work.sized, 1)
+        for tensor, array in zip(work.sized.checked.inputs, inputs, strict=True):
+            own = max(base, array.dtype.itemsize)
+            found[tensor.name] = layout_of(array, found[tensor.name], own)
+        chosen = random_gpu_options(rng, work.sized, H200, layouts=found)
+        for options in (MappingOptions("naive"), MappingOptions("mlp"), chosen):
+            yield case_of(work, options, layouts=found, alignment=base)
+
+
+@pytest.mark.parametrize("start", range(0, 40, TOGETHER))
+def test_kernels_of_random_programs_agree_with_the_reference(start: int) -> None:
+    check_cases(cases(range(start, start + TOGETHER), 1)).none()
+
+
+@pytest.mark.parametrize("start", range(0, 20, TOGETHER))
+def test_kernels_for_arrays_that_lie_otherwise(start: int) -> None:
+    check_cases(elsewhere(range(start, start + TOGETHER))).none()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(1000, 3000, 100))
+def test_kernels_of_many_programs_agree_with_the_reference(start: int) -> None:
+    began = time.perf_counter()
+    found = check_cases(cases(range(start, start + 100), 3))
+    print(f"\n{found.cases} kernels in {time.perf_counter() - began:.0f} s")
+    found.none()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(1000, 2000, 100))
+def test_kernels_of_many_programs_for_arrays_that_lie_otherwise(start: int) -> None:
+    check_cases(elsewhere(range(start, start + 100))).none()

@@ -1,0 +1,65 @@
+"""Panels of CUDA kernels, and loops in which they are filled ahead."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from cuda_checks import H200, T4, case_of, check_cases, work_of_text
+
+from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.cuda.profile import GpuProfile
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.options import MappingOptions, NestOptions
+
+if why_not():
+    pytest.skip(str(why_not()), allow_module_level=True)
+
+MATMUL = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+COLUMNS = "def columns(float(M, N) A) -> (C) { C(n) +=! A(m, n) }"
+
+
+def floats(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    return np.random.default_rng(7).standard_normal(shape, np.float32)
+
+
+def test_products_with_one_or_both_operands_staged_at_any_level() -> None:
+    work = work_of_text(MATMUL, floats(37, 29), floats(29, 35))
+    base = NestOptions(
+        chunk=(16, 16), threads=(8, 4), register=(2, 1, 2), vectorize=(1, 4), tile=(0, 0, 8)
+    )
+    cases = []
+    for levels, buffers, device in product(
+        ((2, 2), (-1, 2), (2, -1), (1, 2), (1, 1), (1, -1)), (1, 2, 4), (H200, T4)
+    ):
+        own = NestOptions(stage=levels, buffers=buffers).over(base)
+        cases.append(case_of(work, MappingOptions().with_nest(0, own), device))
+    check_cases(cases).none()
+
+
+@pytest.mark.parametrize("device", [H200, T4], ids=["sm_90", "sm_75"])
+def test_more_is_staged_than_registers_hold(device: GpuProfile) -> None:
+    """Without asynchronous copies, a thread reads its part of the next panel to registers; not
+    where these would have to be found by a number that is not known before."""
+    work = work_of_text(COLUMNS, floats(45, 23))
+    cases = []
+    for threads, rows, buffers in product((2, 4, 32), (9, 33, 40), (2, 3)):
+        own = NestOptions(
+            chunk=(32,), threads=(threads,), tile=(0, rows), stage=(2,), buffers=buffers
+        )
+        cases.append(case_of(work, MappingOptions().with_nest(0, own), device))
+    check_cases(cases).none()
+    held = sum("_next[" in c.module.source for c in cases)
+    assert device is H200 or 0 < held < len(cases)
+
+
+def test_a_single_element_needs_no_panel() -> None:
+    """There is no loop whose threads could fill it: nothing would order its being written."""
+    text = "def scaled(float(N) A, float B) -> (C) { C +=! A(n) * B }"
+    work = work_of_text(text, floats(45), floats())
+    own = NestOptions(threads=(8,), tile=(16,), stage=(2, 2), buffers=3)
+    with pytest.raises(OptionsError, match=r"^stage: .* operand 1, B: it is a single element$"):
+        case_of(work, MappingOptions().with_nest(0, own))
+    alone = NestOptions(stage=(2,)).over(own)
+    check_cases([case_of(work, MappingOptions().with_nest(0, alone), d) for d in (H200, T4)]).none()
