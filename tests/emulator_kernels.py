@@ -44,7 +44,6 @@ def module(
 
 M, N, K, TILE = 37, 21, 19, 16
 MATMUL = f"""
-{SHARED.replace("extern", "// the kernel has: extern")}
 __device__ __forceinline__ float padded(const float* p, int row, int rows, int col, int cols) {{
   return row < rows && col < cols ? p[row * cols + col] : 0.0f;
 }}

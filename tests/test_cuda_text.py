@@ -113,6 +113,27 @@ def test_stored_16_bit_values_are_rounded_once() -> None:
     assert writer.stored(op("*", A, B, FLOAT16), FLOAT16) == "float_to_half(a * b)"
 
 
+def test_what_is_read_may_be_wider_than_its_type() -> None:
+    """A panel of float32 holds products of float16 values, which a cast still has to round."""
+    read = ir.Load(ir.TensorRef("p", (ir.Affine(),)), FLOAT16, total=True)
+    writer = values.Expressions(
+        lambda index, t: "i", lambda load: "p[i]", lambda v: v.name, lambda c: "c"
+    )
+    assert writer.text(ir.Cast(read, FLOAT16)) == "round_to_half(p[i])"
+    assert writer.stored(read, FLOAT16) == "float_to_half(p[i])"
+
+
+def test_long_statements_are_broken() -> None:
+    value: ir.Value = A
+    for _ in range(50):
+        value = op("+", value, op("*", B, C))
+    text = f"t = {expressions().text(value)};"
+    lines = values.wrapped(text, "    ").splitlines()
+    assert len(lines) > 3 and max(map(len, lines)) <= 100
+    assert " ".join(line.strip() for line in lines) == text
+    assert values.wrapped("t = a;", "  ") == "  t = a;"
+
+
 def test_merged_texts() -> None:
     writer = expressions()
     other = "__shfl_xor_sync(0xffffffffu, t, 1)"

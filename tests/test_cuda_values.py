@@ -127,6 +127,7 @@ Results = dict[Key, tuple[Case, list[Array]]]
 
 
 @needs_compiler
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # signalling NaNs
 @pytest.mark.parametrize("source", SCALAR_TYPES)
 def test_casts_between_all_types(source: str, results: Results) -> None:
     case, outputs = results["casts", source]

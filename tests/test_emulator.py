@@ -397,6 +397,29 @@ def test_a_module_that_does_not_compile_is_named_with_its_line() -> None:
     assert re.search(r"line \d+: float sum = none;", said)
 
 
+def test_only_shared_memory_of_the_launch_is_emulated() -> None:
+    outside = k.matmul(k.SHARED + changed(k.MATMUL, k.SHARED, ""))
+    arrays = outputs(outside, A=floats(k.M, k.K), B=floats(k.K, k.N))
+    compile_modules([outside])[0].run(arrays)
+    assert not np.isnan(arrays["C"]).any()
+    fixed = k.matmul(changed(k.MATMUL, k.SHARED, "__shared__ unsigned char shared[4096];"))
+    with pytest.raises(CompileError, match="only dynamic shared memory"):
+        compile_modules([fixed])
+
+
+@pytest.mark.parametrize("name", ["min", "shuffle", "lane", "emulator", "shared_", "access"])
+def test_kernels_may_have_any_name(name: str) -> None:
+    source = (
+        f'extern "C" __global__ void {name}(float* Y) '
+        "{ Y[threadIdx.x] = __shfl_xor_sync(0xffffffffu, float(threadIdx.x), 1); }"
+    )
+    tensors = (k.tensor("Y", k.OUTPUT, (32,)),)
+    y = np.zeros(32, np.float32)
+    module = Module(source, (Launch(name, 1, 32, 0, ("Y",)),), tensors)
+    compile_modules([module])[0].run({"Y": y})
+    np.testing.assert_array_equal(y, np.arange(32) ^ 1)
+
+
 def test_without_a_compiler_there_is_one_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("CXX", raising=False)
@@ -439,6 +462,6 @@ def test_built_ins_agree_with_the_reference() -> None:
 def _value(function: Callable[..., float], arguments: Any) -> float:
     try:
         with np.errstate(all="ignore"):
-            return float(np.float32(function(*map(float, arguments))))
+            return float(np.float32(function(*map(np.float64, arguments))))
     except (ZeroDivisionError, OverflowError):
         return float("nan")

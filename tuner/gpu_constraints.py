@@ -18,6 +18,7 @@ from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.passes.stage import dims_of
 from tcl.tuner.gpu_dims import DimKnobs
 from tcl.tuner.gpu_kernels import KernelKnobs, Member, chunks_of, unit_of
+from tcl.tuner.gpu_stage import NO
 from tcl.tuner.knobs import Value
 from tcl.tuner.space import Constraint
 
@@ -31,11 +32,15 @@ _ADDRESSES = 24
 """Registers for what is neither summed up nor read."""
 _PADDING = 32
 """Bytes at most that are added to a row of a panel."""
+_WAVES = 4
+"""Blocks per multiprocessor up to which reductions are split."""
 _OF_BLOCK = 4096
 """Points that are enough for a block."""
 
 
-def constraints(knobs: KernelKnobs, program: ir.Program, profile: GpuProfile) -> list[Constraint]:
+def constraints(
+    knobs: KernelKnobs, program: ir.Program, profile: GpuProfile, default: Values
+) -> list[Constraint]:
     """Of the kernels of some nests; each says in a sentence why a configuration does not meet it."""
     found: list[Constraint] = []
     for member in knobs.members:
@@ -46,12 +51,12 @@ def constraints(knobs: KernelKnobs, program: ir.Program, profile: GpuProfile) ->
             found.append(nest.shares)
         if len(member.knobs.reductions) and member.knobs.panels.knobs:
             found.append(nest.tiles)
-    kernels = _Kernels(knobs, program, profile)
-    if knobs.joins:
-        found.append(kernels.joined)
-    found += [kernels.levels, kernels.memory, kernels.blocks]
-    default = {k.name: k.default for k in knobs.knobs}
-    return [partial(_unless_default, default, c) for c in found]
+    for position in range(len(knobs.members)):
+        kernel = _Kernel(knobs, position, program, profile)
+        found += [kernel.joined, kernel.whole] if knobs.joins else []
+        found += [kernel.levels, kernel.memory, kernel.blocks]
+    own = {k.name: default[k.name] for k in knobs.knobs}
+    return [partial(_unless_default, own, c) for c in found]
 
 
 def _unless_default(
@@ -79,7 +84,7 @@ class _Nest:
     def fits(self, each: DimKnobs, values: Values) -> str | None:
         """No more threads and registers than there are points."""
         unit = self.member.knobs.unit(values, each)
-        if unit > 1 and unit >= 2 * each.dim.extent:
+        if unit > 1 and unit >= 2 * self.member.knobs.extent(values, each):
             return self._says(f"{unit} places are more than {each.dim.name} has points")
         return None
 
@@ -141,16 +146,14 @@ class _Nest:
 
     def shares(self, values: Values) -> str | None:
         """There are threads that could share a panel."""
-        panels = self.member.knobs.panels
-        if any(values[k.name] != "no" for k in panels.chosen.values()):
-            if self._threads(values) == 1:
-                return self._says("it has no threads that could share a panel")
+        if _copies(self.member, values) and self._threads(values) == 1:
+            return self._says("it has no threads that could share a panel")
         return None
 
     def tiles(self, values: Values) -> str | None:
         """Reductions are tiled for panels."""
         knobs = self.member.knobs
-        if any(values[k.name] != "no" for k in knobs.panels.chosen.values()):
+        if _copies(self.member, values):
             return None
         tiled = next(iter(knobs.tiles(values)), None)
         return None if tiled is None else self._says(f"nothing is copied for tiles of {tiled}")
@@ -161,59 +164,71 @@ def _words(bits: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kernels:
+class _Kernel:
     """What nests that share a kernel have together."""
 
     knobs: KernelKnobs
+    position: int
+    """Of the member that it begins with, if it does."""
     program: ir.Program
     profile: GpuProfile
 
     def joined(self, values: Values) -> str | None:
-        """All members of a kernel can have its chunks."""
-        for kernel in self.knobs.kernels(values):
-            first = kernel[0]
-            if len(kernel) == 1:
-                continue
-            own = first.knobs.chunks(values)
-            for name in own:
-                if name not in first.shared:
-                    return f"nest {kernel[1].nest.name}: it has nothing like the chunks of {name}"
-            for place, name in enumerate(first.shared):
-                for member in kernel[1:] if name in own else ():
-                    unit = unit_of(member, member.shared[place], values)
-                    if own[name] % unit:
-                        which = member.shared[place]
-                        return f"{which}: chunks of {own[name]} points are no multiple of {unit}"
+        """All members can have the chunks of the first."""
+        kernel = self.knobs.kernel(self.position, values)
+        if len(kernel) < 2:
+            return None
+        first = kernel[0]
+        own = first.knobs.chunks(values)
+        for name in own:
+            if name not in first.shared:
+                return f"nest {kernel[1].nest.name}: it has nothing like the chunks of {name}"
+        for place, name in enumerate(first.shared):
+            for member in kernel[1:] if name in own else ():
+                unit = unit_of(member, member.shared[place], values)
+                if own[name] % unit:
+                    which = member.shared[place]
+                    return f"{which}: chunks of {own[name]} points are no multiple of {unit}"
+        return None
+
+    def whole(self, values: Values) -> str | None:
+        """What is split has kernels of its own."""
+        kernel = self.knobs.kernel(self.position, values)
+        for member in kernel if len(kernel) > 1 else ():
+            if member.knobs.parts(values) > 1:
+                return f"nest {member.nest.name}: nests that share a kernel are not split"
         return None
 
     def levels(self, values: Values) -> str | None:
         """There are the loops in which operands are copied."""
-        for kernel in self.knobs.kernels(values):
-            for member, chunks in zip(kernel, chunks_of(kernel, values), strict=True):
-                panels = member.knobs.panels
-                if not panels.chosen:
-                    continue
-                loops = member.knobs.loops(values, chunks)
-                for level in panels.levels(values, loops).values():
-                    if level > len(loops) + 1:
-                        return f"nest {member.nest.name}: it has no {level - 1} loops in a block"
+        for member, chunks in self._members(values):
+            panels = member.knobs.panels
+            if not _copies(member, values):
+                continue
+            loops = member.knobs.loops(values, chunks)
+            for level in panels.levels(values, loops).values():
+                if level > len(loops) + 1:
+                    return f"nest {member.nest.name}: it has no {level - 1} loops in a block"
         return None
 
     def memory(self, values: Values) -> str | None:
         """Panels fit into shared memory."""
-        most = self.profile.shared_per_block
-        for kernel in self.knobs.kernels(values):
-            needed = 0
-            for member, chunks in zip(kernel, chunks_of(kernel, values), strict=True):
-                needed += self._panels(member, values, chunks) + _exchange(member, values)
-            if needed > most:
-                name = kernel[0].nest.name
-                return f"nest {name}: panels of {needed} bytes are more than the {most} of a block"
+        most, needed = self.profile.shared_per_block, 0
+        for member, chunks in self._members(values):
+            needed += self._panels(member, values, chunks) + _exchange(member, values)
+        if needed > most:
+            name = self.knobs.members[self.position].nest.name
+            return f"nest {name}: panels of {needed} bytes are more than the {most} of a block"
         return None
+
+    def _members(self, values: Values) -> list[tuple[Member, dict[str, int]]]:
+        """The members of the kernel, each with its chunks."""
+        kernel = self.knobs.kernel(self.position, values)
+        return list(zip(kernel, chunks_of(kernel, values), strict=True)) if kernel else []
 
     def _panels(self, member: Member, values: Values, chunks: Mapping[str, int]) -> int:
         knobs, panels = member.knobs, member.knobs.panels
-        if not any(values[k.name] != "no" for k in panels.chosen.values()):
+        if not _copies(member, values):
             return 0
         loops = knobs.loops(values, chunks)
         total = 0
@@ -237,16 +252,25 @@ class _Kernels:
 
     def blocks(self, values: Values) -> str | None:
         """Blocks for much of the device, where there is work for them."""
-        for kernel in self.knobs.kernels(values):
-            first = kernel[0]
-            chunks = chunks_of(kernel, values)[0]
-            extents = {k.dim.name: k.dim.extent for k in first.knobs.results}
-            blocks = math.prod(-(-extents[name] // size) for name, size in chunks.items())
-            points = max(math.prod(d.extent for d in m.nest.dims) for m in kernel)
-            enough = min(self.profile.multiprocessors // 2, points // _OF_BLOCK)
-            if blocks < min(enough, math.prod(extents.values())):
-                return f"nest {first.nest.name}: {blocks} blocks leave most of the device idle"
+        members = self._members(values)
+        if not members:
+            return None
+        first, chunks = members[0]
+        extents = {k.dim.name: k.dim.extent for k in first.knobs.results}
+        blocks = math.prod(-(-extents[name] // size) for name, size in chunks.items())
+        parts = first.knobs.parts(values)
+        if parts > 1 and blocks * parts > _WAVES * self.profile.multiprocessors:
+            return f"nest {first.nest.name}: {blocks} blocks need not be {parts} times as many"
+        points = max(math.prod(d.extent for d in m.nest.dims) for m, _ in members)
+        enough = min(self.profile.multiprocessors // 2, points // _OF_BLOCK)
+        if blocks * parts < min(enough, math.prod(extents.values())):
+            return f"nest {first.nest.name}: {blocks} blocks leave most of the device idle"
         return None
+
+
+def _copies(member: Member, values: Values) -> bool:
+    """Whether operands are copied."""
+    return any(values[k.name] != NO for k in member.knobs.panels.chosen.values())
 
 
 def _exchange(member: Member, values: Values) -> int:
@@ -270,8 +294,9 @@ def _inside(
         if not each.dim.reduction:
             points = unit if name in outer else chunks.get(name, each.dim.extent)
         else:
-            points = tiles.get(name, each.dim.extent)
+            extent = knobs.extent(values, each)
+            points = tiles.get(name, extent)
             if name in tiles and name not in outer:
-                points = -(-each.dim.extent // points) * points
+                points = -(-extent // points) * points
         found[name] = -(-points // unit) * unit
     return found

@@ -63,15 +63,10 @@ class DimKnobs:
         """Points that the threads hold at once."""
         return lanes * self.thread_count(values) * self.held(values)
 
-    def size(self, values: Mapping[str, Value], lanes: int) -> int:
-        """Points of a chunk or tile; 0: all."""
+    def size(self, values: Mapping[str, Value], lanes: int, extent: int) -> int:
+        """Points of a chunk or tile; 0: all of those that there are."""
         size = self.unit(values, lanes) * _number(values, self.steps)
-        return size if size < self.dim.extent else 0
-
-    def span(self, values: Mapping[str, Value], lanes: int) -> int:
-        """Points that a block, or a tile, has places for."""
-        unit = self.unit(values, lanes)
-        return self.size(values, lanes) or -(-self.dim.extent // unit) * unit
+        return size if size < extent else 0
 
 
 def _knob(name: str, choices: list[int], own: Mapping[str, Value]) -> Knob:

@@ -12,7 +12,7 @@ from tcl.codegen.options import WIDTHS, NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.tuner.choices import loop_orders
 from tcl.tuner.gpu_dims import DimKnobs
-from tcl.tuner.gpu_said import said
+from tcl.tuner.gpu_said import longest, said
 from tcl.tuner.gpu_stage import PanelKnobs
 from tcl.tuner.knobs import Knob, Value
 from tcl.tuner.nest_knobs import first_alike
@@ -21,6 +21,9 @@ _VECTOR = 16
 """Bytes that a thread moves at once."""
 _THREADS = 64
 """Of a dimension along which nothing lies in order; half as many if it is a reduction."""
+_PARTS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_LEAST_PART = 64
+"""Points of a reduction that are not worth splitting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,11 @@ class BlockKnobs:
     orders: tuple[Knob, ...]
     """Of the loops over tiles of reductions, and of the loops over reductions in a thread; empty
     when there is only one reduction."""
+    split: tuple[Knob, ...]
+    """Into how many parts the longest reduction is split; empty if it is too short."""
     panels: PanelKnobs
     in_order: frozenset[str]
     """Dimensions along which something lies in memory in order."""
-    default: NestOptions
 
     @staticmethod
     def of(
@@ -66,14 +70,14 @@ class BlockKnobs:
             for name in (f"{nest.name}.order", f"{nest.name}.inner_order")
             if len(texts) > 1
         )
-        panels = PanelKnobs.of(nest, own)
-        return BlockKnobs(nest, tuple(dims), lanes, orders, panels, in_order, default)
+        panels, split = PanelKnobs.of(nest, own), _split(nest, own)
+        return BlockKnobs(nest, tuple(dims), lanes, orders, split, panels, in_order)
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
         """Those that are a choice."""
         of_dims = tuple(k for each in self.dims for k in each.knobs)
-        return of_dims + self.vector + self.orders + self.panels.knobs
+        return of_dims + self.vector + self.orders + self.split + self.panels.knobs
 
     @property
     def results(self) -> tuple[DimKnobs, ...]:
@@ -94,9 +98,23 @@ class BlockKnobs:
         """Points of a dimension that the threads hold at once."""
         return each.unit(values, self.lanes(values, each))
 
+    def parts(self, values: Mapping[str, Value]) -> int:
+        """Into how many a reduction is split."""
+        return int(values[self.split[0].name]) if self.split else 1
+
+    def extent(self, values: Mapping[str, Value], each: DimKnobs) -> int:
+        """Points of a dimension, or of a part of it."""
+        if self.split and each.position == longest(self.nest):
+            return -(-each.dim.extent // self.parts(values))
+        return each.dim.extent
+
+    def size(self, values: Mapping[str, Value], each: DimKnobs) -> int:
+        """Points of a chunk or tile of a dimension; 0: all."""
+        return each.size(values, self.lanes(values, each), self.extent(values, each))
+
     def chunks(self, values: Mapping[str, Value]) -> dict[str, int]:
         """Points per chunk of the results that are divided, where the nest's own knobs say it."""
-        sizes = {k.dim.name: k.size(values, self.lanes(values, k)) for k in self.results}
+        sizes = {k.dim.name: self.size(values, k) for k in self.results}
         return {name: size for name, size in sizes.items() if size}
 
     def tiles(self, values: Mapping[str, Value]) -> dict[str, int]:
@@ -107,7 +125,7 @@ class BlockKnobs:
         sizes = {}
         for place in order:
             each = self.reductions[place]
-            size = each.size(values, self.lanes(values, each))
+            size = self.size(values, each)
             if size:
                 sizes[each.dim.name] = size
         return sizes
@@ -135,6 +153,9 @@ class BlockKnobs:
             register.append(each.held(values) if each else 1)
         tile = tuple(tiles.get(d.name, 0) for d in nest.dims)
         chunk = tuple(chunks.get(d.name, 0) for d in nest.dims if not d.reduction)
+        parts = [0] * len(nest.dims)
+        if self.parts(values) > 1:
+            parts[longest(nest)] = self.parts(values)
         orders = [self._order(str(values[k.name])) for k in self.orders] or [(), ()]
         return NestOptions(
             tile=tile if any(tile) else (),
@@ -148,7 +169,7 @@ class BlockKnobs:
             stream=False,
             prefetch=(),
             threads=tuple(threads) if max(threads, default=1) > 1 else (),
-            split=(),
+            split=tuple(parts) if any(parts) else (),
             buffers=self.panels.copies(values),
         )
 
@@ -169,7 +190,7 @@ class BlockKnobs:
         known = {k.name: values[k.name] for k in self.knobs}
         for each in self.dims:
             given = joined and not each.dim.reduction
-            if given or not each.size(values, self.lanes(values, each)):
+            if given or not self.size(values, each):
                 if len(each.steps.choices) > 1:
                     known[each.steps.name] = 0
         if self.vector and known[self.vector[1].name] == 1:
@@ -186,8 +207,8 @@ class BlockKnobs:
 
     def _looped(self, values: Mapping[str, Value], each: DimKnobs) -> bool:
         """Whether a thread has a loop over a reduction."""
-        lanes = self.lanes(values, each)
-        return each.span(values, lanes) > each.unit(values, lanes)
+        points = self.size(values, each) or self.extent(values, each)
+        return points > self.unit(values, each)
 
     def _vectorize(self, values: Mapping[str, Value]) -> tuple[int, int]:
         if not self.vector:
@@ -222,6 +243,18 @@ def _vector(
         Knob(f"{nest.name}.vector", found, target if count > 1 else found[0], ordered=False),
         Knob(f"{nest.name}.lanes", lanes, count, ordered=True),
     )
+
+
+def _split(nest: ir.Nest, own: Mapping[str, Value]) -> tuple[Knob, ...]:
+    """Parts of the longest reduction."""
+    name = f"{nest.name}.split"
+    if name not in own:
+        return ()
+    extent = nest.dims[longest(nest)].extent
+    # So many parts that none of them is left without points.
+    able = (p for p in _PARTS if p <= extent // _LEAST_PART and -(-extent // -(-extent // p)) == p)
+    choices = tuple(sorted({1, own[name], *able}, key=int))
+    return (Knob(name, choices, own[name], ordered=True),) if len(choices) > 1 else ()
 
 
 def _in_order(program: ir.Program, nest: ir.Nest) -> tuple[frozenset[str], str]:

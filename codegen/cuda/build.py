@@ -30,9 +30,7 @@ class BuildBlocks:
 
     def __call__(self, program: ir.Program) -> ir.Program:
         body: list[ir.Statement] = []
-        by_leader = {u.leader.name: u for u in units(program.nests, Bound())}
-        for group in groups(program.nests):
-            own = [by_leader[n.name] for n in group if n.name in by_leader]
+        for own in kernels(program):
             inside = with_barriers(ir.Block(tuple(s for u in own for s in _unit(u))), program)
             chunks = [u.leader.chunks for u in own]
             kernel: ir.Statement = inside
@@ -40,6 +38,14 @@ class BuildBlocks:
                 kernel = ir.For(ir.Loop(folds[0], ir.Kind.PARALLEL), kernel, folds[1:])
             body.append(kernel)
         return replace(program, body=ir.Block(tuple(body)))
+
+
+def kernels(program: ir.Program) -> list[list[Unit]]:
+    """What runs in each kernel. Nests without results of their own dimensions share no chunks, but
+    may go along with each other."""
+    by_leader = {u.leader.name: u for u in units(program.nests, Bound())}
+    own = ([by_leader[n.name] for n in g if n.name in by_leader] for g in groups(program.nests))
+    return [units_ for units_ in own if units_]
 
 
 def _unit(unit: Unit) -> list[ir.Statement]:

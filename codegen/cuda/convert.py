@@ -56,6 +56,7 @@ def bare(value: ir.Value) -> ir.Value:
 
 
 def rounded(value: ir.Value, target: ScalarType) -> bool:
-    """Whether it is known to be a value of this 16-bit float."""
+    """Whether it is known to be a value of this 16-bit float. What is read is not: a panel may
+    hold wider values of the type."""
     value = bare(value)
-    return isinstance(value, ir.Cast | ir.Load) and value.type == target
+    return isinstance(value, ir.Cast) and value.type == target

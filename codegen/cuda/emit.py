@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.memory import Site
 from tcl.codegen.cuda.bind import thread_count
+from tcl.codegen.cuda.build import kernels
 from tcl.codegen.cuda.kernel import Kernel, chunks_of, with_fills
 from tcl.codegen.cuda.limits import LINE, exchange_bytes, room
 from tcl.codegen.cuda.memory import Memory
@@ -20,7 +22,7 @@ from tcl.codegen.cuda.types import memory_type
 from tcl.codegen.ir_print import show_ref, show_value
 from tcl.codegen.ir_walk import loads, statements, values_in
 from tcl.codegen.options import MappingOptions
-from tcl.codegen.passes.build import groups
+from tcl.codegen.passes.units import Unit
 from tcl.codegen.recursion import with_room
 from tcl.grammar.sized import SizedDef
 
@@ -39,8 +41,12 @@ def emit_module(
 
     Raises ``OptionsError`` for options that cannot be applied.
     """
-    program = schedule(sized, options, profile, layouts or aligned(sized))
-    return with_room(lambda: emit(program, profile, unchecked))
+    seen = {**aligned(sized), **(layouts or {})}
+    program = schedule(sized, options, profile, seen)
+    module = with_room(lambda: emit(program, profile, unchecked))
+    # As callers see them: dimensions may have been merged.
+    tensors = (replace(t, layout=seen.get(t.name, t.layout)) for t in module.tensors)
+    return replace(module, tensors=tuple(tensors))
 
 
 def aligned(sized: SizedDef, bytes_: int = 16) -> dict[str, ir.Layout]:
@@ -62,7 +68,8 @@ def emit(program: ir.Program, profile: GpuProfile, unchecked: bool = False) -> M
     used: set[str] = set()
     found: list[tuple[Launch, list[str], list[str]]] = []
     names = Names()
-    for group, body in zip(groups(program.nests), program.body.body, strict=True):
+    for own, body in zip(kernels(program), program.body.body, strict=True):
+        group = _nests(program, own)
         if any(f.count == 0 for f in group[0].chunks):
             continue  # there is no result to compute
         name = names.new(f"{program.name}_{len(found)}")
@@ -75,6 +82,12 @@ def emit(program: ir.Program, profile: GpuProfile, unchecked: bool = False) -> M
     source = "\n".join([prelude(used), *texts]).lstrip()
     kept = tuple(t for t in program.tensors if not t.shared)
     return Module(source, tuple(x for x, _, _ in found), kept, tuple(sites))
+
+
+def _nests(program: ir.Program, own: Sequence[Unit]) -> list[ir.Nest]:
+    """The nests of a kernel, in order."""
+    names = set[str]().union(*({u.leader.name} | u.others for u in own))
+    return [n for n in program.nests if n.name in names]
 
 
 def _wrapped(parameters: Sequence[str]) -> str:

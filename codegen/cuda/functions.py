@@ -1,7 +1,8 @@
 """The built-in functions as CUDA C++: CUDA's own, or the prelude's.
 
 CUDA's own are taken where their documented error is at most two units in the last place in float32
-and four in float64. Of the others, most float32 functions are float64 ones with the result rounded.
+and four in float64; in float64 also ``tgamma``, with up to ten, and ``lgamma``, with more than
+four next to its negative zeros. Of the others, float32 functions are float64 ones, rounded.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from tcl.codegen.cuda.pieces import Binds, Piece, call, converted, infix
 from tcl.grammar.types import FLOAT64, ScalarType
 
 _BY_DOUBLE = frozenset(
-    """acosh asinh atan2 atanh cyl_bessel_i0 cyl_bessel_i1 erfc erfcinv erfcx erfinv j0 j1 lgamma
-    normcdf normcdfinv pow sinh tan tgamma y0 y1""".split()
+    """acos acosh asin asinh atan2 atanh cyl_bessel_i0 cyl_bessel_i1 erfc erfcinv erfcx erfinv
+    j0 j1 lgamma normcdf normcdfinv pow sinh tan tgamma y0 y1""".split()
 )
 """Functions whose float32 version is less exact, or lacking."""
 OWN = {
@@ -19,7 +20,8 @@ OWN = {
     **dict.fromkeys(("rhypot", "rnorm3d", "rnorm4d"), "rnorm_of"),
     **{
         name: f"{name}_of"
-        for name in "cyl_bessel_i0 cyl_bessel_i1 erfcinv erfcx erfinv normcdf normcdfinv".split()
+        for name in """cyl_bessel_i0 cyl_bessel_i1 erfcinv erfcx erfinv j0 j1 normcdf normcdfinv
+        y0 y1""".split()
     },
 }
 """Built-in → the helper function of the prelude, of either type or of float64."""

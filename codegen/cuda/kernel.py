@@ -140,8 +140,7 @@ class Kernel:
 
     def _phase(self, statement: ir.Statement, scope: Scope) -> None:
         nest = self.nest_of(statement)
-        inside = list(statements(statement))
-        if any(isinstance(v, ir.Combined) for s in inside for x in values_in(s) for v in walk(x)):
+        if _combines(statement):
             self._combine(statement, scope)
             return
         if nest is not None and ".fill" in nest.name:
@@ -191,6 +190,10 @@ class Kernel:
     def _loops(self, statement: ir.Statement, scope: Scope) -> None:
         """Loops of one thread, from the outermost."""
         match statement:
+            case ir.For() | ir.Accumulate() if _combines(statement):
+                self._combine(statement, scope)
+            case ir.Declare():
+                self._declare(statement)
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.THREAD:
                 self._loops(body, scope)
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.SERIAL:
@@ -203,7 +206,7 @@ class Kernel:
                     loops.append(body.loop)
                     body = body.body
                 self.leaves.leaf(loops, body, self._guarded(body, loops, scope), scope)
-            case ir.Block(body=parts) if any(isinstance(s, ir.For) for s in parts):
+            case ir.Block(body=parts) if not alone(statement):
                 for s in parts:
                     self._loops(s, scope)
             case _:
@@ -329,6 +332,13 @@ def _phases(loop: ir.For) -> bool:
         or (isinstance(s, ir.For) and s.loop.kind is ir.Kind.THREAD)
         for s in statements(loop.body)
     )
+
+
+def _combines(statement: ir.Statement) -> bool:
+    """Whether it combines what accumulators give in several iterations."""
+    while isinstance(statement, ir.For):
+        statement = statement.body
+    return isinstance(statement, ir.Accumulate) and isinstance(statement.value, ir.Combined)
 
 
 def _place(of: str, after: int, count: int, *, outermost: bool) -> str:

@@ -282,7 +282,9 @@ class Leaves:
         scope: Scope,
         read: tuple[list[Fragment], dict[ir.TensorRef, str]],
     ) -> None:
-        gathered = self._gathered(lane, body) if lane is not None else {}
+        # At an edge, each element is written on its own.
+        whole = lane is not None and lane.dim not in guarded
+        gathered = self._gathered(lane, body) if lane is not None and whole else {}
         for ref, (name, _) in gathered.items():
             self.lines.add(f"{self.memory.element_type(ref.tensor)} {name}[{lane.count}];")  # type: ignore[union-attr]
         with self._unrolled([lane] if lane is not None else [], scope) as inner:

@@ -4,6 +4,7 @@ written, and those that a reader would miss."""
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -88,3 +89,18 @@ def written(text: str) -> Piece:
         if operator.search(outside):
             return Piece(text, binds)
     return Piece(text)
+
+
+def wrapped(statement: str, indent: str, width: int = 100) -> str:
+    """A statement in lines of at most ``width`` characters, where its words allow; the lines after
+    the first are indented further."""
+    if len(indent) + len(statement) <= width:
+        return indent + statement
+    return textwrap.fill(
+        statement,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + "    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

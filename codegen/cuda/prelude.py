@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 from tcl.codegen.cuda import (
+    prelude_bessel,
     prelude_conversions,
     prelude_functions,
     prelude_memory,
@@ -19,6 +20,7 @@ HELPERS: dict[str, str] = {
     **prelude_numbers.HELPERS,
     **prelude_conversions.HELPERS,
     **prelude_functions.HELPERS,
+    **prelude_bessel.HELPERS,
     **prelude_memory.HELPERS,
 }
 """Name → definition, each after those that it uses."""

@@ -6,48 +6,11 @@ name where they come from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tcl.codegen.cpu import tables
-
-_PER_LINE = 4
-
-
-def _table(name: str, values: Sequence[float]) -> str:
-    rows = [values[k : k + _PER_LINE] for k in range(0, len(values), _PER_LINE)]
-    lines = ",\n".join("        " + ", ".join(map(repr, row)) for row in rows)
-    return f"    const double {name}[] = {{\n{lines},\n    }};\n"
-
-
-def _function(head: str, body: str, comment: str = "") -> str:
-    note = f"// {comment}\n" if comment else ""
-    return f"{note}__device__ inline {head}\n{{\n{body}}}\n"
-
-
-def _bessel(order: int, small: Sequence[float], large: Sequence[float]) -> str:
-    near = "value * a / (a + a + 1.0)" if order else "value / (0.5 * a + 1.0)"
-    result = "copysign(value, x)" if order else "value"
-    return _function(
-        f"double cyl_bessel_i{order}_of(double x)",
-        _table("small", small)
-        + _table("large", large)
-        + f"""\
-    double a = fabs(x), value;
-    if (a > 800.0) a = 800.0;  // infinite from there on
-    if (a <= 8.0) {{
-        value = chebyshev(0.25 * a - 1.0, small) * exp(a);
-        value = {near};
-    }} else {{
-        double e = exp(0.5 * a);  // exp(a) overflows before the function does
-        value = chebyshev(16.0 / a - 1.0, large) / sqrt(a) * e * e;
-    }}
-    return {result};
-""",
-    )
-
+from tcl.codegen.cuda.prelude_text import function, table
 
 HELPERS: dict[str, str] = {
-    "norm_scale": _function(
+    "norm_scale": function(
         "double norm_scale(double a, double b, double c, double d)",
         """\
     double largest = fmax(fmax(a, b), fmax(c, d));
@@ -109,16 +72,26 @@ __device__ inline double chebyshev(double t, const double (&c)[count])
     return fma(t, last, c[0] - before);
 }
 """,
-    "erfcx_positive": _function(
+    "polynomial": """\
+// The value of a polynomial, highest power first.
+template <int count>
+__device__ inline double polynomial(double x, const double (&c)[count])
+{
+    double total = c[0];
+    for (int k = 1; k < count; ++k) total = fma(total, x, c[k]);
+    return total;
+}
+""",
+    "erfcx_positive": function(
         "double erfcx_positive(double x)",
-        _table("series", tables.ERFCX)
+        table("series", tables.ERFCX)
         + """\
     if (x > 1e8) return 0.5641895835477563 / x;
     return chebyshev((x - 3.75) / (x + 3.75), series) / (1.0 + 2.0 * x);
 """,
         "exp(x * x) * erfc(x) for x >= 0.",
     ),
-    "exp_of_square": _function(
+    "exp_of_square": function(
         "double exp_of_square(double x, double factor)",
         """\
     double square = x * x, lost = fma(x, x, -square), e = exp(factor * square);
@@ -126,7 +99,7 @@ __device__ inline double chebyshev(double t, const double (&c)[count])
 """,
         "exp(factor * x * x) for a power of two, with the rounding of the square mended.",
     ),
-    "erfcx_of": _function(
+    "erfcx_of": function(
         "double erfcx_of(double x)",
         """\
     if (x < -26.7) return infinity();
@@ -134,7 +107,7 @@ __device__ inline double chebyshev(double t, const double (&c)[count])
 """,
         "exp(x * x) * erfc(x).",
     ),
-    "erfc_of": _function(
+    "erfc_of": function(
         "double erfc_of(double x)",
         """\
     if (!(x > 0.5)) return 1.0 - erf(x);
@@ -142,7 +115,7 @@ __device__ inline double chebyshev(double t, const double (&c)[count])
 """,
         "erfc(x), more exactly than CUDA's.",
     ),
-    "erfinv_central": _function(
+    "erfinv_central": function(
         "double erfinv_central(double x)",
         """\
     const double half_root_pi = 0.886226925452758;
@@ -153,7 +126,7 @@ __device__ inline double chebyshev(double t, const double (&c)[count])
 """,
         "y with erf(y) = x for |x| <= 0.5: its power series, then Newton's method.",
     ),
-    "erfcinv_tail": _function(
+    "erfcinv_tail": function(
         "double erfcinv_tail(double c)",
         """\
     const double near = 0.147, half_root_pi = 0.886226925452758;
@@ -167,7 +140,7 @@ __device__ inline double chebyshev(double t, const double (&c)[count])
 """,
         "y with erfc(y) = c for 0 < c <= 0.5: Winitzki's formula, then Newton's method on its log.",
     ),
-    "erfinv_of": _function(
+    "erfinv_of": function(
         "double erfinv_of(double x)",
         """\
     double a = fabs(x);
@@ -177,7 +150,7 @@ __device__ inline double chebyshev(double t, const double (&c)[count])
 """,
         "y with erf(y) = x.",
     ),
-    "erfcinv_of": _function(
+    "erfcinv_of": function(
         "double erfcinv_of(double c)",
         """\
     if (!(c >= 0.0 && c <= 2.0)) return not_a_number();
@@ -187,7 +160,7 @@ __device__ inline double chebyshev(double t, const double (&c)[count])
 """,
         "y with erfc(y) = c.",
     ),
-    "normcdf_of": _function(
+    "normcdf_of": function(
         "double normcdf_of(double x)",
         """\
     if (x < -40.0 || x > 40.0) return x < 0.0 ? 0.0 : 1.0;
@@ -198,13 +171,11 @@ __device__ inline double chebyshev(double t, const double (&c)[count])
 """,
         "The standard normal distribution function.",
     ),
-    "normcdfinv_of": _function(
+    "normcdfinv_of": function(
         "double normcdfinv_of(double p)",
         """\
     return 0.0 - 1.4142135623730951 * erfcinv_of(2.0 * p);
 """,
         "x with normcdf(x) = p.",
     ),
-    "cyl_bessel_i0_of": _bessel(0, tables.I0_SMALL, tables.I0_LARGE),
-    "cyl_bessel_i1_of": _bessel(1, tables.I1_SMALL, tables.I1_LARGE),
 }

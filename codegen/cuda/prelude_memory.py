@@ -79,6 +79,17 @@ template <int N> __device__ __forceinline__ void wait_copies()
 }
 #endif
 """,
+    "exchanged": """\
+// The value of the thread of the warp whose number differs in one bit.
+template <class T> __device__ __forceinline__ T exchanged(T value, int apart)
+{
+    if constexpr (sizeof(T) < 4) {
+        return T(__shfl_xor_sync(0xffffffffu, int(value), apart));
+    } else {
+        return __shfl_xor_sync(0xffffffffu, value, apart);
+    }
+}
+""",
     "over_threads": """\
 // The values of COUNT threads, STRIDE apart, combined; each of them gets the result. All threads of
 // the block take part.
@@ -88,7 +99,7 @@ __device__ __forceinline__ T over_threads(T value, Op op, T *exchange)
     constexpr int END = COUNT * STRIDE;
 #pragma unroll
     for (int apart = STRIDE; apart < (END < 32 ? END : 32); apart *= 2) {
-        value = op(value, T(__shfl_xor_sync(0xffffffffu, value, apart)));
+        value = op(value, exchanged(value, apart));
     }
     if (END > 32) {  // the other warps' values, through shared memory
         constexpr int NEXT = STRIDE > 32 ? STRIDE : 32;

@@ -4,8 +4,9 @@ preset's."""
 from __future__ import annotations
 
 from tcl.codegen import ir
-from tcl.codegen.cuda.presets import plan
+from tcl.codegen.cuda.presets import plan, splits
 from tcl.codegen.cuda.profile import GpuProfile
+from tcl.codegen.cuda.split import Split, shifted
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.codegen.resolve import fitting
@@ -13,8 +14,8 @@ from tcl.codegen.resolve import fitting
 
 def resolve(
     program: ir.Program, options: MappingOptions, profile: GpuProfile
-) -> dict[str, NestOptions]:
-    """Every nest's choices, with nothing left open.
+) -> tuple[ir.Program, dict[str, NestOptions]]:
+    """The program with its reductions split, and every nest's choices, with nothing left open.
 
     Raises ``OptionsError`` for choices for a nest that the program lacks, and for those that no GPU
     has.
@@ -30,8 +31,14 @@ def resolve(
     }
     for nest in program.nests:
         _refuse(nest, given[nest.name])
+    for name, parts in splits(options.preset, program, given, profile).items():
+        divided = Split(name, parts)(program)
+        if divided is not program:
+            program = divided
+            given[name] = shifted(given[name])
+            given[f"{name}.whole"] = NestOptions()
     chosen = plan(options.preset, program, given, profile)
-    return {name: given[name].over(o) for name, o in chosen.items()}
+    return program, {name: given[name].over(o) for name, o in chosen.items()}
 
 
 def _refuse(nest: ir.Nest, given: NestOptions) -> None:

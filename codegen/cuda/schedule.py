@@ -41,7 +41,9 @@ def stages(
         program = merged(program)
         verify(program)
     yield "merge", program
-    chosen = resolve(program, options, profile)
+    program, chosen = resolve(program, options, profile)
+    verify(program)
+    yield "split", program
     for name, program in scheduled(program, chosen, profile):
         verify(program)
         yield name, program

@@ -13,7 +13,7 @@ from tcl.codegen import ir
 from tcl.codegen.cuda import arith, pieces
 from tcl.codegen.cuda.convert import as_single, bare, bits_of, cast, rounded
 from tcl.codegen.cuda.functions import builtin
-from tcl.codegen.cuda.pieces import Piece
+from tcl.codegen.cuda.pieces import Piece, wrapped
 from tcl.codegen.cuda.prelude import helpers_in, prelude
 from tcl.codegen.cuda.types import (
     c_type,
@@ -37,14 +37,15 @@ __all__ = [
     "memory_type",
     "prelude",
     "to_memory",
+    "wrapped",
 ]
 
 
 class Expressions:
     """Writes values. Callbacks write what depends on the place: ``index`` an index expression as
-    a value of a type, ``load`` an element that is read as a value (see ``from_memory``),
-    ``variable`` a name's value, ``combined`` accumulators'. Their texts are expressions with spaces
-    around binary operators."""
+    a value of a type, ``load`` an element that is read as a value (``from_memory`` of its tensor's
+    type, which may be wider than the value's), ``variable`` a name's value, ``combined`` what
+    accumulators give. Their texts are expressions with spaces around binary operators."""
 
     def __init__(
         self,

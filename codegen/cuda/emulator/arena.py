@@ -53,16 +53,18 @@ class Arena:
         """What a kernel takes."""
         return int(self.memory.ctypes.data) + self.places[name].first
 
-    def elements(self, place: Place, part: Bytes, dtype: Any = np.uint8) -> Array:
-        """The tensor's elements within ``memory`` or ``inside``."""
+    def elements(self, place: Place, dtype: np.dtype[Any]) -> Array:
+        """The tensor's elements."""
         assert place.layout is not None
-        shape, strides = place.layout.extents, place.layout.strides
-        count = place.layout.itemsize
-        if dtype is np.uint8:  # byte by byte
-            shape, strides = (*shape, count), (*strides, 1)
-            return as_strided(part[place.first :], shape, strides)
-        first = part[place.first : place.first + count].view(dtype)
-        return as_strided(first, shape, strides)
+        first = self.memory[place.first : place.first + dtype.itemsize].view(dtype)
+        return as_strided(first, place.layout.extents, place.layout.strides)
+
+    def permit(self, place: Place, rights: int) -> None:
+        """Lets the bytes of the tensor's elements be accessed like this."""
+        assert place.layout is not None
+        size, layout = place.layout.itemsize, place.layout
+        shape, strides = (*layout.extents, size), (*layout.strides, 1)
+        as_strided(self.inside[place.first :], shape, strides)[...] = rights
 
     def record(self) -> tuple[int, int]:
         """The error record: 0 or 1 + the site, and the value."""
@@ -142,10 +144,10 @@ def _fill(arena: Arena, module: Module, arrays: Mapping[str, Array]) -> None:
         rights = _READABLE if tensor.role is ir.Role.INPUT else _READABLE | _WRITABLE
         if place.end == place.start:
             continue
-        arena.elements(place, arena.inside)[...] = rights
+        arena.permit(place, rights)
         if tensor.role is not ir.Role.SCRATCH:
             array = arrays[tensor.name]
-            arena.elements(place, arena.memory, array.dtype)[...] = array
+            arena.elements(place, array.dtype)[...] = array
     if module.sites:
         place = arena.places[ERRORS]
         arena.inside[place.start : place.end] = _READABLE | _WRITABLE

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,7 +28,15 @@ _KERNELS = (
     "-fno-math-errno",
     "-fno-strict-aliasing",  # panels of all types lie in one array of bytes
 )
-_CHECKED = ("-fsanitize=thread,alignment,bounds",)
+_CHECKED = (
+    # Accesses, and vectors that the compiler takes apart.
+    "-fsanitize=thread,alignment,bounds",
+    # Arithmetic that C++ does not define, and so neither does NVRTC.
+    "-fsanitize=signed-integer-overflow,integer-divide-by-zero,shift-exponent,float-cast-overflow",
+)
+
+
+_lock = threading.Lock()
 
 
 class EmulationError(TclError):
@@ -71,9 +80,14 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="tcl-emulator-", ignore_cleanup_errors=True)
 
 
-@functools.cache
 def _runtime() -> tuple[Path, ...]:
-    """The emulator's own object files."""
+    """The emulator's own object files, compiled once."""
+    with _lock:
+        return _compiled_runtime()
+
+
+@functools.cache
+def _compiled_runtime() -> tuple[Path, ...]:
     if reason := why_not():
         raise EmulationError(reason)
     objects = []

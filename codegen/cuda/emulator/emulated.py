@@ -86,7 +86,7 @@ class Emulated:
         for tensor in self.module.tensors:
             if tensor.role is ir.Role.OUTPUT and 0 not in tensor.layout.extents:
                 array, place = arrays[tensor.name], arena.places[tensor.name]
-                array[...] = arena.elements(place, arena.memory, array.dtype)
+                array[...] = arena.elements(place, array.dtype)
 
     def _launch(self, position: int, arena: Arena, order: Order, seed: int) -> list[str]:
         launch = self.module.launches[position]

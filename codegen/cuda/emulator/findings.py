@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tcl.codegen.cuda.emulator.arena import Arena
-from tcl.codegen.cuda.emulator.native import Finding
+from tcl.codegen.cuda.emulator.native import MOST_FINDINGS, Finding
 from tcl.codegen.cuda.module import Launch, Module
 
 _RACE = "race: {who} {does} {what} that {other} {did}, with nothing between that orders them"
@@ -24,6 +24,8 @@ SENTENCES = (
     "misaligned: {who} accesses {what}, but not at a multiple of {size}",
     "wild access: {who} accesses {size} bytes that belong to no tensor",
     "out of bounds: {who} accesses element {offset} of an array in registers",
+    "undefined arithmetic: {who} overflows a signed integer, or divides, shifts or converts what "
+    "cannot be",
     "divergent barrier: {who} waits at a barrier that {other} does not reach",
     "divergent warp: {who} waits for its warp, and {other} is elsewhere",
     "deadlock: {who} waits for ever, as {other} waits elsewhere or has ended",
@@ -32,6 +34,7 @@ SENTENCES = (
     "stack overflow: {who} needs more than 64 KiB of local memory",
 )
 """In the order of ``Problem`` in state.h."""
+_UNFINISHED = 4
 
 
 def describe(
@@ -56,6 +59,8 @@ def describe(
             if 0 < line <= len(source):
                 text += f"\n  {which}line {line}: {source[line - 1].strip()}"
         described[text] = None
+    if len(findings) == MOST_FINDINGS:
+        described["there may be more"] = None
     return list(described)
 
 
@@ -66,7 +71,7 @@ def _sentence(found: Finding, launch: Launch, arena: Arena) -> str:
     elif found.other_thread != found.thread:
         other = f"thread {found.other_thread}"
     else:
-        other = "the thread itself"
+        other = "the thread itself" if found.problem == _UNFINISHED else "another thread"
     return SENTENCES[found.problem].format(
         who=who,
         other=other,

@@ -14,22 +14,22 @@ namespace emulator {
 namespace {
 
 // How far accesses of one kind to one place are spread, since the last one that came after all.
-enum Spread : unsigned char { THREAD, WARP, BLOCK, BLOCKS };
+enum Spread : unsigned short { THREAD, WARP, BLOCK, BLOCKS };
 
 struct Trace {
   unsigned time;  // of the last; before the launch (or the block, in shared memory): none
   unsigned place;
   unsigned short thread;
-  unsigned char spread;
-  unsigned char flag;
+  Spread spread;
 };
+
+enum CellState : unsigned { WHOLE, SPLIT, COPIED };  // COPIED: a cp.async is under way
 
 // What happened to four bytes, or to one byte of four that were not always accessed together.
 struct Cell {
-  Trace write;  // flag: by an atomic operation
-  Trace read;   // flag: see State
+  Trace write, read, atomic;
+  CellState state;
 };
-enum CellState : unsigned char { WHOLE, SPLIT, COPIED };  // COPIED: a cp.async is under way
 
 struct Region {
   unsigned char* begin;
@@ -74,25 +74,18 @@ bool unordered(const Trace& trace, bool in_shared) {
   return trace.spread == WARP || trace.thread != current->number;
 }
 
-void renew(Trace& trace, unsigned place, unsigned char spread) {
-  trace.time = clock_.now;
-  trace.place = place;
-  trace.thread = current->number;
-  trace.spread = spread;
+Trace trace_of(unsigned place, Spread spread) {
+  return {clock_.now, place, static_cast<unsigned short>(current->number), spread};
 }
 
 // One more access of a kind that does not conflict with itself.
 void join(Trace& trace, unsigned place, bool in_shared) {
-  unsigned char spread = THREAD;
-  if (unordered(trace, in_shared)) {
-    if (trace.spread == BLOCKS || trace.time < clock_.block)
-      spread = BLOCKS;
-    else if (trace.spread == BLOCK || !same_warp(trace))
-      spread = BLOCK;
-    else
-      spread = WARP;
-  }
-  renew(trace, place, spread);
+  if (!unordered(trace, in_shared))
+    trace = trace_of(place, THREAD);
+  else if (trace.spread == BLOCKS || trace.time < clock_.block)
+    trace.spread = BLOCKS;  // what is kept of it is another block's, so nothing here is ordered
+  else
+    trace = trace_of(place, trace.spread == BLOCK || !same_warp(trace) ? BLOCK : WARP);
 }
 
 struct Conflict {
@@ -102,31 +95,29 @@ struct Conflict {
 
 // Records an access to a cell; whether it conflicts with an earlier one.
 bool record(Cell& cell, Access kind, unsigned place, bool in_shared, Conflict& conflict) {
-  bool found = false;
-  bool both_atomic = kind == Access::atomic && cell.write.flag;
-  if (cell.write.time < clock_.block && cell.read.flag == COPIED)
-    cell.read.flag = WHOLE;  // by a block that has ended
-  if (cell.read.flag == COPIED) {
+  if (cell.state == COPIED && cell.write.time < clock_.block)
+    cell.state = WHOLE;  // copied to by a block that has ended
+  bool found = true;
+  if (cell.state == COPIED)
     conflict = {Problem::unfinished_copy, cell.write};
-    found = true;
-  } else if (!both_atomic && unordered(cell.write, in_shared)) {
-    bool plain = kind != Access::atomic && !cell.write.flag;
-    Problem problem = kind == Access::read ? Problem::write_read : Problem::write_write;
-    conflict = {plain ? problem : Problem::atomic_plain, cell.write};
-    found = true;
-  } else if (kind != Access::read && unordered(cell.read, in_shared)) {
+  else if (unordered(cell.write, in_shared))
+    conflict = {kind == Access::read    ? Problem::write_read
+                : kind == Access::write ? Problem::write_write
+                                        : Problem::atomic_plain,
+                cell.write};
+  else if (kind != Access::atomic && unordered(cell.atomic, in_shared))
+    conflict = {Problem::atomic_plain, cell.atomic};
+  else if (kind != Access::read && unordered(cell.read, in_shared))
     conflict = {Problem::read_write, cell.read};
-    found = true;
-  }
+  else
+    found = false;
   if (kind == Access::read) {
     join(cell.read, place, in_shared);
-  } else {
-    if (both_atomic)
-      join(cell.write, place, in_shared);
-    else
-      renew(cell.write, place, THREAD);
-    cell.write.flag = kind == Access::atomic;
-    cell.read.time = 0;
+  } else if (kind == Access::atomic) {
+    join(cell.atomic, place, in_shared);
+  } else {  // what is ordered after this is ordered after all before
+    cell.write = trace_of(place, THREAD);
+    cell.read.time = cell.atomic.time = 0;
   }
   return found;
 }
@@ -137,14 +128,14 @@ void each_cell(Region& region, std::size_t offset, std::size_t size, Visit visit
   for (std::size_t at = offset, end = offset + size; at < end;) {
     std::size_t word = at / 4, next = 4 * word + 4;
     Cell& whole = region.words[word];
-    if (whole.read.flag != SPLIT) {
+    if (whole.state != SPLIT) {
       if (at == 4 * word && next <= end) {
         visit(whole);
         at = next;
         continue;
       }
       for (std::size_t byte = 4 * word; byte < next; ++byte) region.bytes[byte] = whole;
-      whole.read.flag = SPLIT;
+      whole.state = SPLIT;
     }
     for (; at < next && at < end; ++at) visit(region.bytes[at]);
   }
@@ -229,7 +220,7 @@ bool harmless(const unsigned char* address, Access kind) {
 void finish(const Copy& copy) {
   Region* to = launch->checked ? region_of(copy.to) : nullptr;
   if (to) {
-    each_cell(*to, copy.to - to->begin, copy.size, [](Cell& cell) { cell.read.flag = WHOLE; });
+    each_cell(*to, copy.to - to->begin, copy.size, [](Cell& cell) { cell.state = WHOLE; });
     if (copy.valid) observe(*region_of(copy.from), copy.from, copy.size, Access::read, copy.place);
     observe(*to, copy.to, copy.size, Access::write, copy.place);
   }
@@ -311,7 +302,7 @@ void copy_async(void* to, const void* from, unsigned size, bool valid, void* pla
   if (valid && !access(from, size, size, Access::read, place)) return;
   if (launch->checked)
     each_cell(shared, static_cast<unsigned char*>(to) - shared.begin, size,
-              [](Cell& cell) { cell.read.flag = COPIED; });
+              [](Cell& cell) { cell.state = COPIED; });
   std::memset(to, 0xff, size);
   current->copies.push_back({static_cast<unsigned char*>(to),
                              static_cast<const unsigned char*>(from), size, current->committed,
@@ -402,3 +393,19 @@ HIDDEN void __ubsan_handle_out_of_bounds(void*, unsigned long index) {
   emulator::report(found);
   emulator::stop();
 }
+
+// Arithmetic whose result C++ leaves undefined: the machine's is taken, if there is one.
+static void undefined(void* place, bool traps) {
+  if (!emulator::current) return;
+  emulator::report(emulator::finding(emulator::Problem::arithmetic, place));
+  if (traps) emulator::stop();
+}
+#define UNDEFINED(NAME, TRAPS, ...) \
+  HIDDEN void __ubsan_handle_##NAME(__VA_ARGS__) { undefined(HERE, TRAPS); }
+UNDEFINED(add_overflow, false, void*, void*, void*)
+UNDEFINED(sub_overflow, false, void*, void*, void*)
+UNDEFINED(mul_overflow, false, void*, void*, void*)
+UNDEFINED(divrem_overflow, true, void*, void*, void*)
+UNDEFINED(shift_out_of_bounds, false, void*, void*, void*)
+UNDEFINED(negate_overflow, false, void*, void*)
+UNDEFINED(float_cast_overflow, false, void*, void*)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
+import shutil
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +37,12 @@ class LaunchRequest(ctypes.Structure):
 
 
 class Library:
-    """A loaded library; it stays loaded."""
+    """A loaded library, removed with its folder when nothing uses it any more."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._library = ctypes.CDLL(str(path))
+        weakref.finalize(self, _unload, self._library._handle, path.parent)
         self._run = self._library.emulator_run
         self._run.argtypes = [ctypes.POINTER(LaunchRequest)]
 
@@ -58,3 +62,8 @@ class Library:
     def pointer(self, name: str) -> int:
         """The value of a pointer."""
         return ctypes.c_void_p.in_dll(self._library, name).value or 0
+
+
+def _unload(handle: int, folder: Path) -> None:
+    _ctypes.dlclose(handle)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -3,13 +3,13 @@
 #pragma once
 #include "device.h"
 
-#define mma_m16n8k16_f16(...) multiply<device::Half>(__LINE__, __VA_ARGS__)
-#define mma_m16n8k16_bf16(...) multiply<device::Bfloat>(__LINE__, __VA_ARGS__)
-#define mma_m16n8k8_tf32(...) multiply<device::Tf32>(__LINE__, __VA_ARGS__)
-#define load_matrix_x2(...) load_matrices<2, false>(__LINE__, __VA_ARGS__)
-#define load_matrix_x4(...) load_matrices<4, false>(__LINE__, __VA_ARGS__)
-#define load_matrix_x2_trans(...) load_matrices<2, true>(__LINE__, __VA_ARGS__)
-#define load_matrix_x4_trans(...) load_matrices<4, true>(__LINE__, __VA_ARGS__)
+#define mma_m16n8k16_f16(...) device::multiply<device::Half>(__LINE__, __VA_ARGS__)
+#define mma_m16n8k16_bf16(...) device::multiply<device::Bfloat>(__LINE__, __VA_ARGS__)
+#define mma_m16n8k8_tf32(...) device::multiply<device::Tf32>(__LINE__, __VA_ARGS__)
+#define load_matrix_x2(...) device::load_matrices<2, false>(__LINE__, __VA_ARGS__)
+#define load_matrix_x4(...) device::load_matrices<4, false>(__LINE__, __VA_ARGS__)
+#define load_matrix_x2_trans(...) device::load_matrices<2, true>(__LINE__, __VA_ARGS__)
+#define load_matrix_x4_trans(...) device::load_matrices<4, true>(__LINE__, __VA_ARGS__)
 
 namespace device {
 
@@ -24,9 +24,21 @@ EMULATOR void wait_copies() {
   emulator::wait_copies(PENDING);
 }
 
-static inline float half_to_float(unsigned short bits) { return bits_as<_Float16>(bits); }
+// By hand, as not every compiler has a type for them.
+static inline float half_to_float(unsigned short bits) {
+  unsigned sign = (bits & 0x8000u) << 16, body = (bits & 0x7fffu) << 13;
+  if ((bits & 0x7c00) == 0x7c00) return bits_as<float>(sign | 0x7f800000u | body);
+  float magnitude = bits_as<float>(body) * 0x1p112f;  // exact, for subnormal numbers too
+  return sign ? -magnitude : magnitude;
+}
 static inline unsigned short float_to_half(float value) {
-  return bits_as<unsigned short>(_Float16(value));
+  unsigned bits = bits_as<unsigned>(value), sign = bits >> 16 & 0x8000u;
+  bits &= 0x7fffffffu;
+  if (bits > 0x7f800000u) return sign | 0x7e00u;
+  if (bits >= 0x47800000u) return sign | 0x7c00u;  // 2^16 and more
+  if (bits < 0x38800000u)  // subnormal: the sum's last bit is worth what a half's is
+    return sign | (bits_as<unsigned>(bits_as<float>(bits) + 0.5f) - 0x3f000000u);
+  return sign | ((bits + 0xfffu + (bits >> 13 & 1) - 0x38000000u) >> 13);
 }
 static inline float bfloat_to_float(unsigned short bits) {
   return bits_as<float>(unsigned(bits) << 16);

@@ -6,7 +6,9 @@
 #include <numeric>
 
 #include "state.h"
-#ifndef __x86_64__
+#if defined(__x86_64__) && !defined(EMULATOR_UCONTEXT)
+#define EMULATOR_ASSEMBLY
+#else
 #include <ucontext.h>
 #endif
 
@@ -59,7 +61,7 @@ void arrange(std::vector<unsigned>& numbers, unsigned count) {
 
 [[noreturn]] void run_thread();
 
-#ifdef __x86_64__
+#ifdef EMULATOR_ASSEMBLY
 // Saves the registers that a call keeps on the stack, and goes on with another stack.
 extern "C" __attribute__((visibility("hidden"))) void emulator_switch(void** from, void* to);
 asm(R"(

@@ -20,6 +20,7 @@ enum class Problem : unsigned {
   misaligned,
   elsewhere,
   register_array,
+  arithmetic,
   divergent_barrier,
   divergent_warp,
   deadlock,

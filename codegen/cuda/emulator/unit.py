@@ -12,8 +12,10 @@ GUARD = 64 << 10
 """Bytes behind a block's shared memory in which an access is caught."""
 
 _EXPORTED = 'extern "C" __attribute__((visibility("default")))'
-_MARK = "tcl_module_{}_"
+_KERNEL = re.compile(r'\bextern\s+"C"\s+(?=__global__\b)')
+_STATIC = re.compile(r"^(?!.*(?://|\bextern\b).*__shared__\b).*\b__shared__\b.*$", re.MULTILINE)
 _ERROR = re.compile(r"^module(\d+)\.cu:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
+_MENTION = re.compile(r"^module(\d+)\.cu:(\d+):()", re.MULTILINE)
 
 
 def unit(modules: Sequence[Module]) -> str:
@@ -39,23 +41,21 @@ def shared_symbol(number: int) -> str:
 
 
 def _namespace(number: int, module: Module) -> str:
-    names = dict.fromkeys(launch.name for launch in module.launches)
-    mark = _MARK.format(number)
-    # Kernels have C linkage, so the namespace does not tell those of one name apart.
-    renamed = "".join(f"#define {name} {mark}{name}\n" for name in names)
-    restored = "".join(f"#undef {name}\n" for name in names)
+    if static := _STATIC.search(module.source):
+        raise CompileError(f"only dynamic shared memory is emulated: {static[0].strip()}")
     entries = "".join(
         _entry(number, position, launch, bool(module.sites))
         for position, launch in enumerate(module.launches)
     )
-    # A definition in sight makes the kernel's own `extern` declaration mean this array.
+    # With C linkage, kernels of one name would be one, whatever namespace they are in. A definition
+    # of the shared memory in sight makes the kernel's own `extern` declaration mean this array.
     return (
         f"namespace device {{ namespace module_{number} {{ namespace {{\n"
         f"__align__(128) unsigned char {SHARED}[{shared_room(module)}];\n"
-        f'{renamed}#line 1 "module{number}.cu"\n{module.source}\n'
+        f'#line 1 "module{number}.cu"\n{_KERNEL.sub("", module.source)}\n'
         f'}}\n#line 1 "entries.cu"\n{entries}'
         f"{_EXPORTED} unsigned char* const {shared_symbol(number)} = {SHARED};\n"
-        f"}} }}\n{restored}"
+        f"}} }}\n"
     )
 
 
@@ -69,9 +69,9 @@ def _entry(number: int, position: int, launch: Launch, has_sites: bool) -> str:
 def refusal(said: str, modules: Sequence[Module]) -> CompileError:
     """The compiler's message, with the line of the source it is about."""
     problems: dict[int, str] = {}
-    for found in _ERROR.finditer(said):
-        number, line, message = int(found[1]), int(found[2]), found[3]
-        message = message.replace(_MARK.format(number), "")
+    # Where the mistake shows inside a macro, the line that uses it is only mentioned.
+    for found in list(_ERROR.finditer(said)) or list(_MENTION.finditer(said))[:1]:
+        number, line, message = int(found[1]), int(found[2]), found[3] or said
         lines = modules[number].source.splitlines()
         text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
         which = f"module {number} of {len(modules)}" if len(modules) > 1 else "the module"

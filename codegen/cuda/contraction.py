@@ -1,0 +1,105 @@
+"""Options for sums of products whose operands are used again: tiles of both in shared memory, and
+a tile of results in the registers of each thread.
+
+A block of 256 threads is a square of 16 x 16; each thread holds up to 8 x 8 results, so that it
+reads 16 numbers for 64 products. Products, batched ones, convolutions and Kronecker products differ
+in their dimensions alone: those that one operand moves with are one side of the square, those of
+the other operand the other side.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tcl.codegen import ir
+from tcl.codegen.cuda.profile import GpuProfile
+from tcl.codegen.cuda.shape import Choice, Shape, power_above, power_below
+from tcl.codegen.ir_walk import operands
+
+SIDE = 16
+"""Threads along each side."""
+_HELD = ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
+"""Results of a thread along the sides, the larger one along that of the vectors."""
+_DEPTH = 16
+"""Points of the reductions that a tile has, about."""
+_SMALL = 8
+"""Reductions of so few points are not tiled."""
+_WAVES = 1.0
+"""Blocks per multiprocessor from which on larger ones are better."""
+
+
+def contraction(shape: Shape, profile: GpuProfile) -> Choice | None:
+    """Choices for a nest of two operands that are used again; None for others."""
+    if shape.pair is None or shape.nest.sequential:
+        return None
+    reads = operands(shape.nest.point)
+    one, other = (reads[k] for k in shape.pair)
+    sides = [shape.side(one, other), shape.side(other, one)]
+    target = shape.nest.point.target
+    lane = next((k for k in shape.results if shape.stride(target, k) == 1), None)
+    if lane in sides[0]:
+        sides.reverse()  # the second side has the vectors
+    for held in _HELD:
+        made = _tiles(shape, sides, lane, held)
+        if _blocks(shape, made) >= _WAVES * profile.multiprocessors or held == _HELD[-1]:
+            break
+    _reductions(shape, made, (one, other))
+    tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
+    made.stage = tuple(1 + tiles if k in shape.pair else -1 for k in range(len(reads)))
+    if tiles:
+        made.buffers = 3 if profile.async_copies else 2
+    return made
+
+
+def _tiles(shape: Shape, sides: list[list[int]], lane: int | None, held: tuple[int, int]) -> Choice:
+    """The points of a block along both sides."""
+    made = Choice.empty(len(shape.nest.dims))
+    for k in shape.results:
+        made.chunk[k] = 1
+    for side, registers in zip(sides, held[::-1], strict=True):
+        threads = SIDE
+        order = sorted(side, key=lambda k: (shape.stride(shape.nest.point.target, k) or 1 << 60))
+        for k in order:
+            extent, width = shape.extent(k), 1
+            if k == lane:
+                width = min(shape.vector(k), registers)
+                made.lanes = (k, width) if width > 1 else made.lanes
+            registers //= width
+            own = min(threads, power_above(-(-extent // width)))
+            kept = min(registers, power_above(-(-extent // (width * own))))
+            made.threads[k], made.register[k] = own, kept
+            made.chunk[k] = width * own * kept
+            threads //= own
+            registers //= kept
+    return made
+
+
+def _blocks(shape: Shape, made: Choice) -> int:
+    return math.prod(-(-shape.extent(k) // made.chunk[k]) for k in shape.results)
+
+
+def _reductions(shape: Shape, made: Choice, pair: tuple[ir.Load, ir.Load]) -> None:
+    """Tiles of the reductions, those first along which operands lie in order."""
+    depth, steps = 1, 4
+    inner = sorted(
+        shape.reductions,
+        key=lambda k: (shape.extent(k) > _SMALL, not _in_order(shape, k, pair), -k),
+    )
+    for k in inner:
+        extent = shape.extent(k)
+        if extent <= _SMALL:
+            depth *= extent
+            if extent <= steps:
+                made.register[k], steps = extent, steps // max(1, extent)
+            continue
+        size = max(4, power_below(max(1, _DEPTH // depth))) if depth < _DEPTH else 1
+        if depth >= _DEPTH:
+            size = 1
+        made.tile[k] = size
+        if size >= steps > 1:
+            made.register[k], steps = steps, 1
+        depth *= min(size, extent)
+
+
+def _in_order(shape: Shape, k: int, pair: tuple[ir.Load, ir.Load]) -> bool:
+    return any(shape.stride(load.ref, k) == 1 for load in pair)

@@ -1,0 +1,148 @@
+"""Races that are reported are races, and none is missed: against all pairs of accesses."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import emulator_kernels as k
+import numpy as np
+import pytest
+
+from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
+from tcl.codegen.cuda.module import Module
+
+if why_not():
+    pytest.skip(str(why_not()), allow_module_level=True)
+
+BLOCKS, THREADS, BYTES = 2, 70, 16
+TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
+
+
+@dataclass(frozen=True)
+class Access:
+    block: int
+    threads: tuple[int, ...]
+    kind: str
+    """``read``, ``write`` or ``atomic``."""
+    shared: bool
+    offset: int
+    size: int
+    barriers: int
+    """How many came before."""
+    meetings: tuple[int, ...]
+    """Likewise of each warp's, since the last barrier."""
+
+    def text(self) -> str:
+        threads = " || ".join(f"threadIdx.x == {t}" for t in self.threads)
+        base = "shared" if self.shared else "X"
+        type_ = TYPES[self.size]
+        place = f"({type_}*)({base} + {self.offset})"
+        access = {
+            "read": f"sum += *(volatile {type_}*){place}",
+            "write": f"*(volatile {type_}*){place} = 0",
+            "atomic": f"atomicAdd({place}, 1)",
+        }[self.kind]
+        return f"if (blockIdx.x == {self.block} && ({threads})) {access};"
+
+    def races(self, other: Access) -> bool:
+        kinds = {self.kind, other.kind}
+        if kinds in ({"read"}, {"atomic"}) or self.shared != other.shared:
+            return False
+        if not (self.offset < other.offset + other.size and other.offset < self.offset + self.size):
+            return False
+        if self.block != other.block:
+            return not self.shared
+        if self.barriers != other.barriers:
+            return False
+        for one, two in itertools.product(self.threads, other.threads):
+            met = one // 32 == two // 32 and (self.meetings[one // 32] != other.meetings[two // 32])
+            if one != two and not met:
+                return True
+        return False
+
+
+def program(chance: random.Random) -> tuple[Module, dict[int, Access]]:
+    """A random kernel, and its accesses by line."""
+    lines = [
+        'extern "C" __global__ void kernel(unsigned char* X, unsigned* Y) {',
+        k.SHARED + " unsigned sum = 0;",
+    ]
+    accesses = {}
+    barriers, meetings = 0, [0] * (THREADS // 32 + 1)
+    alike = chance.random() < 0.5
+    size = chance.choice([1, 2, 4, 8])
+    for _ in range(chance.randint(2, 9)):
+        drawn = chance.random()
+        if drawn < 0.2:
+            lines.append("__syncthreads();")
+            barriers, meetings = barriers + 1, [0] * len(meetings)
+        elif drawn < 0.35:
+            warp = chance.randrange(len(meetings))
+            lines.append(f"if (threadIdx.x / 32 == {warp}) __syncwarp();")
+            meetings[warp] += 1
+        else:
+            kind = chance.choice(["read", "read", "write", "atomic"])
+            size = size if alike else chance.choice([4, 8] if kind == "atomic" else [1, 2, 4, 8])
+            size = max(size, 4) if kind == "atomic" else size
+            near = chance.choice([[0, 1, 2], [0, 33, 66], list(range(THREADS))])
+            access = Access(
+                chance.randrange(BLOCKS) if chance.random() < 0.3 else 0,
+                tuple(chance.sample(near, chance.choice([1, 1, 2, 3]))),
+                kind,
+                chance.random() < 0.5,
+                chance.randrange(BYTES // size // 2) * size,
+                size,
+                barriers,
+                tuple(meetings),
+            )
+            lines.append(access.text())
+            accesses[len(lines)] = access
+    lines.append("Y[blockIdx.x * blockDim.x + threadIdx.x] = sum; }")
+    tensors = (
+        k.tensor("X", k.OUTPUT, (BYTES,), "uint8"),
+        k.tensor("Y", k.OUTPUT, (BLOCKS * THREADS,), "uint32"),
+    )
+    source = "\n".join(lines)
+    return k.module(source, tensors, blocks=BLOCKS, threads=THREADS, shared=BYTES), accesses
+
+
+def reported(emulated: Any, order: Any, seed: int) -> set[tuple[int, int]]:
+    """The pairs of lines that are said to race."""
+    arrays = {"X": np.zeros(BYTES, np.uint8), "Y": np.zeros(BLOCKS * THREADS, np.uint32)}
+    try:
+        emulated.run(arrays, order, seed=seed)
+    except EmulationError as error:
+        pairs = set()
+        for part in str(error).split("kernel: ")[1:]:
+            assert part.startswith("race: "), part
+            found = [int(n) for n in re.findall(r"line (\d+)", part)]
+            pairs.add((min(found), max(found)))
+        return pairs
+    return set()
+
+
+def test_races_are_those_of_the_programming_model() -> None:
+    chance = random.Random(11)
+    made = [program(chance) for _ in range(120)]
+    clean = 0
+    for seed, ((_, accesses), emulated) in enumerate(
+        zip(made, compile_modules([module for module, _ in made]), strict=True)
+    ):
+        races = {
+            (a, b)
+            for a, b in itertools.combinations_with_replacement(accesses, 2)
+            if accesses[a].races(accesses[b])
+        }
+        clean += not races
+        for order in ORDERS:
+            found = reported(emulated, order, seed)
+            text = emulated.module.source
+            # Where several threads came before, the one that is named may be another.
+            assert bool(found) == bool(found & races) == bool(races), (
+                f"{order}: {found} for {races}\n{text}"
+            )
+    assert 20 < clean < 100
