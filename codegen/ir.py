@@ -410,9 +410,7 @@ class Barrier:
     """All threads of a block get here before any goes on."""
 
 
-Statement: TypeAlias = (
-    Block | For | First | Let | Declare | Accumulate | Store | Prefetch | Barrier
-)
+Statement: TypeAlias = Block | For | First | Let | Declare | Accumulate | Store | Prefetch | Barrier
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,10 +180,13 @@ class _Checks:
             case ir.Prefetch(ref=ref):
                 self.ref(ref, inside)
             case ir.Barrier():
-                if self.threads.intersection(inside):
-                    raise self.fail("threads meet at a barrier in a loop that they share")
+                self.barrier(inside)
             case _:
                 assert_never(statement)
+
+    def barrier(self, inside: Sequence[ir.Fold]) -> None:
+        if self.threads.intersection(inside):
+            raise self.fail("threads meet at a barrier in a loop that they share")
 
     def store(self, store: ir.Store, inside: list[ir.Fold], known: _Known) -> None:
         tensor = store.ref.tensor

@@ -73,6 +73,9 @@ class NestOptions:
     dimension, combined by a nest of their own; 0, 1 or a missing number does not split."""
     buffers: int | None = None
     """GPU: copies of each panel, so that one can be filled while another one is read."""
+    mma: tuple[int, ...] | None = None
+    """GPU: the dimensions that tensor cores multiply along: rows, columns, and, where there is a
+    reduction, that; () uses none. Factors of float32 are rounded to tf32."""
 
     def __post_init__(self) -> None:
         for key, (least, most, words) in _SIZES.items():
@@ -82,6 +85,8 @@ class NestOptions:
                 if any(not least <= size <= most for size in sizes):
                     raise OptionsError(f"{key}: {words.format(most)}: {sizes}")
                 object.__setattr__(self, key, sizes)
+        if self.mma and (len(self.mma) not in (2, 3) or len(set(self.mma)) != len(self.mma)):
+            raise OptionsError(f"mma: must be two or three different dimensions: {self.mma}")
         if self.buffers is not None:
             buffers = _int(self.buffers)
             if buffers is None or not 1 <= buffers <= MAX_BUFFERS:
@@ -140,14 +145,15 @@ _SIZES = {
     "prefetch": (0, MAX_AHEAD, "distances must be from 0 (none) to {} bytes"),
     "threads": (0, MAX_THREADS, "sizes must be from 0 (none of its own) to {}"),
     "split": (0, MAX_TILE, "parts must be from 0 (not split) to {}"),
+    "mma": (0, MAX_RANK - 1, "positions must be from 0 to {}"),
 }
 """The least and the most, and what is said of others, of what is a list of integers."""
 _FLAGS = ("fuse", "stream")
-GPU_KEYS = ("threads", "split", "buffers")
+GPU_KEYS = ("threads", "split", "buffers", "mma")
 """Choices that only a GPU has."""
 _BY_DIMENSION = (
     *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk"),
-    *("threads", "split"),
+    *("threads", "split", "mma"),
 )
 """Choices that mean other points where dimensions are merged."""
 _NEST_KEYS = (*_BY_DIMENSION, "prefetch", *_FLAGS, "buffers")
@@ -277,6 +283,10 @@ class MappingOptions:
         """Keep so many copies of each panel, in every nest."""
         return replace(self, default=replace(self.default, buffers=count))
 
+    def mma(self, *dimensions: int) -> MappingOptions:
+        """Multiply on tensor cores along these dimensions, in every nest that can."""
+        return replace(self, default=replace(self.default, mma=dimensions))
+
     def as_dict(self) -> dict[str, Any]:
         """The options as JSON data, without what was left open."""
         data: dict[str, Any] = {"preset": self.preset}
@@ -385,6 +395,10 @@ class NestSelection:
     def buffers(self, count: int) -> MappingOptions:
         """As ``MappingOptions.buffers``, for this nest."""
         return self._with(buffers=count)
+
+    def mma(self, *dimensions: int) -> MappingOptions:
+        """As ``MappingOptions.mma``, for this nest."""
+        return self._with(mma=dimensions)
 
     def _with(self, **choices: tuple[int, ...] | int) -> MappingOptions:
         own = NestOptions(**choices).over(self.options.own(self.position))  # type: ignore[arg-type]

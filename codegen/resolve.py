@@ -220,6 +220,7 @@ def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
         _leading(nest, choices.threads),
         _leading(nest, choices.split),
         choices.buffers,
+        choices.mma,
     )
 
 

@@ -19,9 +19,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from tcl.grammar.errors import TclWarning
+from tcl.grammar.folder import cache_folder
 
 LIMIT = 256 << 20
 """Bytes that the folder may hold; the least recently used are removed first."""
@@ -57,8 +56,7 @@ def unseal(magic: bytes, content: bytes, name: str) -> tuple[Mapping[str, Any], 
 
 def default_folder() -> Path:
     """``objects`` in ``TCL_CACHE_DIR``, or in the user's cache folder."""
-    folder = os.environ.get("TCL_CACHE_DIR")
-    return Path(folder or platformdirs.user_cache_dir("tcl", appauthor=False)) / "objects"
+    return cache_folder() / "objects"
 
 
 class Store:

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import lark
-import platformdirs
 from lark.grammar import Rule
 from lark.lexer import TerminalDef
+
+from tcl.grammar.folder import cache_folder
 
 _LARGEST = 1 << 24
 _FORMAT = "1"
@@ -28,7 +29,7 @@ _FORMAT = "1"
 
 def parser(grammar: str, **options: Any) -> lark.Lark:
     """``lark.Lark(grammar, **options)``, from kept tables if there are any."""
-    path = _folder() / f"grammar-{_digest(grammar, options)}.json"
+    path = cache_folder() / f"grammar-{_digest(grammar, options)}.json"
     # Whatever may be wrong with a file, or with how this version of Lark reads it: no call fails.
     with contextlib.suppress(Exception):
         return _read(path)
@@ -36,12 +37,6 @@ def parser(grammar: str, **options: Any) -> lark.Lark:
     with contextlib.suppress(Exception):
         _write(path, made)
     return made
-
-
-def _folder() -> Path:
-    """``TCL_CACHE_DIR``, or the user's cache folder."""
-    folder = os.environ.get("TCL_CACHE_DIR")
-    return Path(folder or platformdirs.user_cache_dir("tcl", appauthor=False))
 
 
 def _digest(grammar: str, options: dict[str, Any]) -> str:

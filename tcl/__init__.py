@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tcl.codegen.errors import CompileError as CompileError
     from tcl.codegen.errors import OptionsError as OptionsError
     from tcl.codegen.options import MappingOptions as MappingOptions
+    from tcl.cuda_executor import CudaExecutor as CudaExecutor
     from tcl.executor import Executor as Executor
     from tcl.grammar.errors import ArgumentError as ArgumentError
     from tcl.grammar.errors import RangeInferenceError as RangeInferenceError
@@ -44,6 +45,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "tcl.api": ("Definitions", "assert_almost_equal", "compile", "define"),
+    "tcl.cuda_executor": ("CudaExecutor",),
     "tcl.executor": ("Executor",),
     "tcl.codegen.errors": ("CompileError", "OptionsError"),
     "tcl.codegen.options": ("MappingOptions",),

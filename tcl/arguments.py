@@ -14,7 +14,8 @@ from tcl.grammar.checked import CheckedDef, Tensor
 from tcl.grammar.sized import SizedDef
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]  # importing numpy.typing takes 15 ms
-Argument: TypeAlias = Array | np.generic | int | float | bool
+Scalar: TypeAlias = np.generic | int | float | bool
+Argument: TypeAlias = Array | Scalar
 """An array; for an input of rank 0 also a scalar."""
 
 
@@ -23,6 +24,22 @@ def input_arrays(checked: CheckedDef, arguments: Sequence[Argument]) -> tuple[Ar
 
     Sizes are not compared here: range inference does that. Raises ``ArgumentError``.
     """
+    check_count(checked, arguments)
+    return tuple(
+        [
+            argument
+            if type(argument) is np.ndarray
+            and argument.dtype == numpy_dtype(tensor.type)
+            and argument.ndim == tensor.rank
+            and argument.flags.aligned
+            else input_array(checked.name, tensor, argument)
+            for tensor, argument in zip(checked.inputs, arguments, strict=True)
+        ]
+    )
+
+
+def check_count(checked: CheckedDef, arguments: Sequence[object]) -> None:
+    """Raises ``ArgumentError`` if there are not as many as the def has inputs."""
     expected = checked.inputs
     if len(arguments) != len(expected):
         names = ", ".join(t.name for t in expected)
@@ -31,20 +48,10 @@ def input_arrays(checked: CheckedDef, arguments: Sequence[Argument]) -> tuple[Ar
             f"but {_count(len(arguments), 'argument')} "
             f"{'was' if len(arguments) == 1 else 'were'} given"
         )
-    return tuple(
-        [
-            argument
-            if type(argument) is np.ndarray
-            and argument.dtype == numpy_dtype(tensor.type)
-            and argument.ndim == tensor.rank
-            and argument.flags.aligned
-            else _input(checked.name, tensor, argument)
-            for tensor, argument in zip(expected, arguments, strict=True)
-        ]
-    )
 
 
-def _input(entry: str, tensor: Tensor, argument: Argument) -> Array:
+def input_array(entry: str, tensor: Tensor, argument: Argument) -> Array:
+    """An input as an array of the declared element type and rank. Raises ``ArgumentError``."""
     what = f"input '{tensor.name}' of {entry}"
     dtype = numpy_dtype(tensor.type)
     if isinstance(argument, np.ndarray):
@@ -65,10 +72,7 @@ def _input(entry: str, tensor: Tensor, argument: Argument) -> Array:
             f"convert it with .astype({dtype.name!r})"
         )
     if array.ndim != tensor.rank:
-        raise ArgumentError(
-            f"{what} has {_count(tensor.rank, 'dimension')}{_dims(tensor)}, "
-            f"but an array of shape {array.shape} was given"
-        )
+        raise ArgumentError(wrong_rank(what, tensor, array.shape))
     return array if array.flags.aligned else array.copy()
 
 
@@ -104,15 +108,25 @@ def output_arrays(
     """
     checked = sized.checked
     if outputs is None:
-        if checked.uninitialised:
-            names = ", ".join(f"'{n}'" for n in sorted(checked.uninitialised))
-            raise ArgumentError(
-                f"{checked.name} reduces into {names} without initialising it; pass outputs=, "
-                "or write the reduction with '!'"
-            )
+        check_initialised(checked)
         return tuple(_new(tensor, sized.shapes[tensor.name]) for tensor in checked.outputs)
     if isinstance(outputs, np.ndarray):
         outputs = (outputs,)
+    check_outputs_count(checked, outputs)
+    for position, (tensor, array) in enumerate(zip(checked.outputs, outputs, strict=True)):
+        what = f"output '{tensor.name}' of {checked.name}"
+        _check_output(what, tensor, array, sized.shapes[tensor.name])
+        for other, name in (
+            *zip(inputs, (f"input '{t.name}'" for t in checked.inputs), strict=True),
+            *zip(outputs[:position], (f"output '{t.name}'" for t in checked.outputs), strict=False),
+        ):
+            if _overlap(array, other):
+                raise ArgumentError(f"{what} overlaps {name} in memory; pass a separate array")
+    return tuple(outputs)
+
+
+def check_outputs_count(checked: CheckedDef, outputs: object) -> None:
+    """Raises ``ArgumentError`` if it is no sequence of as many as the def has outputs."""
     if not isinstance(outputs, (tuple, list)):
         names = ", ".join(t.name for t in checked.outputs)
         raise ArgumentError(
@@ -125,16 +139,16 @@ def output_arrays(
             f"{checked.name} has {_count(len(checked.outputs), 'output')} ({names}), "
             f"but outputs= holds {len(outputs)}"
         )
-    for position, (tensor, array) in enumerate(zip(checked.outputs, outputs, strict=True)):
-        what = f"output '{tensor.name}' of {checked.name}"
-        _check_output(what, tensor, array, sized.shapes[tensor.name])
-        for other, name in (
-            *zip(inputs, (f"input '{t.name}'" for t in checked.inputs), strict=True),
-            *zip(outputs[:position], (f"output '{t.name}'" for t in checked.outputs), strict=False),
-        ):
-            if _overlap(array, other):
-                raise ArgumentError(f"{what} overlaps {name} in memory; pass a separate array")
-    return tuple(outputs)
+
+
+def check_initialised(checked: CheckedDef) -> None:
+    """Raises ``ArgumentError`` if new outputs will not do, because the def adds to them."""
+    if checked.uninitialised:
+        names = ", ".join(f"'{n}'" for n in sorted(checked.uninitialised))
+        raise ArgumentError(
+            f"{checked.name} reduces into {names} without initialising it; pass outputs=, "
+            "or write the reduction with '!'"
+        )
 
 
 def _new(tensor: Tensor, shape: tuple[int, ...]) -> Array:
@@ -185,6 +199,14 @@ def _overlap(a: Array, b: Array) -> bool:
         return np.shares_memory(a, b, max_work=10_000)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
+
+
+def wrong_rank(what: str, tensor: Tensor, shape: tuple[int, ...]) -> str:
+    """What is wrong with an array of this shape."""
+    return (
+        f"{what} has {_count(tensor.rank, 'dimension')}{_dims(tensor)}, "
+        f"but an array of shape {shape} was given"
+    )
 
 
 def _dims(tensor: Tensor) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from tcl.arguments import Argument, Array, input_arrays, output_arrays
+from tcl.arguments import Argument, Array, Scalar, input_arrays, output_arrays
 from tcl.codegen.cpu.launch import DATA, DIRECT, Frame, Launcher, address_of, words
 from tcl.codegen.cpu.ready import ready
 from tcl.codegen.cpu.threads import thread_count
@@ -21,8 +21,93 @@ Strides: TypeAlias = tuple[tuple[int, ...], ...]
 """Of each array, in bytes; inputs, then outputs."""
 
 
-class Executor:
-    """A callable kernel.
+_A = TypeVar("_A")
+
+
+class Calls(Generic[_A]):
+    """A callable kernel for arrays of one kind: what all executors do.
+
+    Safe to call from several threads at once.
+    """
+
+    def __init__(self, sized: SizedDef, options: MappingOptions) -> None:
+        self._sized = sized
+        self._options = options
+        self._lock = threading.Lock()
+        self._repeats: list[Callable[[Any, Any], _A | tuple[_A, ...] | None] | None] = [None, None]
+        """Does a call if it is like the last one that went well, checked and unchecked."""
+
+    def __repr__(self) -> str:
+        return f"<tcl executor: {self._sized.checked.name}, {self._options}>"
+
+    @property
+    def options(self) -> MappingOptions:
+        """The mapping options that the kernel is built with."""
+        return self._options
+
+    @property
+    def sized(self) -> SizedDef:
+        """The definition with its sizes."""
+        return self._sized
+
+    def __call__(
+        self,
+        *inputs: _A | Scalar,
+        outputs: Sequence[_A] | None = None,
+        unchecked: bool = False,
+    ) -> _A | tuple[_A, ...]:
+        """Run the kernel.
+
+        ``unchecked`` leaves off the run-time checks of data-dependent subscripts: with an index
+        out of range, memory that belongs to nobody is then read. Raises ``ArgumentError`` for
+        arguments that do not fit, ``IndexError`` for a data-dependent subscript out of range.
+        """
+        repeat = self._repeats[1 if unchecked else 0]  # as again(), whose call takes 40 ns
+        if repeat is not None:
+            found = repeat(inputs, outputs)
+            if found is not None:
+                return found
+        arrays = self._inputs(inputs)
+        for tensor, array in zip(self._sized.checked.inputs, arrays, strict=True):
+            if array.shape != self._sized.shapes[tensor.name]:  # type: ignore[attr-defined]
+                raise ArgumentError(
+                    f"input '{tensor.name}' of {self._sized.checked.name} has shape "
+                    f"{self._sized.shapes[tensor.name]} in this executor, "
+                    f"but an array of shape {tuple(array.shape)} was given"  # type: ignore[attr-defined]
+                )
+        return self._first(arrays, outputs, unchecked)
+
+    def run(
+        self, inputs: Sequence[_A], outputs: Sequence[_A] | None, *, unchecked: bool = False
+    ) -> _A | tuple[_A, ...]:
+        """Run on inputs that are known to fit."""
+        found = self.again(tuple(inputs), outputs, unchecked)
+        return self._first(inputs, outputs, unchecked) if found is None else found
+
+    def again(
+        self, inputs: tuple[_A | Scalar, ...], outputs: Sequence[_A] | None, unchecked: bool
+    ) -> _A | tuple[_A, ...] | None:
+        """Run if this call is like the last one; None, and nothing done, if it is not."""
+        repeat = self._repeats[1 if unchecked else 0]
+        return None if repeat is None else repeat(inputs, outputs)
+
+    def prepare(self, inputs: Sequence[_A]) -> None:
+        """Compile for the strides of these inputs and for new outputs."""
+        raise NotImplementedError
+
+    def _inputs(self, inputs: tuple[_A | Scalar, ...]) -> tuple[_A, ...]:
+        """The arguments of a call as arrays. Raises ``ArgumentError``."""
+        raise NotImplementedError
+
+    def _first(
+        self, inputs: Sequence[_A], outputs: Sequence[_A] | None, unchecked: bool
+    ) -> _A | tuple[_A, ...]:
+        """A call that is not like the last one: everything about it is looked at."""
+        raise NotImplementedError
+
+
+class Executor(Calls[Array]):
+    """A callable kernel for NumPy arrays.
 
     ``executor(*inputs)`` returns the output (or a tuple of outputs, in the order of the def);
     ``outputs=`` writes into existing arrays. Inputs must have the sizes it was compiled for.
@@ -37,24 +122,12 @@ class Executor:
     def __init__(
         self, sized: SizedDef, options: MappingOptions, threads: int | None = None
     ) -> None:
-        self._sized = sized
+        super().__init__(sized, options)
         self._most = thread_count(threads)
-        self._options = options
         self._kernels: dict[tuple[bool, Strides], Launcher] = {}
-        self._lock = threading.Lock()
-        self._repeats: list[Repeat | None] = [None, None]
-        """The last call that went well, checked and unchecked."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return Executor, (self._sized, self._options, self._most)
-
-    def __repr__(self) -> str:
-        return f"<tcl executor: {self._sized.checked.name}, {self._options}>"
-
-    @property
-    def options(self) -> MappingOptions:
-        """The mapping options that the kernel is built with."""
-        return self._options
 
     @property
     def threads(self) -> int:
@@ -62,60 +135,12 @@ class Executor:
         Known once a kernel is compiled; until then, how many it may use."""
         return max((k.threads for k in self._kernels.values()), default=self._most)
 
-    @property
-    def sized(self) -> SizedDef:
-        """The definition with its sizes."""
-        return self._sized
-
-    def __call__(
-        self,
-        *inputs: Argument,
-        outputs: Sequence[Array] | None = None,
-        unchecked: bool = False,
-    ) -> Array | tuple[Array, ...]:
-        """Run the kernel.
-
-        ``unchecked`` leaves off the run-time checks of data-dependent subscripts: with an index
-        out of range, memory that belongs to nobody is then read. Raises ``ArgumentError`` for
-        arguments that do not fit, ``IndexError`` for a data-dependent subscript out of range.
-        """
-        repeat = self._repeats[1 if unchecked else 0]
-        if repeat is not None:
-            found = repeat(inputs, outputs)
-            if found is not None:
-                return found
-        arrays = input_arrays(self._sized.checked, inputs)
-        for tensor, array in zip(self._sized.checked.inputs, arrays, strict=True):
-            if array.shape != self._sized.shapes[tensor.name]:
-                raise ArgumentError(
-                    f"input '{tensor.name}' of {self._sized.checked.name} has shape "
-                    f"{self._sized.shapes[tensor.name]} in this executor, "
-                    f"but an array of shape {array.shape} was given"
-                )
-        return self._first(arrays, outputs, unchecked)
-
-    def run(
-        self, inputs: Sequence[Array], outputs: Sequence[Array] | None, *, unchecked: bool = False
-    ) -> Array | tuple[Array, ...]:
-        """Run on inputs that are known to fit."""
-        repeat = self._repeats[1 if unchecked else 0]
-        if repeat is not None:
-            found = repeat(tuple(inputs), outputs)
-            if found is not None:
-                return found
-        return self._first(inputs, outputs, unchecked)
-
-    def again(
-        self, inputs: tuple[Argument, ...], outputs: Sequence[Array] | None, unchecked: bool
-    ) -> Array | tuple[Array, ...] | None:
-        """Run if this call is like the last one; None, and nothing done, if it is not."""
-        repeat = self._repeats[1 if unchecked else 0]
-        return None if repeat is None else repeat(inputs, outputs)
+    def _inputs(self, inputs: tuple[Argument, ...]) -> tuple[Array, ...]:
+        return input_arrays(self._sized.checked, inputs)
 
     def _first(
         self, inputs: Sequence[Array], outputs: Sequence[Array] | None, unchecked: bool
     ) -> Array | tuple[Array, ...]:
-        """A call that is not like the last one: everything about it is looked at."""
         results = output_arrays(self._sized, inputs, outputs)
         arrays = (*inputs, *results)
         kernel = self.kernel(tuple(array.strides for array in arrays), unchecked=unchecked)
@@ -181,14 +206,7 @@ class Repeat:
             for position, a in enumerate(arrays)
         )
         self._empty = tuple((a.shape, a.dtype) for a in outputs) if fresh else None
-        # Output and another share a byte only if the distance of their first elements is between
-        # these two. Where it is, they are looked at closely.
-        reach = [_reach(a) for a in arrays]
-        self._pairs = tuple(
-            (output, other, reach[other][0] - reach[output][1], reach[other][1] - reach[output][0])
-            for output in range(len(inputs), len(arrays))
-            for other in range(output)
-        )
+        self._pairs = distances(inputs, outputs)
 
     def __call__(
         self, inputs: tuple[Argument, ...], outputs: Sequence[Array] | None
@@ -245,6 +263,19 @@ class Repeat:
             return tuple([np.empty(shape, dtype) for shape, dtype in self._empty])
         except MemoryError:
             return None
+
+
+def distances(
+    inputs: Sequence[Array], outputs: Sequence[Array]
+) -> tuple[tuple[int, int, int, int], ...]:
+    """Positions of an output and another array, and two numbers: they share a byte only if the
+    distance of their first elements is between these. Where it is, they are looked at closely."""
+    reach = [_reach(a) for a in (*inputs, *outputs)]
+    return tuple(
+        (output, other, reach[other][0] - reach[output][1], reach[other][1] - reach[output][0])
+        for output in range(len(inputs), len(reach))
+        for other in range(output)
+    )
 
 
 def _reach(array: Array) -> tuple[int, int]:

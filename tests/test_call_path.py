@@ -15,8 +15,8 @@ import pytest
 from cpu_kernels import MATMUL, NAIVE, Array, sized_of
 
 import tcl
-from tcl import api
 from tcl import executor as path
+from tcl import kernels
 from tcl.codegen.cpu.launch import _public
 from tcl.codegen.errors import ArgumentError
 from tcl.executor import Executor, Repeat
@@ -304,7 +304,7 @@ def test_a_def_asks_its_latest_executor_first(monkeypatch: pytest.MonkeyPatch) -
     T = tcl.define(MATMUL, "naive")
     a, b = rand(3, 4), rand(4, 5)
     expected = T.f(a, b)
-    monkeypatch.setattr(api, "input_arrays", None)  # nothing is looked at again
+    monkeypatch.setattr(kernels, "input_arrays", None)  # nothing is looked at again
     for call in (T.f, T["f"], lambda *x, **k: T("f", *x, **k)):
         np.testing.assert_array_equal(call(a, b), expected)
         out = np.zeros((3, 5), np.float32)

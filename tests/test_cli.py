@@ -152,7 +152,8 @@ def test_run(mm: Path, tmp_path: Path) -> None:
         (("-s", "M=5,K=5,N=5", "-e", "mmm"), "has no def mmm; did you mean mm?"),
         (("-s", "M=5,K=5,N=5", "-o", "fast"), "unknown preset 'fast'"),
         (("-s", "M=5,K=5,N=5", "-o", '{"tile": 3}'), "tile"),
-        (("-s", "M=5,K=5,N=5", "--device", "cuda:0"), "there is no device cuda:0 here"),
+        (("-s", "M=5,K=5,N=5", "--device", "cuda:9"), "there is no device cuda:9 here"),
+        (("-s", "M=5,K=5,N=5", "--device", "tpu"), "there is no device tpu here"),
         (("-s", "M=99999999,K=99999999,N=5"), "cannot be made"),
     ],
 )
@@ -218,6 +219,23 @@ def test_devices() -> None:
     done = tcl("devices")
     assert done.returncode == 0
     assert done.stdout.startswith("cpu")
+
+
+def test_devices_lists_gpus() -> None:
+    """Those of this machine, if any, and those that kernels can be compiled for."""
+    done = tcl("devices").stdout
+    assert "cuda" in done
+    for name in ("T4 (sm_75)", "H200 (sm_90)", "RTX 5090 (sm_120)"):
+        assert name in done
+
+
+@pytest.mark.parametrize("command", ["run", "tune"])
+def test_a_gpu_that_is_not_here(mm: Path, tmp_path: Path, command: str) -> None:
+    """One sentence, with CuPy installed or not; cuda:99 stands for it, as this may have GPUs."""
+    done = tcl(command, mm, "-s", "M=5,K=5,N=5", "--device", "cuda:99", cache=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: there is no device cuda:99 here")
+    assert done.stderr.count("\n") == 1 and not done.stdout
 
 
 def test_version() -> None:

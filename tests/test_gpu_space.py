@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -44,7 +45,6 @@ def f(float(B, M) I, float(N, M) W, float(N) C) -> (O) {
 """
 
 
-
 def sized_of(checked: CheckedDef, label: str | None = None) -> SizedDef:
     """A def with the sizes of a comment above it: the first that is not for tests."""
     known = read_annotations(checked).sizes
@@ -57,7 +57,9 @@ def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
 
 
 def space_of(
-    definition: SizedDef, profile: GpuProfile = H100, **fixed: int | str
+    definition: SizedDef,
+    profile: GpuProfile = H100,
+    fixed: Mapping[str, int | str] | None = None,
 ) -> GpuMappingSpace:
     return GpuMappingSpace(lower(definition, aligned(definition)), profile, fixed)
 
@@ -147,13 +149,13 @@ def test_constraints_say_why() -> None:
     assert "less than a warp" in str(reason(m_threads=1, n_threads=1, k_threads=1))
     assert "panels of" in str(reason(k_steps=0))
     assert "registers" in str(reason(m_register=16, n_register=2, m_threads=32, n_threads=32))
-    assert "places are more than" in str(reason(m_threads=1024, m_register=16, n_threads=1))
+    assert "places are more than" in str(reason(n_threads=1024, n_register=16, m_threads=1))
 
 
 def test_fixed_knobs() -> None:
     definition = sized(MATMUL, A=(1024, 1024), B=(1024, 1024))
     name = next(k.name for k in space_of(definition).space.knobs if k.name.endswith("buffers"))
-    space = space_of(definition, **{name: 2})
+    space = space_of(definition, fixed={name: 2})
     rng = Random(3)
     for _ in range(20):
         config = space.space.sample(rng)
@@ -161,7 +163,7 @@ def test_fixed_knobs() -> None:
         assert space.to_options(config).own(0).buffers in (1, 2)
     assert space.to_options(space.nearest(MappingOptions("mlp"))).own(0).buffers == 2
     with pytest.raises(ValueError, match="there is no knob"):
-        space_of(definition, nothing=1)
+        space_of(definition, fixed={"nothing": 1})
 
 
 def test_options_that_no_knob_can_say() -> None:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-import platformdirs
-
+from tcl.grammar.folder import cache_folder
 from tcl.tuner import cache_file, cache_rows, ranking
 from tcl.tuner.cache_file import is_damage
 from tcl.tuner.cache_key import ArrayLayout, CacheKey
@@ -49,10 +48,7 @@ class Summary:
 
 def default_path() -> Path:
     """``tuning.db`` in ``TCL_CACHE_DIR``, or in the user's cache folder."""
-    folder = os.environ.get("TCL_CACHE_DIR")
-    return (
-        Path(folder or platformdirs.user_cache_dir("tcl", appauthor=False)) / cache_file.FILE_NAME
-    )
+    return cache_folder() / cache_file.FILE_NAME
 
 
 class TuningCache:

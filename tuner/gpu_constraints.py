@@ -41,7 +41,7 @@ _OF_BLOCK = 4096
 def constraints(
     knobs: KernelKnobs, program: ir.Program, profile: GpuProfile, default: Values
 ) -> list[Constraint]:
-    """Of the kernels of some nests; each says in a sentence why a configuration does not meet it."""
+    """Of the kernels of some nests; each says why a configuration does not meet it."""
     found: list[Constraint] = []
     for member in knobs.members:
         nest = _Nest(member, profile)

@@ -223,5 +223,7 @@ def _member(
 ) -> Member:
     names = {unit.leader.name, *unit.others}
     nests = tuple(n for n in program.nests if n.name in names)
-    knobs = BlockKnobs.of(program, program.nest(unit.leader.name), profile, default[unit.leader.name])
+    knobs = BlockKnobs.of(
+        program, program.nest(unit.leader.name), profile, default[unit.leader.name]
+    )
     return Member(knobs, nests, unit.sums)

@@ -119,7 +119,7 @@ class BlockKnobs:
 
     def tiles(self, values: Mapping[str, Value]) -> dict[str, int]:
         """Points per tile of the reductions that are tiled, in the order of their loops."""
-        order = range(len(self.reductions))
+        order = list(range(len(self.reductions)))
         if self.orders:
             order = [int(part) for part in str(values[self.orders[0].name]).split()]
         sizes = {}
@@ -190,9 +190,8 @@ class BlockKnobs:
         known = {k.name: values[k.name] for k in self.knobs}
         for each in self.dims:
             given = joined and not each.dim.reduction
-            if given or not self.size(values, each):
-                if len(each.steps.choices) > 1:
-                    known[each.steps.name] = 0
+            if (given or not self.size(values, each)) and len(each.steps.choices) > 1:
+                known[each.steps.name] = 0
         if self.vector and known[self.vector[1].name] == 1:
             known[self.vector[0].name] = self.vector[0].choices[0]
         loops = self.loops(known, chunks)

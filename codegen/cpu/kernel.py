@@ -16,6 +16,7 @@ from tcl.codegen.cpu.launch import Launcher
 from tcl.codegen.device import CpuProfile, host_cpu
 from tcl.codegen.dtypes import storage_dtype
 from tcl.codegen.errors import ArgumentError
+from tcl.codegen.layouts import layouts as layouts
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.schedule import schedule
 from tcl.grammar.sized import SizedDef
@@ -116,23 +117,6 @@ def to_keep(program: ir.Program, source: Source, code: bytes, device: CpuProfile
         regions=source.regions,
         threads=device.threads,
     )
-
-
-def layouts(
-    sized: SizedDef, strides: Mapping[str, tuple[int, ...]], aligned: bool = False
-) -> dict[str, ir.Layout]:
-    """The layouts of all tensors; those without ``strides`` are row-major."""
-    found = {}
-    for tensor in sized.checked.inputs + sized.checked.outputs:
-        shape, origin = sized.shapes[tensor.name], sized.origins[tensor.name]
-        layout = ir.contiguous(tensor.type, shape, origin)
-        if tensor.name in strides:
-            given = tuple(strides[tensor.name])
-            if len(given) != len(shape):
-                raise ArgumentError(f"{tensor.name} has {len(shape)} dimensions: {given}")
-            layout = replace(layout, strides=given)
-        found[tensor.name] = replace(layout, alignment=layout.itemsize if aligned else 1)
-    return found
 
 
 def _fits(tensor: ir.Tensor, array: _Array) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
 
 from tcl.codegen import ir
 from tcl.codegen.cuda.bind import thread_folds
@@ -50,7 +49,11 @@ def conflicts(layout: ir.Layout, places: ir.TensorRef, nest: ir.Nest) -> int:
     fixed = (x.fold for x in nest.loops if x.kind in (ir.Kind.VECTOR, ir.Kind.UNROLL))
     along = (f for f in fixed if f.step == 1 and place.coefficient(f.name) == layout.itemsize)
     width = min(16, layout.itemsize * max((f.count for f in along), default=1))
-    addresses = islice(_of_threads(place, thread_folds(nest)), BANKS)
+    addresses = _of_tensor_cores(place, nest, layout.itemsize)
+    if addresses is None:
+        addresses = _of_threads(place, thread_folds(nest))[:BANKS]
+    elif layout.itemsize == 2:
+        width = 16
     words = {(a + k) // WORD for a in addresses for k in range(0, width, WORD)}
     per_bank = [0] * BANKS
     for word in words:
@@ -65,3 +68,17 @@ def _of_threads(place: ir.Affine, folds: tuple[ir.Fold, ...]) -> list[int]:
         c = place.coefficient(fold.name)
         offsets = [o + c * k * fold.step for o in offsets for k in range(fold.count)]
     return offsets
+
+
+def _of_tensor_cores(place: ir.Affine, nest: ir.Nest, itemsize: int) -> list[int] | None:
+    """The offsets that a warp reads at once for tensor cores; None for other nests."""
+    depth = next((x.fold for x in nest.loops if x.fold.level == "mma"), None)
+    if depth is None:
+        return None
+    along = place.coefficient(depth.name)
+    threads = (x.fold for x in nest.loops if x.fold.level == "thread")
+    across = next((c for f in threads if (c := place.coefficient(f.name))), 0)
+    if itemsize == 2:  # eight rows of a matrix
+        step = across if along == itemsize else along
+        return [step * k for k in range(8)]
+    return [across * (k // 4) + along * (k % 4) for k in range(BANKS)]

@@ -17,9 +17,7 @@ class _Touched:
 
     def meets(self, other: _Touched) -> bool:
         """Whether one of the two writes what the other one touches."""
-        return bool(
-            self.written & (other.read | other.written) or self.read & other.written
-        )
+        return bool(self.written & (other.read | other.written) or self.read & other.written)
 
     def __or__(self, other: _Touched) -> _Touched:
         return _Touched(self.read | other.read, self.written | other.written)

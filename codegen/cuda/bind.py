@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 
 from tcl.codegen import ir
+from tcl.codegen.cuda.mma_shape import THREADS, mma_depth, mma_folds, why_no_mma
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.errors import OptionsError
+from tcl.codegen.options import NestOptions
 from tcl.codegen.passes.base import map_nest
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.vectorize import outputs, why_not
@@ -35,6 +37,14 @@ class Bind:
     threads: tuple[int, ...]
     register: tuple[int, ...]
     profile: GpuProfile
+    mma: tuple[int, ...] = ()
+    """Dimensions of tensor cores: rows, columns, reduction."""
+
+    @staticmethod
+    def of(nest: str, o: NestOptions, profile: GpuProfile) -> Bind:
+        """By the choices for a nest."""
+        lanes, mma = o.vectorize or (-1, 1), o.mma or ()
+        return Bind(nest, lanes, o.threads or (), o.register or (), profile, mma)
 
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
@@ -49,7 +59,11 @@ class Bind:
         sizes = self._sizes(nest)
         chunks = [x for x in nest.loops if x.kind is ir.Kind.PARALLEL]
         tiles = [x for x in nest.loops if x.fold.level == "tile"]
-        serial, threads, points, registers, lanes = [], [], [], [], []
+        serial: list[ir.Loop] = []
+        threads: list[ir.Loop] = []
+        points: list[ir.Loop] = []
+        registers: list[ir.Loop] = []
+        lanes: list[ir.Loop] = []
         for loop in nest.loops:
             fold = loop.fold
             if fold.level != "point":
@@ -58,24 +72,38 @@ class Bind:
             unit = width * count * held
             rest = ir.Loop(ir.Fold(fold.dim, "point", unit, -(-fold.count // unit)))
             (points if nest.dim(fold.dim).reduction else serial).append(rest)
-            if count > 1:
-                thread = ir.Fold(fold.dim, "thread", width, count)
-                threads.append(ir.Loop(thread, ir.Kind.THREAD))
-            if held > 1:
-                part = ir.Fold(fold.dim, "register", width * count, held)
-                registers.append(ir.Loop(part, ir.Kind.UNROLL))
+            role = self._role(nest, fold.dim)
+            if role is not None:
+                folds = mma_folds(fold.dim, role, count, held, mma_depth(nest.point.value))
+                threads += [ir.Loop(f, ir.Kind.THREAD) for f in folds if f.level in THREADS]
+                registers += [ir.Loop(f, ir.Kind.UNROLL) for f in folds if f.level not in THREADS]
+            else:
+                if count > 1:
+                    thread = ir.Fold(fold.dim, "thread", width, count)
+                    threads.append(ir.Loop(thread, ir.Kind.THREAD))
+                if held > 1:
+                    part = ir.Fold(fold.dim, "register", width * count, held)
+                    registers.append(ir.Loop(part, ir.Kind.UNROLL))
             if width > 1:
                 lanes.append(ir.Loop(ir.Fold(fold.dim, "lane", 1, width), ir.Kind.VECTOR))
-        threads.sort(key=lambda x: _contiguous(program, nest, x.fold.dim))
-        registers.sort(key=lambda x: not nest.dim(x.fold.dim).reduction)
+        if self.mma:
+            rows = nest.dims[self.mma[0]].name
+            threads.sort(key=lambda x: (x.fold.level == "thread", x.fold.dim != rows))
+        else:
+            threads.sort(key=lambda x: _contiguous(program, nest, x.fold.dim))
+        # Of tensor cores' results, those that one instruction adds to are neighbours.
+        registers.sort(key=lambda x: (not nest.dim(x.fold.dim).reduction, x.fold.level == "half"))
         if _reordered(nest, [*serial, *points]):
             raise OptionsError(
                 f"inner_order: nest {nest.name}: loops over results lie outside of those over "
                 "reductions, whose sums stay in registers"
             )
-        return nest.with_loops(
-            [*chunks, *serial, *tiles, *threads, *points, *registers, *lanes]
-        )
+        return nest.with_loops([*chunks, *serial, *tiles, *threads, *points, *registers, *lanes])
+
+    def _role(self, nest: ir.Nest, dim: str) -> int | None:
+        """0 for the rows of tensor cores, 1 for the columns, 2 for the reduction."""
+        names = [nest.dims[k].name for k in self.mma]
+        return names.index(dim) if dim in names else None
 
     def _sizes(self, nest: ir.Nest) -> dict[str, tuple[int, int, int]]:
         """Lanes, threads and registers of each dimension."""
@@ -100,11 +128,16 @@ class Bind:
                 return key, nest.sequential
         if self.lanes[1] > 1 and (reason := why_not(nest, self.lanes[0])):
             return "vectorize", reason
+        if self.mma and (reason := why_no_mma(nest, self.mma, self._sizes, self.profile)):
+            return "mma", reason
         sizes = self._sizes(nest)
         threads = math.prod(count for _, count, _ in sizes.values())
         most = self.profile.threads_per_block
         if threads > most:
-            return "threads", f"{threads} are more than the {most} of a block of {self.profile.name}"
+            return (
+                "threads",
+                f"{threads} are more than the {most} of a block of {self.profile.name}",
+            )
         return self._too_much(nest, sizes) or _uneven(nest, sizes)
 
     def _too_much(

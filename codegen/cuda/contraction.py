@@ -10,11 +10,20 @@ the other operand the other side.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from tcl.codegen import ir
+from tcl.codegen.cuda.bind import Bind, thread_count
+from tcl.codegen.cuda.mma import check_mma
+from tcl.codegen.cuda.mma_shape import COLUMNS, ROWS, mma_type
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.shape import Choice, Shape, power_above, power_below
+from tcl.codegen.cuda.share import Share
+from tcl.codegen.errors import OptionsError
 from tcl.codegen.ir_walk import operands
+from tcl.codegen.passes.chunk import Chunk
+from tcl.codegen.passes.tile import Tile
+from tcl.grammar.types import BFLOAT16, FLOAT16
 
 SIDE = 16
 """Threads along each side."""
@@ -39,6 +48,9 @@ def contraction(shape: Shape, profile: GpuProfile) -> Choice | None:
     lane = next((k for k in shape.results if shape.stride(target, k) == 1), None)
     if lane in sides[0]:
         sides.reverse()  # the second side has the vectors
+    cores = _on_tensor_cores(shape, sides, lane, (one, other), profile)
+    if cores is not None:
+        return cores
     for held in _HELD:
         made = _tiles(shape, sides, lane, held)
         if _blocks(shape, made) >= _WAVES * profile.multiprocessors or held == _HELD[-1]:
@@ -58,7 +70,7 @@ def _tiles(shape: Shape, sides: list[list[int]], lane: int | None, held: tuple[i
         made.chunk[k] = 1
     for side, registers in zip(sides, held[::-1], strict=True):
         threads = SIDE
-        order = sorted(side, key=lambda k: (shape.stride(shape.nest.point.target, k) or 1 << 60))
+        order = sorted(side, key=lambda k: shape.stride(shape.nest.point.target, k) or 1 << 60)
         for k in order:
             extent, width = shape.extent(k), 1
             if k == lane:
@@ -103,3 +115,64 @@ def _reductions(shape: Shape, made: Choice, pair: tuple[ir.Load, ir.Load]) -> No
 
 def _in_order(shape: Shape, k: int, pair: tuple[ir.Load, ir.Load]) -> bool:
     return any(shape.stride(load.ref, k) == 1 for load in pair)
+
+
+_WARPS = (((2, 4), (4, 4)), ((2, 2), (2, 4)), ((2, 2), (1, 2)))
+"""Warps along rows and columns, and results of each along these, in units of what one instruction
+adds to."""
+_TENSOR_DEPTH = 32
+
+
+def _on_tensor_cores(
+    shape: Shape,
+    sides: list[list[int]],
+    lane: int | None,
+    pair: tuple[ir.Load, ir.Load],
+    profile: GpuProfile,
+) -> Choice | None:
+    """Choices for 16-bit factors; None where tensor cores cannot be fed."""
+    value = shape.nest.point.value
+    if profile.capability < (8, 0) or mma_type(value) not in (FLOAT16, BFLOAT16):
+        return None
+    depths = [k for k in shape.reductions if all(shape.moves(x, k) for x in pair)]
+    if not all(sides) or not depths or lane is None or lane not in sides[1]:
+        return None
+    rows = max(sides[0], key=shape.extent)
+    depth = max(depths, key=shape.extent)
+    if shape.extent(rows) < ROWS or shape.extent(lane) < COLUMNS or shape.extent(depth) < 16:
+        return None
+    for warps, held in _WARPS:
+        made = Choice.empty(len(shape.nest.dims))
+        made.chunk = dict.fromkeys(shape.results, 1)
+        made.threads = {rows: 8 * warps[0], lane: 4 * warps[1]}
+        made.register = {rows: 2 * held[0], lane: held[1], depth: 16}
+        made.lanes, made.mma = (lane, 2), (rows, lane, depth)
+        made.chunk[rows] = ROWS * warps[0] * held[0]
+        made.chunk[lane] = COLUMNS * warps[1] * held[1]
+        if _blocks(shape, made) >= _WAVES * profile.multiprocessors:
+            break
+    for k in shape.reductions:
+        if k != depth and shape.extent(k) > 1:
+            made.tile[k] = 1
+    made.tile[depth] = _TENSOR_DEPTH if shape.extent(depth) > _TENSOR_DEPTH else 0
+    tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
+    reads = operands(shape.nest.point)
+    made.stage = tuple(1 + tiles if load in pair else -1 for load in reads)
+    made.buffers = 3 if tiles else 1
+    return made if _feeds(shape, made, profile) else None
+
+
+def _feeds(shape: Shape, made: Choice, profile: GpuProfile) -> bool:
+    """Whether panels lie so that tensor cores can read them."""
+    name, o = shape.nest.name, made.options(len(shape.results))
+    program = replace(shape.program, nests=(shape.nest,))
+    try:
+        program = Chunk(name, o.chunk or (), clip=False)(program)
+        program = Tile(name, o.tile or ())(program)
+        program = Bind.of(name, o, profile)(program)
+        threads = thread_count(program.nest(name))
+        program = Share(name, o.stage or (), threads, o.buffers or 1)(program)
+        check_mma(program, name, o.mma or (), profile)
+    except OptionsError:
+        return False
+    return True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tcl.codegen import ir
@@ -27,6 +28,7 @@ from tcl.codegen.recursion import with_room
 from tcl.grammar.sized import SizedDef
 
 WARP = 32
+_COMMENT = 260
 _WIDE = 2**30
 
 
@@ -125,9 +127,7 @@ def _kernel(
 
     memory = Memory(geometry, names, sites, unchecked, value)
     wide = any(_reach(t.layout) >= _WIDE for t in program.tensors)
-    kernel = Kernel(
-        geometry, memory, names, threads, wide=wide, async_copies=profile.async_copies
-    )
+    kernel = Kernel(geometry, memory, names, threads, wide=wide, async_copies=profile.async_copies)
     kernels.append(kernel)
     chunks, inside = chunks_of(body)
     lines = kernel.lines
@@ -135,8 +135,11 @@ def _kernel(
         point = nest.point
         mark = "!" if point.initialise else ""
         op = "=" if point.op == "=" else f"{point.op}={mark}"
-        lines.add(_comment(f"{show_ref(point.target)} {op} {show_value(point.value)}"))
-    shared = _panels(panels, {k: c.buffers for k, c in sources.items()}, exchange, memory, lines.add)
+        for part in _comment(f"{show_ref(point.target)} {op} {show_value(point.value)}"):
+            lines.add(f"// {part}")
+    shared = _panels(
+        panels, {k: c.buffers for k, c in sources.items()}, exchange, memory, lines.add
+    )
     scope = kernel.bind(chunks, with_fills(group))
     kernel.together(inside, scope)
     used |= kernel.leaves.used | memory.used
@@ -153,9 +156,10 @@ def _kernel(
     return launch, parameters, lines.lines
 
 
-def _comment(text: str) -> str:
+def _comment(text: str) -> list[str]:
+    """Lines of a comment, in which nothing ends it or goes on after it."""
     text = "".join(c if c.isascii() and c.isprintable() and c != "\\" else "?" for c in text)
-    return f"// {text if len(text) <= 160 else text[:157] + '...'}"
+    return textwrap.wrap(text if len(text) <= _COMMENT else f"{text[:_COMMENT]} ...", 90)
 
 
 def _panels(
@@ -163,7 +167,7 @@ def _panels(
     buffers: Mapping[str, int],
     exchange: int,
     memory: Memory,
-    add: object,
+    add: Callable[[str], None],
 ) -> int:
     """Declares where panels lie in shared memory; returns how much there is."""
     lines: list[str] = []
@@ -178,7 +182,7 @@ def _panels(
     if lines:
         lines.insert(0, f"extern __shared__ __align__({LINE}) unsigned char {SHARED}[];")
     for line in lines:
-        add(line)  # type: ignore[operator]
+        add(line)
     return size
 
 

@@ -103,7 +103,7 @@ class Fills:
     ) -> Iterator[tuple[ir.Store, int, Scope, str]]:
         """Inside of the loops over what a thread copies: the copy, the elements of each, and the
         number of the step."""
-        width, step = 1, "0"
+        width, step, depth = 1, "0", 0
         guarded: dict[str, None] = {}
         geometry = self.leaves.geometry
         with self.lines.nested():
@@ -117,7 +117,8 @@ class Fills:
                 elif loop.kind is not ir.Kind.THREAD and fold.count == 1:
                     scope = scope.with_fold(fold, "0")
                 elif loop.kind is not ir.Kind.THREAD:
-                    name = self.leaves.names.new("step")
+                    name = self.leaves.names.of(f"step {depth}", "step")
+                    depth += 1
                     if loop.kind is ir.Kind.UNROLL:
                         self.lines.add("#pragma unroll", margin=True)
                     self.lines.open(f"for (int {name} = 0; {name} < {fold.count}; ++{name}) {{")

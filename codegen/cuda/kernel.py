@@ -13,12 +13,19 @@ from tcl.codegen.cuda.fill import Fills
 from tcl.codegen.cuda.leaf import Accumulators, Leaves, hoistable
 from tcl.codegen.cuda.lines import Lines
 from tcl.codegen.cuda.memory import Memory
+from tcl.codegen.cuda.mma_shape import THREADS
 from tcl.codegen.cuda.names import Names
 from tcl.codegen.cuda.pipeline import pipeline
 from tcl.codegen.cuda.scope import Geometry, Scope
 from tcl.codegen.cuda.types import c_type, constant
 from tcl.codegen.cuda.zeros import zero_beyond
 from tcl.codegen.ir_walk import loads, statements, values_in, walk
+
+
+UNROLLED = 2048
+"""Points that may be written out one after the other."""
+LONGEST = 16
+"""Iterations that are."""
 
 
 class Kernel:
@@ -68,7 +75,7 @@ class Kernel:
         for k, fold in enumerate(folds):
             after //= fold.count
             text = _place("threadIdx.x", after, fold.count, outermost=whole and k == 0)
-            scope = scope.with_fold(fold, self._offset(fold, text, "thread"))
+            scope = scope.with_fold(fold, self._offset(fold, text, fold.level))
         return scope
 
     def _offset(self, fold: ir.Fold, text: str, what: str) -> str:
@@ -117,7 +124,7 @@ class Kernel:
         return _Opened(self, fold, scope)
 
     def _declare(self, declare: ir.Declare) -> None:
-        own = tuple(f for f in declare.over if f.level != "thread")
+        own = tuple(f for f in declare.over if f.level not in THREADS)
         name = self.names.new(_spoken(declare.name))
         self.leaves.accumulators[declare.name] = Accumulators(name, own)
         sizes = "".join(f"[{f.count}]" for f in own)
@@ -177,9 +184,7 @@ class Kernel:
         count = math.prod(f.count for f in thread_folds(nest)) if nest is not None else 1
         return [f"threadIdx.x < {count}"] if 1 < count < self.threads else []
 
-    def _one_thread(
-        self, nest: ir.Nest | None, bound: set[ir.Fold], scope: Scope
-    ) -> list[str]:
+    def _one_thread(self, nest: ir.Nest | None, bound: set[ir.Fold], scope: Scope) -> list[str]:
         """Tests that leave one thread for each iteration of the loops over threads."""
         folds = thread_folds(nest) if nest is not None else ()
         if not any(f in bound for f in folds):
@@ -197,20 +202,30 @@ class Kernel:
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.THREAD:
                 self._loops(body, scope)
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.SERIAL:
+                self._unroll(statement)
                 with self.serial(loop.fold, scope) as inner:
                     self._loops(body, inner)
             case ir.For():
-                loops = []
-                body: ir.Statement = statement
-                while isinstance(body, ir.For):
-                    loops.append(body.loop)
-                    body = body.body
-                self.leaves.leaf(loops, body, self._guarded(body, loops, scope), scope)
+                loops, innermost = _chain(statement)
+                self.leaves.leaf(loops, innermost, self._guarded(innermost, loops, scope), scope)
             case ir.Block(body=parts) if not alone(statement):
                 for s in parts:
                     self._loops(s, scope)
             case _:
                 self.leaves.leaf((), statement, self._guarded(statement, (), scope), scope)
+
+    def _unroll(self, loop: ir.For) -> None:
+        """Lets loops of one thread be written out, or some of their iterations, so that what one of
+        them reads comes while another one computes."""
+        count = loop.loop.fold.count
+        inside = (s.loop for s in statements(loop.body) if isinstance(s, ir.For))
+        points = math.prod(x.fold.count for x in inside if x.kind is not ir.Kind.THREAD)
+        if count < 2 or points > UNROLLED:
+            return
+        whole = count <= LONGEST and count * points <= UNROLLED
+        times = count if whole else max(1, min(4, UNROLLED // points))
+        if times > 1:
+            self.lines.add("#pragma unroll" + ("" if whole else f" {times}"), margin=True)
 
     def _guarded(
         self, body: ir.Statement, loops: Sequence[ir.Loop], scope: Scope
@@ -222,9 +237,9 @@ class Kernel:
         values = [v for s in parts for v in values_in(s)]
         if any(isinstance(s, ir.Store) for s in parts):
             places = (x for s in parts if isinstance(s, ir.Store) for x in s.ref.subscripts)
-            for s in places:
-                if isinstance(s, ir.Affine):
-                    found |= {geometry.dim_of(n) for n, _ in s.terms}
+            for place in places:
+                if isinstance(place, ir.Affine):
+                    found |= {geometry.dim_of(n) for n, _ in place.terms}
             found |= around
         for value in values:
             for v in walk(value):
@@ -255,17 +270,14 @@ class Kernel:
 
     def _combine(self, statement: ir.Statement, scope: Scope) -> None:
         """Combines what accumulators give in several threads, registers and lanes."""
-        loops, body = [], statement
-        while isinstance(body, ir.For):
-            loops.append(body.loop)
-            body = body.body
+        loops, body = _chain(statement)
         if not isinstance(body, ir.Accumulate) or not isinstance(body.value, ir.Combined):
             raise ir.IRError("sums of threads are combined on their own")
         combined = body.value
         leaves, lines = self.leaves, self.lines
         own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
-        with leaves._unrolled(own, scope) as inner:
-            kept = [f for f in combined.folds if f.level != "thread"]
+        with leaves.unrolled(own, scope) as inner:
+            kept = [f for f in combined.folds if f.level not in THREADS]
             target = leaves.accumulator(body.name, inner)
             first = inner
             for fold in kept:
@@ -273,7 +285,7 @@ class Kernel:
             lines.add(f"{target} = {leaves.text(combined.value, first)};")
             if kept:
                 self._rest(target, combined, kept, inner)
-            for fold in (f for f in combined.folds if f.level == "thread"):
+            for fold in (f for f in combined.folds if f.level in THREADS):
                 nest = self.geometry.nest_of[fold.dim]
                 folds = thread_folds(nest)
                 stride = math.prod(f.count for f in folds[folds.index(fold) + 1 :])
@@ -285,12 +297,10 @@ class Kernel:
                     f"[]({type_} a, {type_} b) {{ return {op}; }}, ({type_} *)exchange);"
                 )
 
-    def _rest(
-        self, target: str, combined: ir.Combined, kept: list[ir.Fold], scope: Scope
-    ) -> None:
+    def _rest(self, target: str, combined: ir.Combined, kept: list[ir.Fold], scope: Scope) -> None:
         """The thread's own sums but the first one."""
         leaves = self.leaves
-        with leaves._unrolled(kept, scope) as each:
+        with leaves.unrolled(kept, scope) as each:
             names = [each.folds[f.name].partition(" * ")[0] for f in kept]
             first = " || ".join(f"{n} > 0" for n in names if n != "0")
             text = leaves.text(combined.value, each)
@@ -328,17 +338,24 @@ def _phases(loop: ir.For) -> bool:
     if loop.loop.kind is not ir.Kind.SERIAL:
         return False
     return any(
-        isinstance(s, ir.Barrier)
-        or (isinstance(s, ir.For) and s.loop.kind is ir.Kind.THREAD)
+        isinstance(s, ir.Barrier) or (isinstance(s, ir.For) and s.loop.kind is ir.Kind.THREAD)
         for s in statements(loop.body)
     )
 
 
+def _chain(statement: ir.Statement) -> tuple[list[ir.Loop], ir.Statement]:
+    """Loops in each other, and what lies in the innermost."""
+    loops = []
+    while isinstance(statement, ir.For):
+        loops.append(statement.loop)
+        statement = statement.body
+    return loops, statement
+
+
 def _combines(statement: ir.Statement) -> bool:
     """Whether it combines what accumulators give in several iterations."""
-    while isinstance(statement, ir.For):
-        statement = statement.body
-    return isinstance(statement, ir.Accumulate) and isinstance(statement.value, ir.Combined)
+    _, inner = _chain(statement)
+    return isinstance(inner, ir.Accumulate) and isinstance(inner.value, ir.Combined)
 
 
 def _place(of: str, after: int, count: int, *, outermost: bool) -> str:
@@ -369,4 +386,3 @@ def folds_of(nests: Sequence[ir.Nest]) -> Iterator[ir.Fold]:
 def with_fills(nests: Sequence[ir.Nest]) -> list[ir.Nest]:
     """The nests, and those that fill their panels."""
     return [m for n in nests for m in (n, *(c.fill for c in n.staged if c.fill is not None))]
-

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from tcl.codegen import ir
 from tcl.codegen.cuda.lines import Lines
 from tcl.codegen.cuda.memory import Memory
+from tcl.codegen.cuda.mma import tensor_cores
 from tcl.codegen.cuda.names import Names
 from tcl.codegen.cuda.scope import Geometry, Scope
 from tcl.codegen.cuda.types import c_type, from_memory
 from tcl.codegen.cuda.values import Expressions
 from tcl.codegen.ir_walk import loads, statements, values_in, walk
+from tcl.grammar.types import ScalarType
 
 
 @dataclass(slots=True)
@@ -70,16 +72,16 @@ def fragment(geometry: Geometry, load: ir.Load, loops: Sequence[ir.Loop]) -> Fra
         if width > best[0]:
             best = width, fold
     dims = {f.dim for f, _ in geometry.strides(place)}
-    guarded = () if tensor.shared else tuple(d for d in geometry.dims if d in dims and geometry.ragged[d])
+    guarded = (
+        () if tensor.shared else tuple(d for d in geometry.dims if d in dims and geometry.ragged[d])
+    )
     return Fragment(load, over, best[1], best[0], guarded)
 
 
 class Leaves:
     """Writes leaves."""
 
-    def __init__(
-        self, geometry: Geometry, memory: Memory, names: Names, lines: Lines
-    ) -> None:
+    def __init__(self, geometry: Geometry, memory: Memory, names: Names, lines: Lines) -> None:
         self.geometry, self.memory, self.names, self.lines = geometry, memory, names, lines
         self.accumulators: dict[str, Accumulators] = {}
         self.used: set[str] = set()
@@ -90,9 +92,9 @@ class Leaves:
         return self._expressions(scope).text(value)
 
     def _expressions(self, scope: Scope) -> Expressions:
-        def index(affine: ir.Affine, type_: object) -> str:
+        def index(affine: ir.Affine, type_: ScalarType) -> str:
             text = self.memory.index(affine, scope)
-            wanted = c_type(type_)  # type: ignore[arg-type]
+            wanted = c_type(type_)
             return text if wanted == "int" and not self.wide else f"({wanted})({text})"
 
         def load(one: ir.Load) -> str:
@@ -118,12 +120,22 @@ class Leaves:
     def accumulator(self, name: str, scope: Scope) -> str:
         """The register that a name means here."""
         own = self.accumulators[name]
-        return own.name + "".join(f"[{_iteration(f, scope)}]" for f in own.over)
+        return own.name + "".join(f"[{iteration(f, scope)}]" for f in own.over)
+
+    def iteration(self, fold: ir.Fold, scope: Scope) -> str:
+        """The number of a fold's iteration."""
+        return iteration(fold, scope)
 
     # Leaves.
 
-    def leaf(self, loops: Sequence[ir.Loop], body: ir.Statement, guarded: tuple[str, ...], scope: Scope) -> None:
+    def leaf(
+        self, loops: Sequence[ir.Loop], body: ir.Statement, guarded: tuple[str, ...], scope: Scope
+    ) -> None:
         """Unrolled loops and lanes around a body, at places where other loops are known."""
+        product = tensor_cores(self, loops, body)
+        if product is not None:
+            product.write(scope)
+            return
         statements_ = body.body if isinstance(body, ir.Block) else (body,)
         lane = next((x.fold for x in loops if x.kind is ir.Kind.VECTOR), None)
         if lane is not None and self._partial(lane, guarded):
@@ -182,8 +194,8 @@ class Leaves:
         sizes = "".join(f"[{f.count}]" for f in _last(fragment.over, fragment.along))
         self.lines.add(f"{type_} {name}{sizes};")
         moved = [f for f in fragment.over if f != fragment.along]
-        with self._unrolled(moved, scope) as inner:
-            to = name + "".join(f"[{_iteration(f, inner)}]" for f in moved)
+        with self.unrolled(moved, scope) as inner:
+            to = name + "".join(f"[{iteration(f, inner)}]" for f in moved)
             test = self.memory.inside(list(fragment.guarded), inner) if fragment.guarded else ""
             if fragment.along is None or fragment.width == 1:
                 self._read_one(fragment, to, test, inner)
@@ -204,7 +216,7 @@ class Leaves:
         self.lines.add(f"{to} = {f'{test} ? {element} : ({type_})0' if test else element};")
 
     @contextmanager
-    def _unrolled(self, folds: Sequence[ir.Fold], scope: Scope) -> Iterator[Scope]:
+    def unrolled(self, folds: Sequence[ir.Fold], scope: Scope) -> Iterator[Scope]:
         """Inside of loops that are written out."""
         with self.lines.nested():
             for fold in folds:
@@ -230,7 +242,7 @@ class Leaves:
     ) -> None:
         lane = loops[-1].fold if loops and loops[-1].kind is ir.Kind.VECTOR else None
         fixed = [x.fold for x in loops if x.fold != lane]
-        with self._unrolled(fixed, scope) as inner:
+        with self.unrolled(fixed, scope) as inner:
             arrays = read[1]
             inner = self.complete(inner, body, lane, arrays)
             outside = [d for d in guarded if lane is None or d != lane.dim]
@@ -286,8 +298,9 @@ class Leaves:
         whole = lane is not None and lane.dim not in guarded
         gathered = self._gathered(lane, body) if lane is not None and whole else {}
         for ref, (name, _) in gathered.items():
-            self.lines.add(f"{self.memory.element_type(ref.tensor)} {name}[{lane.count}];")  # type: ignore[union-attr]
-        with self._unrolled([lane] if lane is not None else [], scope) as inner:
+            size = lane.count if lane is not None else 1
+            self.lines.add(f"{self.memory.element_type(ref.tensor)} {name}[{size}];")
+        with self.unrolled([lane] if lane is not None else [], scope) as inner:
             if lane is not None:
                 inner = self.complete(inner, body, None, {*read[1], *gathered})
             inner = inner.with_loaded({f.load.ref: _element(f, read[1], inner) for f in read[0]})
@@ -337,7 +350,7 @@ class Leaves:
                 case ir.Store(ref=ref, value=value):
                     text = values.stored(value, self.memory.type(ref.tensor))
                     if ref in gathered and lane is not None:
-                        place = f"{gathered[ref]}[{_iteration(lane, scope)}]"
+                        place = f"{gathered[ref]}[{iteration(lane, scope)}]"
                     else:
                         place = self.memory.element(ref, scope)
                     self.lines.add(f"{place} = {text};")
@@ -348,8 +361,8 @@ class Leaves:
         return scope
 
 
-def _iteration(fold: ir.Fold, scope: Scope) -> str:
-    """The number of a fold's iteration."""
+def iteration(fold: ir.Fold, scope: Scope) -> str:
+    """The number of a fold's iteration, which is written out."""
     return scope.folds[fold.name].partition(" * ")[0]
 
 
@@ -360,7 +373,7 @@ def _last(folds: Sequence[ir.Fold], last: ir.Fold | None) -> list[ir.Fold]:
 def _element(fragment: Fragment, arrays: dict[ir.TensorRef, str], scope: Scope) -> str:
     """The register of an element that was read before."""
     order = _last(fragment.over, fragment.along)
-    return arrays[fragment.load.ref] + "".join(f"[{_iteration(f, scope)}]" for f in order)
+    return arrays[fragment.load.ref] + "".join(f"[{iteration(f, scope)}]" for f in order)
 
 
 def _used(

@@ -7,7 +7,7 @@ its part of the next panel to registers, computes, and then writes it to the oth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -88,17 +88,17 @@ class Pipeline:
         offset = scope.folds[self.fold.name]
         further = f"{offset} + {ahead * self.fold.step}"
         test = f"{further} < {self.fold.step * self.fold.count}"
-        return scope.with_fold(self.fold, f"({further})"), test
+        return scope.with_fold(self.fold, further), test
 
     def _compute(self, now: str, scope: Scope) -> None:
         self._at(self._copy(now, 0))
         for statement in self.rest:
             self.kernel.together(statement, scope)
 
-    def _into(self, copy: str, scope: Scope, write: object) -> None:
+    def _into(self, copy: str, scope: Scope, write: Callable[[ir.Statement, Scope], None]) -> None:
         self._at(copy)
         for fill in self.fills:
-            self.kernel.of_thread(fill, scope, write)  # type: ignore[arg-type]
+            self.kernel.of_thread(fill, scope, write)
 
     def _at(self, copy: str) -> None:
         """From here on, panels mean this copy of theirs."""
@@ -106,7 +106,9 @@ class Pipeline:
             layout = self.kernel.geometry.program.tensor(panel).layout
             size = room(layout) // layout.itemsize
             text = copy if copy.isdigit() else f"({copy})"
-            self.kernel.memory.buffer[panel] = str(int(copy) * size) if copy.isdigit() else f"{text} * {size}"
+            self.kernel.memory.buffer[panel] = (
+                str(int(copy) * size) if copy.isdigit() else f"{text} * {size}"
+            )
 
 
 def pipeline(kernel: Kernel, loop: ir.For, body: Sequence[ir.Statement]) -> Pipeline | None:

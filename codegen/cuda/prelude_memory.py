@@ -67,7 +67,10 @@ __device__ __forceinline__ void copy_async(void *to, const void *from, bool ther
     "commit_copies": """\
 #ifndef TCL_EMULATED
 // The copies since the last call are a group.
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void commit_copies()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
 #endif
 """,
     "wait_copies": """\
@@ -108,7 +111,9 @@ __device__ __forceinline__ T over_threads(T value, Op op, T *exchange)
         const int first = threadIdx.x / END * END + threadIdx.x % NEXT;
         value = exchange[first];
 #pragma unroll
-        for (int apart = NEXT; apart < END; apart += NEXT) value = op(value, exchange[first + apart]);
+        for (int apart = NEXT; apart < END; apart += NEXT) {
+            value = op(value, exchange[first + apart]);
+        }
         __syncthreads();
     }
     return value;
@@ -136,4 +141,57 @@ __device__ __forceinline__ long long checked(
     return first;
 }
 """,
+    "to_tf32": """\
+// A float32, rounded to the 10 bits of mantissa of tf32.
+__device__ __forceinline__ unsigned int to_tf32(float value)
+{
+#ifndef TCL_EMULATED
+    unsigned int bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+    return bits;
+#else
+    const unsigned int bits = __float_as_uint(value);
+    return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
+#endif
+}
+""",
+    **{
+        name: f"""\
+#ifndef TCL_EMULATED
+// Adds the product of 16 x {depth} and {depth} x 8 {what} to 16 x 8 sums of a warp.
+__device__ __forceinline__ void {name}(
+    float (&d)[4], const unsigned int (&a)[4], const unsigned int (&b)[2])
+{{
+    asm("mma.sync.aligned.m16n8k{depth}.row.col.f32.{kind}.{kind}.f32 "
+        "{{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}}
+#endif
+"""
+        for name, depth, kind, what in (
+            ("mma_m16n8k16_f16", 16, "f16", "float16"),
+            ("mma_m16n8k16_bf16", 16, "bf16", "bfloat16"),
+            ("mma_m16n8k8_tf32", 8, "tf32", "tf32"),
+        )
+    },
+    **{
+        f"load_matrix_x{count}{trans}": f"""\
+#ifndef TCL_EMULATED
+// Reads {count} matrices of 8 x 8 16-bit numbers from shared memory{how}: each thread
+// gives the address of a row.
+__device__ __forceinline__ void load_matrix_x{count}{trans}(
+    unsigned int (&d)[{count}], const void *row)
+{{
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x{count}{ptx}.shared.b16 {{{to}}}, [%{count}];"
+                 : {outputs} : "r"(at) : "memory");
+}}
+#endif
+"""
+        for count in (2, 4)
+        for trans, ptx, how in (("", "", ""), ("_trans", ".trans", ", transposed"))
+        for to in (", ".join(f"%{k}" for k in range(count)),)
+        for outputs in (", ".join(f'"=r"(d[{k}])' for k in range(count)),)
+    },
 }

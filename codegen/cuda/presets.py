@@ -20,11 +20,14 @@ from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.units import Unit, Untiled, units
 
-NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, (), (), (), 1)
+NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, (), (), (), 1, ())
 _WARPS = 128
 """Threads of a block in ``naive``."""
 _LEAST_PART = 32
 """Points that a thread reduces at least before its sum is split."""
+_TILED, _STREAMED = 192, 1024
+"""Threads of a multiprocessor that keep it busy: with panels and results in registers, or with
+nothing but reading memory."""
 _LONG_ROW = 64
 """Points of a row from which on nests share blocks row by row."""
 
@@ -69,7 +72,8 @@ def _split(nest: ir.Nest, o: NestOptions, profile: GpuProfile) -> tuple[int, ...
     chunk, threads, tile = o.chunk or (), math.prod(filter(None, o.threads or ())), o.tile or ()
     sizes = zip(nest.dims, (*chunk, *[0] * len(nest.dims)), strict=False)
     blocks = math.prod(-(-d.extent // c) for d, c in sizes if c and not d.reduction)
-    wanted = profile.multiprocessors * profile.threads_per_multiprocessor // 2
+    tiled = any(level >= 0 for level in o.stage or ())
+    wanted = profile.multiprocessors * (_TILED if tiled else _STREAMED)
     k = max(reductions, key=lambda k: nest.dims[k].extent)
     own = (o.threads or ())[k] if k < len(o.threads or ()) else 1
     least = max(_LEAST_PART * max(1, own), 16 * (tile[k] if k < len(tile) else 1))
@@ -104,8 +108,8 @@ def _planned(name: str, program: ir.Program, profile: GpuProfile) -> dict[str, N
                 if nest.name == unit.leader.name or nest.name in unit.others:
                     found[nest.name] = _one_point_each(nest)
         else:
-            choice = contraction(shape, profile) if name in ("mlp", "conv") else None
-            _note(unit, choice or streaming(shape, profile), program, found)
+            tiled = contraction(shape, profile) if name in ("mlp", "conv") else None
+            _note(unit, tiled or streaming(shape, profile), program, found)
         position += 1
     return found
 
@@ -140,6 +144,7 @@ def _of_results(choice: Choice, nest: ir.Nest) -> Choice:
         {k: v for k, v in choice.register.items() if k < rank},
         {},
         choice.lanes if choice.lanes[0] < rank else (-1, 1),
+        mma=choice.mma[:2],
     )
 
 
@@ -150,7 +155,7 @@ def _run(
     needs."""
     first = apart[0].leader
     run: list[Unit] = []
-    rows = None
+    rows: list[int] = []
     for unit in apart:
         nest = unit.leader
         if nest.sequential or any(d.extent == 0 for d in nest.dims):
@@ -158,16 +163,12 @@ def _run(
         if contraction(Shape(program, nest), profile) is not None:
             break
         common = _common(first, nest)
-        if not common or (rows is not None and len(common) < len(rows)):
-            if rows is not None:
+        if run:
+            rows = rows or common
+            if not rows or len(common) < len(rows):
                 break
-        if not run:
-            run.append(unit)
-            continue
-        if rows is None:
-            rows = common
-        if len(common) < len(rows) or not _worth(program, run, unit, rows, profile):
-            break
+            if not _worth(program, run, unit, rows, profile):
+                break
         run.append(unit)
     while len(run) > 1 and rows:
         made = _rows(program, run, rows)
@@ -216,7 +217,8 @@ def _rows(
         names = {unit.leader.name, *unit.others}
         for nest in program.nests:
             if nest.name in names:
-                own = choice if len(nest.dims) >= len(unit.leader.dims) else _of_results(choice, nest)
+                whole = len(nest.dims) >= len(unit.leader.dims)
+                own = choice if whole else _of_results(choice, nest)
                 sizes = own.options(sum(not d.reduction for d in nest.dims)).chunk or ()
                 if why_no_chunks(nest, sizes):
                     return None
@@ -244,13 +246,12 @@ def _going_with(
     """The preset's choices, without those that cannot be together with the given ones."""
     if given == NestOptions():
         return chosen
+    plain = replace(chosen, stage=(), register=(), buffers=1, mma=())
     weaker = (
         chosen,
-        replace(chosen, stage=(), register=(), buffers=1),
-        replace(chosen, stage=(), register=(), buffers=1, vectorize=(-1, 1)),
-        replace(
-            chosen, stage=(), register=(), buffers=1, vectorize=(-1, 1), threads=(), tile=()
-        ),
+        plain,
+        replace(plain, vectorize=(-1, 1)),
+        replace(plain, vectorize=(-1, 1), threads=(), tile=()),
         replace(NAIVE, fuse=chosen.fuse),
     )
     for choices in weaker:
@@ -259,15 +260,13 @@ def _going_with(
     return chosen
 
 
-def _possible(
-    o: NestOptions, program: ir.Program, nest: ir.Nest, profile: GpuProfile
-) -> bool:
+def _possible(o: NestOptions, program: ir.Program, nest: ir.Nest, profile: GpuProfile) -> bool:
     """Whether the nest can be bound so."""
     alone = replace(program, nests=(replace(nest, joined=False),))
     try:
         alone = Chunk(nest.name, o.chunk or (), clip=False)(alone)
         alone = Tile(nest.name, o.tile or ())(alone)
-        Bind(nest.name, o.vectorize or (-1, 1), o.threads or (), o.register or (), profile)(alone)
+        Bind.of(nest.name, o, profile)(alone)
     except OptionsError:
         return False
     return True

@@ -168,11 +168,14 @@ def device_count() -> int:
 def of_device(number: int = 0) -> GpuProfile:
     """A device of this machine. What it says itself is taken; peaks are those of its data sheet if
     it is a known GPU, else follow from its clocks and widths. Raises ``ArgumentError``."""
-    runtime = cupy(f"cuda:{number}").cuda.runtime
+    try:
+        runtime = cupy("finding one").cuda.runtime
+    except ArgumentError as error:
+        raise ArgumentError(f"there is no device cuda:{number} here: {error}") from None
     count = device_count()
     if number >= count:
-        has = "it has no CUDA device" if count == 0 else f"the last one is cuda:{count - 1}"
-        raise ArgumentError(f"there is no device cuda:{number} here; {has}")
+        why = "CuPy finds no driver or no GPU" if count == 0 else f"the last is cuda:{count - 1}"
+        raise ArgumentError(f"there is no device cuda:{number} here; {why}")
     title = runtime.getDeviceProperties(number)["name"].decode()
     attributes = {
         name: runtime.deviceGetAttribute(getattr(runtime, f"cudaDevAttr{name}"), number)

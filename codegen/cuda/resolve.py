@@ -31,14 +31,26 @@ def resolve(
     }
     for nest in program.nests:
         _refuse(nest, given[nest.name])
-    for name, parts in splits(options.preset, program, given, profile).items():
-        divided = Split(name, parts)(program)
-        if divided is not program:
-            program = divided
-            given[name] = shifted(given[name])
-            given[f"{name}.whole"] = NestOptions()
+    program, given = _split(options.preset, program, given, profile)
     chosen = plan(options.preset, program, given, profile)
     return program, {name: given[name].over(o) for name, o in chosen.items()}
+
+
+def _split(
+    preset: str, program: ir.Program, given: dict[str, NestOptions], profile: GpuProfile
+) -> tuple[ir.Program, dict[str, NestOptions]]:
+    """The program and the choices for it, with reductions split. A nest that goes along with one
+    that is split has loops of its own then, and may be split as well."""
+    while True:
+        for name, parts in splits(preset, program, given, profile).items():
+            divided = Split(name, parts)(program)
+            if divided is not program:
+                program = divided
+                given[name] = shifted(given[name])
+                given[f"{name}.whole"] = NestOptions(split=())
+                break
+        else:
+            return program, given
 
 
 def _refuse(nest: ir.Nest, given: NestOptions) -> None:

@@ -11,6 +11,7 @@ from tcl.codegen import ir
 from tcl.codegen.cuda.bind import Bind, thread_count
 from tcl.codegen.cuda.build import BuildBlocks
 from tcl.codegen.cuda.limits import within_limits
+from tcl.codegen.cuda.mma import check_mma
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.resolve import resolve
 from tcl.codegen.cuda.share import Share
@@ -44,9 +45,9 @@ def stages(
     program, chosen = resolve(program, options, profile)
     verify(program)
     yield "split", program
-    for name, program in scheduled(program, chosen, profile):
-        verify(program)
-        yield name, program
+    for name, made in scheduled(program, chosen, profile):
+        verify(made)
+        yield name, made
 
 
 def scheduled(
@@ -68,8 +69,7 @@ def scheduled(
         program = Order(name, "point", o.inner_order or ())(program)
     yield "tile", program
     for name, o in chosen.items():
-        lanes = o.vectorize or (-1, 1)
-        program = Bind(name, lanes, o.threads or (), o.register or (), profile)(program)
+        program = Bind.of(name, o, profile)(program)
     yield "bind", program
     # After all passes that change loops: footprints are those of folds.
     for group in groups(program.nests):
@@ -77,6 +77,7 @@ def scheduled(
         for nest in group:
             o = chosen[nest.name]
             program = Share(nest.name, o.stage or (), threads, o.buffers or 1)(program)
+            check_mma(program, nest.name, o.mma or (), profile)
     within_limits(program, profile)
     yield "share", program
     yield "build", BuildBlocks()(program)

@@ -34,7 +34,7 @@ class Choice:
     lanes: tuple[int, int] = (-1, 1)
     stage: tuple[int, ...] = ()
     buffers: int = 1
-    fuse: bool = False
+    mma: tuple[int, ...] = ()
 
     @staticmethod
     def empty(rank: int) -> Choice:
@@ -62,12 +62,13 @@ class Choice:
             register=sizes(self.register, self.rank),
             stage=self.stage,
             chunk=sizes(self.chunk, results),
-            fuse=self.fuse,
+            fuse=False,
             stream=False,
             prefetch=(),
             threads=sizes(self.threads, self.rank),
             split=(),
             buffers=self.buffers,
+            mma=self.mma,
         )
 
 

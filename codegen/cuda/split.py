@@ -83,6 +83,7 @@ def shifted(options: NestOptions) -> NestOptions:
         order=order(options.order),
         inner_order=order(options.inner_order),
         vectorize=lanes,
+        mma=None if options.mma is None else tuple(k + 1 for k in options.mma),
         split=(),
     )
 

@@ -45,7 +45,10 @@ def _read_as_zero(geometry: Geometry, dim: str, load: ir.Load) -> bool:
         for staged in nest.staged:
             if staged.panel.tensor == tensor.name:
                 axes = staged.source.ref.subscripts
-                return any(isinstance(s, ir.Affine) and s.terms and all(n == dim for n, _ in s.terms) for s in axes)
+                return any(
+                    isinstance(s, ir.Affine) and s.terms and all(n == dim for n, _ in s.terms)
+                    for s in axes
+                )
     if not load.total or any(isinstance(s, ir.Computed) for s in load.ref.subscripts):
         return False
     return any(f.dim == dim for f, _ in geometry.strides(tensor.layout.place(load.ref)))

@@ -54,8 +54,18 @@ PEERS = (
 class Contender:
     """A running process. It is idle except while ``ask`` waits for it."""
 
-    def __init__(self, spec: Spec, threads: int, cores: Sequence[int], folder: Path) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        threads: int,
+        cores: Sequence[int],
+        folder: Path,
+        child: str = "tcl.bench.child",
+        **more: Any,
+    ) -> None:
+        """``child`` is the module that answers in the process, which gets ``more`` as settings."""
         self.spec = spec
+        self._child = child
         self.folder = folder / spec.name
         self.folder.mkdir(parents=True, exist_ok=True)
         self._log = self.folder / "log.txt"
@@ -64,6 +74,7 @@ class Contender:
             "threads": threads,
             "cores": list(cores),
             "folder": str(self.folder),
+            **more,
         }
         self._threads = threads
         self.versions: dict[str, str] = {}
@@ -73,7 +84,7 @@ class Contender:
         not come up."""
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tcl.bench.child", json.dumps(self._settings)],
+                [sys.executable, "-m", self._child, json.dumps(self._settings)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

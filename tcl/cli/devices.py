@@ -42,7 +42,32 @@ def command(measure: bool, threads: int | None) -> None:
     known = kept_ceilings(count)
     if known is None:
         click.echo("        what it can do was not measured yet: --measure does it")
-        return
-    when = datetime.datetime.fromtimestamp(known.when).strftime("%Y-%m-%d %H:%M")
-    found = describe_ceilings(known.ceilings)
-    click.echo(f"        with {count} thread{plural}: {found} (measured {when})")
+    else:
+        when = datetime.datetime.fromtimestamp(known.when).strftime("%Y-%m-%d %H:%M")
+        found = describe_ceilings(known.ceilings)
+        click.echo(f"        with {count} thread{plural}: {found} (measured {when})")
+    _gpus()
+
+
+def _gpus() -> None:
+    """The GPUs that are here, and those that kernels can be compiled for anywhere."""
+    from tcl.codegen.cuda.profile import PROFILES, device_count, of_device
+    from tcl.grammar.errors import TclError
+
+    count = device_count()
+    for number in range(count):
+        name = f"cuda:{number}"
+        try:
+            gpu = of_device(number)
+        except TclError as error:
+            click.echo(f"{name:<7} cannot be used: {error}")
+            continue
+        click.echo(
+            f"{name:<7} {gpu.name} ({gpu.architecture}); {gpu.multiprocessors} multiprocessors; "
+            f"L2 {gpu.l2_bytes >> 20} MiB; up to {gpu.memory_bytes_per_second / 1e9:,.0f} GB/s, "
+            f"{gpu.float32_flops / 1e12:.1f} TFLOP/s"
+        )
+    if count == 0:
+        click.echo("cuda    no device, or none that CuPy finds")
+    names = ", ".join(f"{p.name} ({p.architecture})" for p in PROFILES)
+    click.echo(f"        kernels can be shown for {names}: tcl show --device")

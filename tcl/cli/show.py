@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,8 +16,13 @@ from tcl.cli.common import (
     sizes_option,
     threads_option,
 )
+from tcl.grammar.errors import ArgumentError
 
-_STAGES = ("ast", "canonical", "ir", "schedule", "source", "asm", "reference")
+if TYPE_CHECKING:
+    from tcl.codegen.options import MappingOptions
+    from tcl.grammar.sized import SizedDef
+
+_STAGES = ("ast", "canonical", "ir", "schedule", "source", "asm", "resources", "reference")
 
 
 @click.command("show")
@@ -30,7 +36,15 @@ _STAGES = ("ast", "canonical", "ir", "schedule", "source", "asm", "reference")
     default="schedule",
     show_default=True,
     help="ast: as parsed. canonical: what keys the cache. ir: loops before, schedule: after the "
-    "options are applied. source: LLVM IR. asm: assembly. reference: its generated Python.",
+    "options are applied. source: LLVM IR, or CUDA C++. asm: assembly, or PTX. resources: what "
+    "kernels take of a GPU. reference: its generated Python.",
+)
+@click.option(
+    "--device",
+    default="cpu",
+    show_default=True,
+    help="What for: cpu, a GPU that need not be here (h200, rtx 4090, sm_80; `tcl devices` lists "
+    "them), or one that is (cuda:0).",
 )
 @threads_option
 @reporting
@@ -40,6 +54,7 @@ def command(
     sizes: str | None,
     options: str | None,
     stage: str,
+    device: str,
     threads: int | None,
 ) -> None:
     """Show what becomes of a def, stage by stage."""
@@ -48,13 +63,6 @@ def command(
         return
     from tcl.annotations import default_sizes, parse_sizes
     from tcl.cli.kernels import parse_options
-    from tcl.codegen.cpu.kernel import compile_cpu
-    from tcl.codegen.cpu.threads import thread_count
-    from tcl.codegen.device import host_cpu
-    from tcl.codegen.ir_print import show
-    from tcl.codegen.lower import lower
-    from tcl.codegen.schedule import stages
-    from tcl.codegen.worth import with_threads_worth
     from tcl.grammar.ranges import infer
     from tcl.sample import input_shape
 
@@ -69,13 +77,34 @@ def command(
     from tcl.known import DEFAULT
 
     chosen = parse_options(options) or DEFAULT
+    if device == "cpu":
+        click.echo(_on_cpu(stage, sized, chosen, threads))
+    else:
+        from tcl.cli.gpu import stage_text
+        from tcl.codegen.cuda.profile import profile
+
+        click.echo(stage_text(stage, sized, chosen, profile(device)))
+
+
+def _on_cpu(stage: str, sized: SizedDef, chosen: MappingOptions, threads: int | None) -> str:
+    from tcl.codegen.cpu.kernel import compile_cpu
+    from tcl.codegen.cpu.threads import thread_count
+    from tcl.codegen.device import host_cpu
+    from tcl.codegen.ir_print import show
+    from tcl.codegen.lower import lower
+    from tcl.codegen.schedule import stages
+    from tcl.codegen.worth import with_threads_worth
+
+    if stage == "resources":
+        raise ArgumentError(
+            "resources are what kernels take of a GPU; say of which, as in --device h200"
+        )
     device = with_threads_worth(lower(sized), replace(host_cpu(), threads=thread_count(threads)))
     if stage in ("ir", "schedule"):
         programs = [program for _, program in stages(sized, chosen, device)]
-        click.echo(show(programs[0 if stage == "ir" else -1]))
-        return
+        return show(programs[0 if stage == "ir" else -1])
     kernel = compile_cpu(sized, chosen, device=device)
-    click.echo(kernel.llvm if stage == "source" else kernel.asm)
+    return kernel.llvm if stage == "source" else kernel.asm
 
 
 def _without_sizes(file: Path, entry: str | None, stage: str) -> str:

@@ -24,7 +24,7 @@ F: Any = import_module("torch.nn.functional")
 
 plain = Registry()
 form = plain.form
-_LIBRARY = frozenset(
+LIBRARY = frozenset(
     "matmul tmm c3 batch_matmul kronecker3_1 mlp1 mlp3 convolution group_convolution "
     "masked_convolution one_lut argmin".split()
 )
@@ -38,7 +38,7 @@ class _Compiled(Torch):
         tensors = {k: torch.from_numpy(v) for k, v in inputs.items()}
         for name, builder in plain.builders(task.entry):
             function = builder(values(tensors, task.sizes))
-            kinds = ("",) if task.entry in _LIBRARY else (" into outputs", "")
+            kinds = ("",) if task.entry in LIBRARY else (" into outputs", "")
             for kind in kinds:
                 yield name + kind, partial(self._form, function, tensors, kind)
 

@@ -1,0 +1,1 @@
+"""The GPU command: ``python -m benchmarks.gpu --out FOLDER``. See ``benchmarks/README.md``."""

@@ -1,0 +1,131 @@
+"""The GPU benchmark: correctness first, then times beside torch, torch.compile, CuPy and Triton.
+
+    python -m benchmarks.gpu --out FOLDER             # everything
+    python -m benchmarks.gpu --out FOLDER --quick     # under 8 minutes
+    python -m benchmarks.gpu --out FOLDER --rows 'matmul*,softmax'
+    python -m benchmarks.gpu --out FOLDER --rehearse  # on the CPU, on tiny sizes
+
+``benchmarks/README.md`` says how it measures and how to run it on a bare machine.
+"""
+
+# Nothing that has to be installed is imported before it is known to be there.
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from benchmarks.gpu.describe import NEEDED, describe_gpu, describe_host, missing, select_device
+
+if TYPE_CHECKING:
+    from benchmarks.gpu.report import Report
+    from benchmarks.gpu.rows import GpuRow
+    from tcl.bench.contender import Spec
+
+_QUICK = 450.0
+"""Seconds of a quick run; the rest of the 8 minutes is for what comes before and after."""
+_FILE = "gpu.json"
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--out", type=Path, required=True, help=f"a folder for {_FILE}")
+    parser.add_argument("--quick", action="store_true", help="fewer forms, not the largest rows")
+    parser.add_argument("--rows", metavar="PATTERN", help="name, def or kind; comma-separated")
+    parser.add_argument("--device", type=int, default=0, metavar="N", help="which one")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="of the whole run")
+    parser.add_argument("--tune", type=float, default=0.0, metavar="SECONDS", help="per row")
+    parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    parser.add_argument(
+        "--peers", help="comma-separated, or nothing; default: all that are installed"
+    )
+    parser.add_argument("--rehearse", action="store_true", help="on the CPU, on tiny sizes")
+    return parser
+
+
+def main(words: list[str] | None = None) -> None:
+    """Run the command; exits with 1 if ours are wrong or missing, with 2 if nothing can be run."""
+    given = arguments().parse_args(words)
+    if given.tune < 0 or (given.budget is not None and given.budget <= 0):
+        _refuse("seconds have to be positive")
+    problem = missing(NEEDED if given.rehearse else (*NEEDED, "cupy"))
+    if problem is not None:
+        _refuse(problem)
+    with tempfile.TemporaryDirectory(prefix="tcl-gpu-cache-") as folder:
+        # Grammar tables, kernels and tuned options of this run alone; nobody has to say where
+        # caches are.
+        os.environ["TCL_CACHE_DIR"] = os.environ.get("TCL_CACHE_DIR") or folder
+        _measure(given)
+
+
+def _measure(given: argparse.Namespace) -> None:
+    from benchmarks.gpu.rows import gpu_rows, rehearsed
+    from benchmarks.gpu.run import SPECS, Settings, run
+    from benchmarks.gpu.table import lines
+    from benchmarks.gpu.tuning import tuner_for
+    from tcl.bench.report import OURS
+    from tcl.grammar.errors import ArgumentError
+
+    kind = "cpu" if given.rehearse else "cuda"
+    try:
+        rows: list[GpuRow] = gpu_rows(given.rows, given.quick)
+    except ArgumentError as error:
+        _refuse(str(error))
+    if given.tune and tuner_for(kind) is None:
+        _refuse("there is no tuner for GPUs yet; leave --tune out")
+    specs: tuple[Spec, ...] = SPECS
+    if given.peers is not None:
+        wanted = {name for text in given.peers.split(",") if (name := text.strip().lower())}
+        unknown = wanted - {spec.name.lower() for spec in SPECS}
+        if unknown:
+            names = ", ".join(spec.name for spec in SPECS[1:])
+            _refuse(f"there is no peer {', '.join(sorted(unknown))}; there are: {names}")
+        specs = tuple(s for s in SPECS if s is SPECS[0] or s.name.lower() in wanted)
+    if given.rehearse:
+        device, rows = describe_host(), [rehearsed(row) for row in rows]
+    else:
+        try:
+            environment = select_device(given.device)
+            device = describe_gpu(environment)
+        except (ValueError, RuntimeError) as error:
+            _refuse(f"device {given.device} cannot be used: {error}")
+        os.environ.update(environment)
+    budget = given.budget or (_QUICK if given.quick else None)
+    settings = Settings(kind, given.quick, budget, given.tune, given.seed)
+    given.out.mkdir(parents=True, exist_ok=True)
+
+    def write(report: Report) -> None:
+        partial = given.out / f".{_FILE}"
+        partial.write_text(report.text(), "utf-8")
+        partial.replace(given.out / _FILE)
+
+    cache = Path(os.environ["TCL_CACHE_DIR"]) / "tuning.db"
+    report = run(rows, settings, device, _say, specs=specs, cache=cache, finished=write)
+    print("\n".join(lines(report)))
+    print(f"written: {given.out / _FILE}")
+    if any(r.entries[n].error for r in report.results for n in OURS if n in r.entries) or not any(
+        r.ours for r in report.results
+    ):
+        _fail("some of our results are missing or wrong, see above", 1)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _refuse(text: str) -> NoReturn:
+    _fail(text, 2)
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    print(f"error: {text}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,201 @@
+"""Tensor cores: what a warp multiplies at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcl.codegen import ir
+from tcl.codegen.cuda.mma_shape import factors, mma_type
+from tcl.codegen.cuda.profile import GpuProfile
+from tcl.codegen.errors import OptionsError
+from tcl.grammar.types import BFLOAT16, FLOAT32
+
+if TYPE_CHECKING:
+    from tcl.codegen.cuda.leaf import Leaves
+    from tcl.codegen.cuda.scope import Scope
+
+_LANE = "threadIdx.x % 32"
+_ROW = 16
+"""Bytes that are read at once of a row of a matrix."""
+
+
+def check_mma(program: ir.Program, name: str, mma: Sequence[int], profile: GpuProfile) -> None:
+    """``OptionsError`` unless both factors are staged so that tensor cores can be fed."""
+    if len(mma) < 3:
+        return
+    nest = program.nest(name)
+    found = factors(nest.point.value)
+    assert found is not None  # refused when the nest was bound
+    for load in found:
+        staged = next((c for c in nest.staged if c.source.ref == load.ref), None)
+        if staged is None:
+            raise OptionsError(f"mma: nest {name}: {load.ref.tensor} is not staged")
+        if load.type != FLOAT32 and _along(program, nest, staged.panel, mma) is None:
+            raise OptionsError(
+                f"mma: nest {name}: rows of {load.ref.tensor} do not lie in multiples of {_ROW} "
+                "bytes in shared memory"
+            )
+        reduction = nest.dims[mma[2]].name
+        ends = (s for s in load.ref.subscripts if isinstance(s, ir.Affine))
+        if not any(s.terms and all(n == reduction for n, _ in s.terms) for s in ends):
+            raise OptionsError(
+                f"mma: nest {name}: no axis of {load.ref.tensor} is that of {reduction} alone"
+            )
+
+
+def _along(
+    program: ir.Program, nest: ir.Nest, panel: ir.TensorRef, mma: Sequence[int]
+) -> int | None:
+    """The dimension of tensor cores along which a panel's rows are contiguous, if they begin at
+    multiples of 16 bytes."""
+    layout = program.tensor(panel.tensor).layout
+    place = layout.place(panel)
+    found = None
+    for k in mma:
+        for fold in nest.folds(nest.dims[k].name):
+            step = place.coefficient(fold.name) * fold.step
+            if not step:
+                continue
+            if abs(step) < _ROW and fold.level in ("thread", "lane", "mma"):
+                if place.coefficient(fold.name) == layout.itemsize:
+                    found = k
+            elif step % _ROW:
+                return None
+    rest = [
+        s
+        for s, e in zip(layout.strides, layout.extents, strict=True)
+        if s != layout.itemsize and e > 1
+    ]
+    if place.constant % _ROW or any(s % _ROW for s in rest):
+        return None
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TensorCores:
+    """Writes the innermost part of a product: fragments of both factors, then the instructions."""
+
+    leaves: Leaves
+    loops: tuple[ir.Loop, ...]
+    accumulate: ir.Accumulate
+
+    def write(self, scope: Scope) -> None:
+        leaves, lines = self.leaves, self.leaves.lines
+        own = leaves.accumulators[self.accumulate.name]
+        rows, columns = self._dims()
+        depth = next(x.fold for x in self.loops if x.fold.level == "mma")
+        by_row, by_column = self._factors(rows)
+        type_ = mma_type(self.accumulate.value)
+        kept = {f.dim: f for f in own.over if f.level == "register"}
+        left = self._read(by_row, rows, columns, depth, kept.get(rows), scope, 4)
+        right = self._read(by_column, columns, rows, depth, kept.get(columns), scope, 2)
+        with leaves.unrolled([kept[d] for d in (rows, columns) if d in kept], scope) as inner:
+            at = [f"[{leaves.iteration(f, inner)}]" for f in own.over[:-2]]
+            sums = own.name + "".join(at)
+            a = left + (f"[{leaves.iteration(kept[rows], inner)}]" if rows in kept else "")
+            b = right + (f"[{leaves.iteration(kept[columns], inner)}]" if columns in kept else "")
+            name = _INSTRUCTIONS.get(type_.name if type_ else "", "mma_m16n8k8_tf32")
+            leaves.used.add(name)
+            lines.add(f"{name}((float (&)[4]){sums}, {a}, {b});")
+
+    def _dims(self) -> tuple[str, str]:
+        """The rows' and the columns' dimension."""
+        rows = next(x.fold.dim for x in self.loops if x.fold.level == "half")
+        columns = next(x.fold.dim for x in self.loops if x.kind is ir.Kind.VECTOR)
+        return rows, columns
+
+    def _factors(self, rows: str) -> tuple[ir.Load, ir.Load]:
+        """The factor that has the rows, and the one that has the columns."""
+        found = factors(self.accumulate.value)
+        assert found is not None
+        program = self.leaves.geometry.program
+        place = program.tensor(found[0].ref.tensor).layout.place(found[0].ref)
+        first = any(self.leaves.geometry.dim_of(n) == rows for n, _ in place.terms)
+        return found if first else (found[1], found[0])
+
+    def _read(
+        self,
+        load: ir.Load,
+        dim: str,
+        other: str,
+        depth: ir.Fold,
+        kept: ir.Fold | None,
+        scope: Scope,
+        count: int,
+    ) -> str:
+        """Reads the fragments of a factor; the variable that has them."""
+        leaves, lines = self.leaves, self.leaves.lines
+        name = leaves.names.new(f"{leaves.memory.name(load.ref.tensor).removesuffix('_tile')}_part")
+        sizes = f"[{kept.count}]" if kept is not None else ""
+        lines.add(f"unsigned int {name}{sizes}[{count}];")
+        with leaves.unrolled([kept] if kept is not None else [], scope) as inner:
+            to = name + (f"[{leaves.iteration(kept, inner)}]" if kept is not None else "")
+            if load.type == FLOAT32:
+                self._singles(load, dim, other, depth, inner, to, count)
+            else:
+                self._matrices(load, dim, depth, inner, to, count)
+        return name
+
+    def _matrices(
+        self, load: ir.Load, dim: str, depth: ir.Fold, scope: Scope, to: str, count: int
+    ) -> None:
+        """16-bit factors: matrices of 8 x 8, a row's address from each thread."""
+        leaves = self.leaves
+        layout = leaves.memory.layout(load.ref)
+        place = layout.place(load.ref)
+        along_depth = place.coefficient(depth.name) == layout.itemsize
+        lane = _LANE
+        if count == 4:  # rows 0-7, 8-15 of points 0-7, then of points 8-15
+            rows = f"{lane} % 16" if along_depth else f"{lane} / 8 % 2 * 8"
+            points = f"{lane} / 16 * 8" if along_depth else f"{lane} / 16 * 8 + {lane} % 8"
+        else:  # points 0-7, 8-15 of the 8 columns
+            rows = f"{lane} % 8" if along_depth else "0"
+            points = f"{lane} / 8 % 2 * 8" if along_depth else f"{lane} % 16"
+        at = self._placed(scope, dim, rows, depth, points)
+        name = f"load_matrix_x{count}{'' if along_depth else '_trans'}"
+        leaves.used.add(name)
+        leaves.lines.add(f"{name}({to}, {leaves.memory.pointer(load.ref, at)});")
+
+    def _singles(
+        self,
+        load: ir.Load,
+        dim: str,
+        other: str,
+        depth: ir.Fold,
+        scope: Scope,
+        to: str,
+        count: int,
+    ) -> None:
+        """float32 factors: one number after the other, rounded to tf32."""
+        leaves = self.leaves
+        leaves.used.add("to_tf32")
+        for k in range(count):
+            row = f"{_LANE} / 4 + {8 * (k % 2)}" if count == 4 else f"{_LANE} / 4"
+            point = f"{_LANE} % 4 + {4 * (k // 2 if count == 4 else k)}"
+            at = self._placed(scope, dim, row, depth, point)
+            element = leaves.memory.element(load.ref, at)
+            leaves.lines.add(f"{to}[{k}] = to_tf32({element});")
+
+    def _placed(self, scope: Scope, dim: str, row: str, depth: ir.Fold, point: str) -> Scope:
+        """The place with these texts for what a thread has of a dimension and of the reduction."""
+        for fold in self.leaves.geometry.folds[dim]:
+            if fold.level in ("thread", "half", "lane"):
+                scope = scope.with_fold(fold, row if fold.level == "thread" else "0")
+        return scope.with_fold(depth, point)
+
+
+_INSTRUCTIONS = {"float16": "mma_m16n8k16_f16", BFLOAT16.name: "mma_m16n8k16_bf16"}
+
+
+def tensor_cores(
+    leaves: Leaves, loops: Sequence[ir.Loop], body: ir.Statement
+) -> TensorCores | None:
+    """The innermost part of a nest as a product on tensor cores; None if it is none."""
+    if not any(x.fold.level == "mma" for x in loops):
+        return None
+    parts = body.body if isinstance(body, ir.Block) else (body,)
+    if len(parts) != 1 or not isinstance(parts[0], ir.Accumulate):
+        raise ir.IRError("tensor cores do nothing but add up products")
+    return TensorCores(leaves, tuple(loops), parts[0])

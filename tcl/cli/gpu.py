@@ -1,0 +1,71 @@
+"""What becomes of a def on a GPU, for ``tcl show``; no GPU is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcl.codegen.cuda.compile import ptx, version
+from tcl.codegen.cuda.emit import emit_module
+from tcl.codegen.cuda.kept import cubin
+from tcl.codegen.cuda.module import Launch
+from tcl.codegen.cuda.profile import GpuProfile
+from tcl.codegen.cuda.resources import Resources, occupancy
+from tcl.codegen.cuda.schedule import stages
+from tcl.codegen.ir_print import show
+from tcl.codegen.options import MappingOptions
+from tcl.grammar.sized import SizedDef
+
+_HEADS = ("kernel", "blocks", "threads", "registers", "shared", "spills", "stack", "occupancy")
+
+
+def stage_text(stage: str, sized: SizedDef, options: MappingOptions, profile: GpuProfile) -> str:
+    """A def on a GPU as ``ir``, ``schedule``, ``source``, ``asm`` or ``resources``."""
+    if stage in ("ir", "schedule"):
+        programs = [program for _, program in stages(sized, options, profile)]
+        return show(programs[0 if stage == "ir" else -1])
+    module = emit_module(sized, options, profile)
+    if stage == "source":
+        return module.source
+    if stage == "asm":
+        return ptx(module.source, profile)
+    found = cubin(module, profile).resources
+    rows = [
+        _row(each, launch, profile) for each, launch in zip(found, module.launches, strict=True)
+    ]
+    major, minor = version()
+    title = (
+        f"{sized.checked.name} on {profile.name} ({profile.architecture}, NVRTC {major}.{minor})"
+    )
+    return "\n".join((title, *_columns([_HEADS, *rows])))
+
+
+def _row(taken: Resources, launch: Launch, profile: GpuProfile) -> tuple[str, ...]:
+    full = occupancy(taken, launch, profile)
+    limits = " and ".join(full.limits)
+    what = f"{full.share:.0%} of warps" + f", limited by {limits}" * (full.share < 1)
+    return (
+        taken.kernel,
+        str(launch.blocks),
+        str(launch.threads),
+        str(taken.registers),
+        _size(taken.shared + launch.shared),
+        _size(taken.spill_stores + taken.spill_loads),
+        _size(taken.stack),
+        what if full.blocks else f"cannot be launched: too much of {limits}",
+    )
+
+
+def _size(count: int) -> str:
+    return f"{count / 1024:.3g} KiB" if count >= 1024 else f"{count} B"
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows with columns one above the other; the first and last to the left, numbers to the
+    right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            (row[0].ljust(widths[0]), *map(str.rjust, row[1:-1], widths[1:-1]), row[-1])
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,148 @@
+"""The defs of a text with their kernels: which one runs on given arrays, and with which options."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from tcl.arguments import Argument, Array, input_arrays
+from tcl.codegen.cpu.threads import thread_count
+from tcl.codegen.errors import ArgumentError, OptionsError
+from tcl.codegen.options import MappingOptions
+from tcl.cuda_libraries import on_cuda
+from tcl.executor import Calls, Executor
+from tcl.grammar.check import check
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+from tcl.known import DEFAULT, best_known
+
+
+class OptionsFactory(Protocol):
+    """Makes options for inputs that are about to be run on."""
+
+    def __call__(
+        self, source: str, entry_point: str, /, *inputs: Argument
+    ) -> MappingOptions | None: ...
+
+
+OptionsLike: TypeAlias = MappingOptions | str | OptionsFactory | None
+"""Options, a preset's name, a factory, or None for the best way that is known."""
+
+
+class Kernels:
+    """What the functions of a text share: its defs, and an executor for all sizes so far."""
+
+    def __init__(
+        self, source: str, options: OptionsLike, threads: int | None, nearest: bool
+    ) -> None:
+        if not isinstance(source, str):
+            raise ArgumentError(f"a TC is a string, not {type(source).__name__}")
+        if not isinstance(nearest, bool):
+            raise ArgumentError(f"nearest has to be True or False, not {nearest!r}")
+        if nearest and options is not None:
+            raise ArgumentError(
+                "nearest=True is about options from the tuning cache; give either it or options"
+            )
+        self.source = source
+        self.options = _as_options(options)
+        self.threads = thread_count(threads)
+        self.nearest = nearest
+        self.defs = check(source)
+        self._executors: dict[tuple[object, ...], Calls[Any]] = {}
+        # An options factory runs under it, and may well call a def of this text.
+        self._lock = threading.RLock()
+
+    @property
+    def given(self) -> tuple[str, OptionsLike, int, bool]:
+        """What this was made from."""
+        return self.source, self.options, self.threads, self.nearest
+
+    def definition(self, name: str) -> CheckedDef:
+        """The checked def of that name; ``ArgumentError`` if there is none."""
+        if not isinstance(name, str) or name not in self.defs:
+            raise ArgumentError(unknown(str(name), self.defs))
+        return self.defs[name]
+
+    def executor(
+        self, entry_point: str, inputs: Sequence[Argument]
+    ) -> tuple[Calls[Any], tuple[Any, ...]]:
+        """The executor for these inputs' sizes, and the inputs as arrays."""
+        definition = self.definition(entry_point)
+        if on_cuda(inputs):
+            return self._on_cuda(definition, inputs)
+        arrays = input_arrays(definition, inputs)
+        key = (entry_point, *(a.shape for a in arrays))
+        return self._kept(key, lambda: self._make(entry_point, arrays)), arrays
+
+    def _on_cuda(
+        self, definition: CheckedDef, inputs: Sequence[Any]
+    ) -> tuple[Calls[Any], tuple[Any, ...]]:
+        """Likewise, for arrays on a CUDA device."""
+        from tcl.cuda_arguments import cuda_inputs
+        from tcl.cuda_executor import CudaExecutor, this_machine
+
+        given = cuda_inputs(definition, inputs, this_machine().driver)
+
+        def make() -> CudaExecutor:
+            sized = size(definition, given.arrays)
+            return CudaExecutor(
+                sized, self._given(definition.name, given.arrays) or DEFAULT, given.device
+            )
+
+        key = (definition.name, given.device, *(tuple(a.shape) for a in given.arrays))
+        return self._kept(key, make), given.arrays
+
+    def _kept(self, key: tuple[object, ...], make: Callable[[], Calls[Any]]) -> Calls[Any]:
+        """The executor of these sizes, made if there is none."""
+        executor = self._executors.get(key)
+        if executor is None:
+            with self._lock:
+                executor = self._executors.get(key)
+                if executor is None:
+                    executor = self._executors[key] = make()
+        return executor
+
+    def _make(self, entry_point: str, arrays: tuple[Array, ...]) -> Executor:
+        sized = size(self.defs[entry_point], arrays)
+        options = self._given(entry_point, arrays) or best_known(
+            sized, arrays, self.threads, nearest=self.nearest
+        )
+        return Executor(sized, options, self.threads)
+
+    def _given(self, entry_point: str, arrays: tuple[Any, ...]) -> MappingOptions | None:
+        """The caller's options for these inputs; None if the best known are wanted."""
+        options = self.options
+        if options is None or isinstance(options, MappingOptions):
+            return options
+        made = options(self.source, entry_point, *arrays)
+        if not isinstance(made, MappingOptions):
+            shapes = ", ".join(str(tuple(a.shape)) for a in arrays)
+            raise OptionsError(f"the options factory has none for {entry_point} on {shapes}")
+        return made
+
+
+def size(checked: CheckedDef, arrays: Sequence[Array]) -> SizedDef:
+    """The definition with the sizes of these inputs."""
+    shapes = {t.name: tuple(a.shape) for t, a in zip(checked.inputs, arrays, strict=True)}
+    return infer(checked, shapes)
+
+
+def _as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
+    if isinstance(options, str):
+        return MappingOptions(options)
+    if options is None or isinstance(options, MappingOptions) or callable(options):
+        return options
+    raise OptionsError(
+        f"options have to be MappingOptions, a preset's name or a factory, "
+        f"not {type(options).__name__}"
+    )
+
+
+def unknown(name: str, defs: Collection[str]) -> str:
+    """What is wrong with a name that no def has."""
+    close = difflib.get_close_matches(name[:64], list(defs), n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(defs)}"
+    return f"there is no def '{name}'; {hint}"

@@ -1,0 +1,131 @@
+"""Random options for a GPU that some def accepts."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from math import prod
+
+from tcl.codegen import ir
+from tcl.codegen.cuda.profile import GpuProfile
+from tcl.codegen.cuda.schedule import schedule
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.ir_walk import operands
+from tcl.codegen.lower import lower
+from tcl.codegen.options import PRESETS, MappingOptions, NestOptions
+from tcl.grammar.sized import SizedDef
+
+_KEYS = (
+    *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk", "fuse"),
+    *("threads", "buffers", "nests", "point"),
+)
+
+
+def random_gpu_options(
+    rng: random.Random,
+    sized: SizedDef,
+    device: GpuProfile,
+    refused: Counter[str] | None = None,
+) -> MappingOptions:
+    """Options that ``sized`` can have: drawn without looking at what is allowed, then what is
+    refused is left out until nothing is. Reasons are counted in ``refused``."""
+    nests = lower(sized).nests
+    preset = rng.choice(PRESETS)
+    default = NestOptions(fuse=rng.choice((None, None, True, False)))
+    chosen = MappingOptions(preset, default, merge=rng.choice((None, None, True, False)))
+    for position, nest in enumerate(nests):
+        if rng.random() < 0.9:
+            chosen = chosen.with_nest(position, _drawn(rng, nest))
+    for _ in range(200):
+        try:
+            schedule(sized, chosen, device)
+            return chosen
+        except OptionsError as error:
+            key, position = _blamed(str(error), [n.name for n in nests], chosen)
+            if refused is not None:
+                refused[key] += 1
+            chosen = _weaker(rng, chosen, key, position)
+    raise AssertionError(f"nothing is left of {chosen}, and it is refused")
+
+
+def _drawn(rng: random.Random, nest: ir.Nest) -> NestOptions:
+    """Anything, mostly such that sizes go together."""
+    rank = len(nest.dims)
+    if not rank:
+        return NestOptions()
+    threads, register = [0] * rank, [0] * rank
+    for k in rng.sample(range(rank), rank):
+        reduced = nest.dims[k].reduction
+        if rng.random() < (0.3 if reduced else 0.7):
+            powers = (2, 4, 8, 16, 32, 64)
+            size = rng.choice(powers if rng.random() < 0.7 else (3, 5, 6, 7, 12, 33, 48))
+            if rng.random() < 0.8:  # else some have nothing to do
+                size = min(size, 2 * nest.dims[k].extent)
+            if prod(max(1, t) for t in threads) * size <= 512:
+                threads[k] = size
+        if rng.random() < 0.4:
+            register[k] = rng.choice((1, 2, 2, 3, 4, 4))
+    vector = (rng.choice((-1, *range(rank))), rng.choice((1, 1, 2, 4, 4, 8)))
+    results = [k for k in range(rank) if not nest.dims[k].reduction]
+    chunk, tile = [0] * len(results), [0] * rank
+    for k in range(rank):
+        lane = vector[0] == k or (vector[0] < 0 and results and k == results[-1])
+        unit = max(1, threads[k]) * max(1, register[k]) * (vector[1] if lane else 1)
+        size = rng.choice((0, unit, unit, unit * 2, unit * 3, unit * 4, rng.randint(1, 40)))
+        if size > 4 * nest.dims[k].extent:
+            size = unit
+        if nest.dims[k].reduction:
+            tile[k] = size
+        else:
+            chunk[results.index(k)] = size
+    reads = len(operands(nest.point))
+    staged = rng.random() < 0.6
+    return NestOptions(
+        tile=tuple(tile),
+        order=tuple(rng.sample(range(rank), rank)) if rng.random() < 0.3 else None,
+        inner_order=tuple(rng.sample(range(rank), rank)) if rng.random() < 0.2 else None,
+        vectorize=vector,
+        register=tuple(register),
+        stage=tuple(rng.choice((-1, 1, 2, 2, 3, 4)) for _ in range(reads)) if staged else None,
+        chunk=tuple(chunk),
+        fuse=rng.choice((None, True, False)),
+        threads=tuple(threads),
+        buffers=rng.choice((None, 1, 2, 3, 4)),
+    )
+
+
+def _blamed(
+    sentence: str, nests: list[str], chosen: MappingOptions
+) -> tuple[str, int | None]:
+    """The option and the nest that a refusal names; it is one sentence."""
+    key, colon, rest = sentence.partition(": ")
+    assert colon and key in _KEYS, f"no option is named: {sentence}\n{chosen}"
+    assert "\n" not in sentence and rest, sentence
+    named = rest.partition("nest ")[2].partition(":")[0].partition(",")[0]
+    return key, nests.index(named) if named in nests else None
+
+
+def _weaker(
+    rng: random.Random, chosen: MappingOptions, key: str, position: int | None
+) -> MappingOptions:
+    """Options without what was refused."""
+    own = NestOptions() if position is None else chosen.own(position)
+    if key == "fuse" and position is not None and own.fuse is not False:
+        return chosen.with_nest(position, replace(own, fuse=False))
+    if position is None or own == NestOptions():  # what others chose does not fit together
+        filled = [k for k in range(len(chosen.nests)) if chosen.own(k) != NestOptions()]
+        if filled:
+            return chosen.with_nest(rng.choice(filled), NestOptions())
+        return MappingOptions("naive")
+    if key == "stage" and own.stage:
+        levels = list(own.stage)
+        k = rng.choice([k for k, level in enumerate(levels) if level >= 0] or [0])
+        levels[k] = -1 if levels[k] <= 1 or rng.random() < 0.3 else levels[k] - 1
+        return chosen.with_nest(position, replace(own, stage=tuple(levels)))
+    name = "tile" if key == "point" else key
+    if getattr(own, name, None) is not None:
+        changed = {name: None}
+        return chosen.with_nest(position, replace(own, **changed))  # type: ignore[arg-type]
+    given = [k for k in own.as_dict() if k != name]
+    return chosen.with_nest(position, replace(own, **{rng.choice(given): None}))  # type: ignore[arg-type]

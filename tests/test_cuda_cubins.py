@@ -1,0 +1,116 @@
+"""Every def of the suite as CUBINs for four architectures: they compile, and presets spill
+nothing."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Iterator
+
+import pytest
+from cuda_checks import ARCHITECTURES, FILES, definitions, example_work, sized_for
+from cuda_modules import needs_nvrtc
+from cuda_options import random_gpu_options
+
+from tcl.annotations import parse_sizes
+from tcl.bench.rows import ROWS, Row
+from tcl.codegen.cuda.compile import compile_cubin
+from tcl.codegen.cuda.emit import emit_module
+from tcl.codegen.cuda.module import Module
+from tcl.codegen.cuda.profile import GpuProfile, profile
+from tcl.codegen.options import MappingOptions
+from tcl.grammar.sized import SizedDef
+
+pytestmark = needs_nvrtc
+DEVICES = tuple(map(profile, ARCHITECTURES))
+PRESETS = ("naive", "pointwise", "mlp")
+RANDOM = 20
+each_file = pytest.mark.parametrize("file", FILES)
+
+
+def check(module: Module, device: GpuProfile, what: str, *, spills: bool) -> float:
+    """Compiles a module; how long it took."""
+    start = time.perf_counter()
+    cubin = compile_cubin(module, device)
+    seconds = time.perf_counter() - start
+    assert cubin.code[:4] == b"\x7fELF"
+    for launch, used in zip(module.launches, cubin.resources, strict=True):
+        what = f"{what} {launch.name} {device.architecture}: {used}"
+        assert launch.shared <= device.shared_per_block, what
+        if not spills:
+            assert not used.spill_stores and not used.spill_loads, what
+    return seconds
+
+
+def of_rows() -> Iterator[tuple[str, SizedDef]]:
+    """The suite for the sizes at which it is measured, each def once for each."""
+    seen: dict[tuple[str, str], Row] = {}
+    for row in ROWS:
+        seen.setdefault((row.entry, row.sizes), row)
+    for row in seen.values():
+        yield row.name, sized_for(row.checked, row.values)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@each_file
+def test_presets_become_cubins(file: str, name: str) -> None:
+    """For one architecture each, in turn, so that all are taken."""
+    for number, entry in enumerate(definitions(file)):
+        device = DEVICES[(number + PRESETS.index(name) + FILES.index(file)) % len(DEVICES)]
+        sized = example_work(file, entry).sized
+        module = emit_module(sized, MappingOptions(name), device)
+        check(module, device, f"{file}.{entry} {name}", spills=False)
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=ARCHITECTURES)
+def test_what_is_measured_spills_nothing(device: GpuProfile) -> None:
+    for name, sized in of_rows():
+        module = emit_module(sized, MappingOptions("mlp"), device)
+        check(module, device, name, spills=False)
+
+
+@pytest.mark.slow
+@each_file
+def test_all_become_cubins_for_all_architectures(file: str) -> None:
+    seconds = []
+    for entry in definitions(file):
+        sized = example_work(file, entry).sized
+        for device in DEVICES:
+            for name in PRESETS:
+                module = emit_module(sized, MappingOptions(name), device)
+                seconds.append(check(module, device, f"{entry} {name}", spills=False))
+            for number in range(RANDOM):
+                rng = random.Random(f"{file}.{entry} {number}")
+                options = random_gpu_options(rng, sized, device)
+                module = emit_module(sized, options, device)
+                seconds.append(check(module, device, f"{entry} {options}", spills=True))
+    print(
+        f"\n{file}: {len(seconds)} CUBINs, median {statistics.median(seconds):.3f} s, "
+        f"longest {max(seconds):.2f} s"
+    )
+
+
+@pytest.mark.slow
+def test_times_of_the_suites_cubins() -> None:
+    """Prints how long the suite takes to compile at the sizes at which it is measured."""
+    for device in DEVICES:
+        seconds = [
+            check(emit_module(s, MappingOptions(preset), device), device, name, spills=True)
+            for name, s in of_rows()
+            for preset in PRESETS
+        ]
+        print(f"\n{device.architecture}: median {statistics.median(seconds):.3f} s per CUBIN")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES, ids=ARCHITECTURES)
+def test_all_sizes_of_the_examples_spill_nothing(device: GpuProfile) -> None:
+    from tcl.annotations import read_annotations
+
+    for file in FILES:
+        for entry, checked in definitions(file).items():
+            for label in read_annotations(checked).sizes:
+                sized = sized_for(checked, dict(parse_sizes(label, checked)))
+                module = emit_module(sized, MappingOptions("mlp"), device)
+                check(module, device, f"{file}.{entry} {label}", spills=False)

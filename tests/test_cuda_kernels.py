@@ -1,0 +1,92 @@
+"""Every def of the suite as CUDA kernels: emulated, and compared with the reference.
+
+The sizes are ragged. Threads run in forward, reverse and random order; the emulator finds races,
+accesses out of bounds and misaligned ones. CI takes a sample of the options.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+
+import pytest
+from cuda_checks import (
+    FILES,
+    H200,
+    T4,
+    Case,
+    case_of,
+    check_cases,
+    definitions,
+    example_work,
+)
+from cuda_options import random_gpu_options
+
+from tcl.bench.rows import ROWS
+from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.options import MappingOptions
+
+if why_not():
+    pytest.skip(str(why_not()), allow_module_level=True)
+
+PRESETS = ("naive", "pointwise", "mlp")
+LARGER = 6_000
+"""Points of a def, about, with several blocks, tiles and edges."""
+LARGEST = 60_000
+RANDOM = 20
+each_file = pytest.mark.parametrize("file", FILES)
+
+
+def presets(file: str, most: int) -> Iterator[Case]:
+    for entry in definitions(file):
+        work = example_work(file, entry, most)
+        yield from (case_of(work, MappingOptions(name)) for name in PRESETS)
+
+
+def sampled(file: str, most: int, count: int) -> Iterator[Case]:
+    """Random options, on devices with asynchronous copies and without."""
+    for entry in definitions(file):
+        work = example_work(file, entry, most)
+        for number in range(count):
+            rng = random.Random(f"{file}.{entry} {number}")
+            device = rng.choice((H200, T4))
+            options = random_gpu_options(rng, work.sized, device)
+            alignment = rng.choice((16, 16, 256))
+            yield case_of(work, options, device, title=f"{device.name} ", alignment=alignment)
+
+
+def test_the_suite_is_among_the_examples() -> None:
+    assert all(row.entry in definitions(row.file) for row in ROWS)
+
+
+@each_file
+def test_presets_agree_with_the_reference(file: str) -> None:
+    check_cases(presets(file, 0)).none()
+
+
+@each_file
+def test_presets_agree_on_larger_sizes(file: str) -> None:
+    check_cases(presets(file, LARGER), ("random",)).none()
+
+
+@each_file
+def test_random_options_agree_with_the_reference(file: str) -> None:
+    check_cases(sampled(file, 0, 1)).none()
+
+
+@pytest.mark.slow
+@each_file
+def test_presets_agree_in_every_order_on_the_largest_sizes(file: str) -> None:
+    check_cases(presets(file, LARGEST)).none()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [0, LARGER, LARGEST])
+@each_file
+def test_many_random_options_agree_with_the_reference(file: str, most: int) -> None:
+    start = time.perf_counter()
+    found = check_cases(sampled(file, most, RANDOM))
+    seconds = time.perf_counter() - start
+    print(f"\n{file}, {most} points: {found.cases} kernels in {seconds:.0f} s")
+    found.none()
