@@ -18,7 +18,6 @@ from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.passes.stage import dims_of
 from tcl.tuner.gpu_dims import DimKnobs
 from tcl.tuner.gpu_kernels import KernelKnobs, Member, chunks_of, unit_of
-from tcl.tuner.gpu_stage import NO
 from tcl.tuner.knobs import Value
 from tcl.tuner.space import Constraint
 
@@ -47,6 +46,8 @@ def constraints(
         nest = _Nest(member, profile)
         found += [partial(nest.fits, each) for each in member.knobs.dims]
         found += [nest.threads, nest.coalesced, nest.registers]
+        if member.knobs.use_cores and member.knobs.split:
+            found.append(nest.on_cores)
         if member.knobs.panels.knobs:
             found.append(nest.shares)
         if len(member.knobs.reductions) and member.knobs.panels.knobs:
@@ -89,7 +90,7 @@ class _Nest:
         return None
 
     def _threads(self, values: Values) -> int:
-        return math.prod(k.thread_count(values) for k in self.member.knobs.dims)
+        return _thread_count(self.member, values)
 
     def threads(self, values: Values) -> str | None:
         """Whole warps, where there are points for them, and no more than a block has."""
@@ -99,7 +100,7 @@ class _Nest:
         room = math.prod(int(k.threads.choices[-1]) for k in self.member.knobs.dims)
         if threads < min(self.profile.warp, room):
             return self._says(f"{threads} threads are less than a warp")
-        counts = [(k, k.thread_count(values)) for k in self.member.knobs.dims]
+        counts = [(k, self.member.knobs.threads(values, k)) for k in self.member.knobs.dims]
         if any(k.dim.reduction and count > 1 for k, count in counts):
             uneven = [count for _, count in counts if count & (count - 1)]
             if uneven:
@@ -113,7 +114,7 @@ class _Nest:
         if not along:
             return None
         for each in along:
-            together = each.thread_count(values) * knobs.lanes(values, each)
+            together = knobs.threads(values, each) * knobs.lanes(values, each)
             if together >= min(_LINES, each.dim.extent // 2):
                 return None
         return self._says("no memory is read in lines")
@@ -121,7 +122,7 @@ class _Nest:
     def registers(self, values: Values) -> str | None:
         """What threads hold fits into their registers."""
         knobs = self.member.knobs
-        held = {k.dim.name: k.held(values) * knobs.lanes(values, k) for k in knobs.dims}
+        held = {k.dim.name: knobs.held(values, k) * knobs.lanes(values, k) for k in knobs.dims}
         points = math.prod(held.values())
         if points > _WRITTEN_OUT:
             return self._says(f"{points} points are many to be written out")
@@ -144,16 +145,23 @@ class _Nest:
             return self._says(f"a thread needs more than {words} registers of {most}")
         return None
 
+    def on_cores(self, values: Values) -> str | None:
+        """Tensor cores add up all of a reduction."""
+        knobs = self.member.knobs
+        if knobs.mma(values) and knobs.parts(values) > 1:
+            return self._says("what tensor cores add up is not split")
+        return None
+
     def shares(self, values: Values) -> str | None:
         """There are threads that could share a panel."""
-        if _copies(self.member, values) and self._threads(values) == 1:
+        if self.member.knobs.staged(values) and self._threads(values) == 1:
             return self._says("it has no threads that could share a panel")
         return None
 
     def tiles(self, values: Values) -> str | None:
         """Reductions are tiled for panels."""
         knobs = self.member.knobs
-        if _copies(self.member, values):
+        if self.member.knobs.staged(values):
             return None
         tiled = next(iter(knobs.tiles(values)), None)
         return None if tiled is None else self._says(f"nothing is copied for tiles of {tiled}")
@@ -202,11 +210,10 @@ class _Kernel:
     def levels(self, values: Values) -> str | None:
         """There are the loops in which operands are copied."""
         for member, chunks in self._members(values):
-            panels = member.knobs.panels
-            if not _copies(member, values):
+            if not member.knobs.staged(values):
                 continue
             loops = member.knobs.loops(values, chunks)
-            for level in panels.levels(values, loops).values():
+            for level in member.knobs.levels(values, loops).values():
                 if level > len(loops) + 1:
                     return f"nest {member.nest.name}: it has no {level - 1} loops in a block"
         return None
@@ -228,11 +235,11 @@ class _Kernel:
 
     def _panels(self, member: Member, values: Values, chunks: Mapping[str, int]) -> int:
         knobs, panels = member.knobs, member.knobs.panels
-        if not _copies(member, values):
+        if not member.knobs.staged(values):
             return 0
         loops = knobs.loops(values, chunks)
         total = 0
-        for k, level in panels.levels(values, loops).items():
+        for k, level in knobs.levels(values, loops).items():
             inside = _inside(member, values, chunks, loops[: level - 1])
             copies = panels.copies(values) if level > 1 else 1
             total += copies * self._room(panels.reads[k].ref, inside)
@@ -268,18 +275,16 @@ class _Kernel:
         return None
 
 
-def _copies(member: Member, values: Values) -> bool:
-    """Whether operands are copied."""
-    return any(values[k.name] != NO for k in member.knobs.panels.chosen.values())
+def _thread_count(member: Member, values: Values) -> int:
+    return math.prod(member.knobs.threads(values, k) for k in member.knobs.dims)
 
 
 def _exchange(member: Member, values: Values) -> int:
     """Bytes in which threads hand each other sums."""
     knobs = member.knobs
-    if all(k.thread_count(values) == 1 for k in knobs.reductions):
+    if all(knobs.threads(values, k) == 1 for k in knobs.reductions):
         return 0
-    threads = math.prod(k.thread_count(values) for k in knobs.dims)
-    return threads * member.nest.point.type.compute.bits // 8
+    return _thread_count(member, values) * member.nest.point.type.compute.bits // 8
 
 
 def _inside(

@@ -51,9 +51,9 @@ class Member:
 def _along(led: NestOptions, nest: ir.Nest) -> NestOptions:
     """The options of a nest that goes along with another one: the same loops, or those over its
     results if it has no others."""
-    own = replace(led, stage=(), buffers=1)
+    own = replace(led, stage=(), buffers=1, mma=(led.mma or ())[:2])
     if any(d.reduction for d in nest.dims):
-        return own
+        return replace(own, mma=())
     rank = len(nest.dims)
     target, _ = led.vectorize or (-1, 1)
     return replace(

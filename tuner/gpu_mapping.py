@@ -131,6 +131,7 @@ def _unsplit(nest: ir.Nest, parts: ir.Nest, chosen: Mapping[str, NestOptions]) -
         chunk=later(own.chunk),
         threads=later(own.threads),
         split=split,
+        mma=order(own.mma),
     )
 
 

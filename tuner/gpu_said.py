@@ -18,6 +18,7 @@ def said(nest: ir.Nest, options: NestOptions, *, joined: bool = False) -> dict[s
     """What all knobs that the nest may have would be set to. ``joined``: another nest's knobs say
     its chunks."""
     found: dict[str, Value] = {}
+    found[f"{nest.name}.mma"] = int(bool(options.mma))
     target, lanes = options.vectorize or (-1, 1)
     target = len(outputs(nest)) - 1 if target < 0 else target
     chunk, tile = _whole(nest, options.chunk), _whole(nest, options.tile)
