@@ -51,34 +51,12 @@ class DimKnobs:
         """Those that are a choice."""
         return tuple(k for k in (self.threads, self.register, self.steps) if len(k.choices) > 1)
 
-    def thread_count(self, values: Mapping[str, Value]) -> int:
-        """Threads of a block."""
-        return _number(values, self.threads)
-
-    def held(self, values: Mapping[str, Value]) -> int:
-        """Points, or vectors, that each of them has."""
-        return _number(values, self.register)
-
-    def unit(self, values: Mapping[str, Value], lanes: int) -> int:
-        """Points that the threads hold at once."""
-        return lanes * self.thread_count(values) * self.held(values)
-
-    def size(self, values: Mapping[str, Value], lanes: int) -> int:
-        """Points of a chunk or tile; 0: all."""
-        size = self.unit(values, lanes) * _number(values, self.steps)
-        return size if size < self.dim.extent else 0
-
-    def span(self, values: Mapping[str, Value], lanes: int) -> int:
-        """Points that a block, or a tile, has places for."""
-        unit = self.unit(values, lanes)
-        return self.size(values, lanes) or -(-self.dim.extent // unit) * unit
-
 
 def _knob(name: str, choices: list[int], own: Mapping[str, Value]) -> Knob:
     default = int(own[name])
     return Knob(name, tuple(sorted({*choices, default})), default, ordered=True)
 
 
-def _number(values: Mapping[str, Value], knob: Knob) -> int:
+def number(values: Mapping[str, Value], knob: Knob) -> int:
     """The value of a knob, which is not looked at where there is only one."""
     return int(knob.default if len(knob.choices) == 1 else values[knob.name])

@@ -37,6 +37,10 @@ class Member:
     ) -> dict[str, NestOptions]:
         """What the knobs say, by nest; ``joined``: to the kernel of the nest before."""
         led = self.knobs.to_options(values, chunks)
+        if led.split:
+            # The parts have loops of their own; what goes along with their sum is left open.
+            first = {self.nests[0].name: NestOptions(fuse=False)}
+            return first | {self.nest.name: led}
         found = {}
         for position, nest in enumerate(self.nests):
             own = led if nest is self.nest else _along(led, nest)
@@ -47,9 +51,9 @@ class Member:
 def _along(led: NestOptions, nest: ir.Nest) -> NestOptions:
     """The options of a nest that goes along with another one: the same loops, or those over its
     results if it has no others."""
-    own = replace(led, stage=(), buffers=1)
+    own = replace(led, stage=(), buffers=1, mma=(led.mma or ())[:2])
     if any(d.reduction for d in nest.dims):
-        return own
+        return replace(own, mma=())
     rank = len(nest.dims)
     target, _ = led.vectorize or (-1, 1)
     return replace(
@@ -123,15 +127,22 @@ class KernelKnobs:
         own = tuple(k for m in self.members for k in m.knobs.knobs)
         return own + tuple(self.joins.values())
 
+    def kernel(self, position: int, values: Mapping[str, Value]) -> list[Member]:
+        """The members of the kernel that begins with this one; none if it joins another. Of the
+        values it reads no more than it needs."""
+        if position in self.joins and values[self.joins[position].name]:
+            return []
+        found = [self.members[position]]
+        for k in range(position + 1, len(self.members)):
+            if not values[self.joins[k].name]:
+                break
+            found.append(self.members[k])
+        return found
+
     def kernels(self, values: Mapping[str, Value]) -> list[list[Member]]:
         """The members of each kernel."""
-        found = [[self.members[0]]]
-        for k, knob in self.joins.items():
-            if values[knob.name]:
-                found[-1].append(self.members[k])
-            else:
-                found.append([self.members[k]])
-        return found
+        found = (self.kernel(k, values) for k in range(len(self.members)))
+        return [kernel for kernel in found if kernel]
 
     def options(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
         """What the knobs say, by nest."""

@@ -51,7 +51,7 @@ class GpuMappingSpace(ProgramSpace):
         self._known = {n.name for g in self._groups for m in g.members for n in m.nests}
         knobs = [k for group in self._groups for k in group.knobs]
         normal = self._normal({k.name: k.default for k in knobs})
-        met = (c for g in self._groups for c in constraints(g, self._program, profile))
+        met = (c for g in self._groups for c in constraints(g, self._program, profile, normal))
         self._declare((replace(k, default=normal[k.name]) for k in knobs), met)
 
     def _with_knobs(self, default: Mapping[str, NestOptions]) -> tuple[KernelKnobs, ...]:
@@ -94,14 +94,45 @@ class GpuMappingSpace(ProgramSpace):
         return values
 
     def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
-        return resolve(self._program, options, self._profile)
+        program, chosen = resolve(self._program, options, self._profile)
+        return {n.name: _unsplit(n, program.nest(n.name), chosen) for n in self._program.nests}
 
     def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
-        program, chosen = self._program, self._resolved(options)
+        program, chosen = resolve(self._program, options, self._profile)
         for name, made in scheduled(program, chosen, self._profile):
             if name != "build":
                 program = made
         return [n for n in program.nests if n.name not in self._known]
+
+
+def _unsplit(nest: ir.Nest, parts: ir.Nest, chosen: Mapping[str, NestOptions]) -> NestOptions:
+    """The choices for a nest that may have been split, as if they were for all of it."""
+    own = chosen[nest.name]
+    if len(parts.dims) == len(nest.dims):
+        return own
+    pairs = zip(nest.dims, parts.dims[1:], strict=True)
+    count = parts.dims[0].extent
+    split = tuple(count if a.extent != b.extent else 0 for a, b in pairs)
+
+    def later(sizes: tuple[int, ...] | None) -> tuple[int, ...]:
+        return (sizes or ())[1:]
+
+    def order(permutation: tuple[int, ...] | None) -> tuple[int, ...]:
+        return tuple(k - 1 for k in permutation or () if k)
+
+    target, lanes = own.vectorize or (-1, 1)
+    return replace(
+        own,
+        tile=later(own.tile),
+        order=order(own.order),
+        inner_order=order(own.inner_order),
+        vectorize=(target - 1 if target > 0 else target, lanes),
+        register=later(own.register),
+        chunk=later(own.chunk),
+        threads=later(own.threads),
+        split=split,
+        mma=order(own.mma),
+    )
 
 
 def _has_choices(nest: ir.Nest) -> bool:

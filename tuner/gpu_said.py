@@ -18,22 +18,25 @@ def said(nest: ir.Nest, options: NestOptions, *, joined: bool = False) -> dict[s
     """What all knobs that the nest may have would be set to. ``joined``: another nest's knobs say
     its chunks."""
     found: dict[str, Value] = {}
+    found[f"{nest.name}.mma"] = int(bool(options.mma))
     target, lanes = options.vectorize or (-1, 1)
     target = len(outputs(nest)) - 1 if target < 0 else target
     chunk, tile = _whole(nest, options.chunk), _whole(nest, options.tile)
     threads, register = _whole(nest, options.threads), _whole(nest, options.register)
+    split = _whole(nest, options.split)
     serial: list[str] = []
     sizes: dict[str, int] = {}
     for k, dim in enumerate(nest.dims):
         if dim.extent == 1:
-            continue
+            continue  # nothing to divide
         own, held = max(1, threads[k]), max(1, register[k])
         unit = own * held * (lanes if target == k else 1)
         size = tile[k] if dim.reduction else chunk[k]
-        points = size or dim.extent
+        extent = -(-dim.extent // max(1, split[k]))
+        points = size or extent
         if not dim.reduction and points > unit:
             serial.append(dim.name)
-        if size >= dim.extent:
+        if size >= extent:
             size = 0
         if dim.reduction and size:
             sizes[dim.name] = size
@@ -43,6 +46,10 @@ def said(nest: ir.Nest, options: NestOptions, *, joined: bool = False) -> dict[s
         found[f"{dim.name}.steps"] = 0 if joined and not dim.reduction else steps
     found[f"{nest.name}.vector"] = target
     found[f"{nest.name}.lanes"] = lanes
+    if any(d.reduction for d in nest.dims):
+        at = longest(nest)
+        others = any(n > 1 for k, n in enumerate(split) if k != at)
+        found[f"{nest.name}.split"] = UNSAID if others else max(1, split[at])
     reductions = [k for k, d in enumerate(nest.dims) if d.reduction and d.extent > 1]
     order = _order(reductions, options.order or ())
     found[f"{nest.name}.order"] = " ".join(map(str, order))
@@ -55,6 +62,12 @@ def said(nest: ir.Nest, options: NestOptions, *, joined: bool = False) -> dict[s
     tiled = [nest.dims[reductions[k]].name for k in order]
     loops = [*serial, *(name for name in tiled if name in sizes)]
     return found | said_of_panels(nest, options.stage or (), options.buffers or 1, loops)
+
+
+def longest(nest: ir.Nest) -> int:
+    """The position of the reduction with the most points, which is the one that may be split."""
+    reductions = (k for k, d in enumerate(nest.dims) if d.reduction)
+    return max(reductions, key=lambda k: nest.dims[k].extent)
 
 
 def _whole(nest: ir.Nest, sizes: Sequence[int] | None) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen import ir
@@ -52,34 +52,42 @@ class PanelKnobs:
         """All of them."""
         return (*self.chosen.values(), *self.buffers)
 
-    def levels(self, values: Mapping[str, Value], loops: Sequence[str]) -> dict[int, int]:
+    def texts(self, values: Mapping[str, Value], needed: Collection[int]) -> dict[int, str]:
+        """What is chosen for each operand that is copied, as those are that are ``needed``."""
+        found = {k: str(values[knob.name]) for k, knob in self.chosen.items()}
+        found = {k: LOOP if text == NO and k in needed else text for k, text in found.items()}
+        return {k: text for k, text in found.items() if text != NO}
+
+    def levels(
+        self, values: Mapping[str, Value], loops: Sequence[str], needed: Collection[int] = ()
+    ) -> dict[int, int]:
         """Operand → level, for those that are copied; ``loops`` are the dimensions of the loops
         that all threads run together, from the outermost."""
-        found = {}
-        for k, knob in self.chosen.items():
-            level = _level(str(values[knob.name]), self.reads[k], loops)
-            if level >= 0:
-                found[k] = level
-        return found
+        texts = self.texts(values, needed).items()
+        return {k: _level(text, self.reads[k], loops) for k, text in texts}
 
-    def option(self, values: Mapping[str, Value], loops: Sequence[str]) -> tuple[int, ...]:
+    def option(
+        self, values: Mapping[str, Value], loops: Sequence[str], needed: Collection[int]
+    ) -> tuple[int, ...]:
         """The option ``stage``."""
-        levels = self.levels(values, loops)
+        levels = self.levels(values, loops, needed)
         return tuple(levels.get(k, -1) for k in range(len(self.reads))) if levels else ()
 
     def copies(self, values: Mapping[str, Value]) -> int:
         """The option ``buffers``."""
         return int(values[self.buffers[0].name]) if self.buffers else 1
 
-    def normal(self, values: Mapping[str, Value], loops: Sequence[str]) -> dict[str, Value]:
+    def normal(
+        self, values: Mapping[str, Value], loops: Sequence[str], needed: Collection[int]
+    ) -> dict[str, Value]:
         """The first values of these knobs that say the same."""
+        levels = self.levels(values, loops, needed)
         found: dict[str, Value] = {}
         for k, knob in self.chosen.items():
-            level = _level(str(values[knob.name]), self.reads[k], loops)
-            text = _text(level, self.reads[k], loops)
+            text = _text(levels.get(k, -1), self.reads[k], loops)
             found[knob.name] = text if text in knob.choices else values[knob.name]
         if self.buffers:
-            in_loops = any(level > 1 for level in self.levels(values, loops).values())
+            in_loops = any(level > 1 for level in levels.values())
             found[self.buffers[0].name] = values[self.buffers[0].name] if in_loops else 1
         return found
 
