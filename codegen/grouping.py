@@ -57,10 +57,7 @@ def grouping(program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
 
 def groups(program: ir.Program, device: CpuProfile) -> list[Group]:
     """The nests, those together for which it pays to share chunks."""
-    unit_of: dict[str, tuple[ir.Nest, ...]] = {}
-    for unit in units(program.nests, Untiled()):
-        names = {unit.leader.name, *unit.others}
-        unit_of |= dict.fromkeys(names, tuple(program.nest(name) for name in sorted(names)))
+    unit_of = _unit_of(program)
     found: list[Group] = []
     for group in _groups(program.nests, unit_of):
         if len(group.units) == 1 or group.pays(program, device):
@@ -69,6 +66,20 @@ def groups(program: ir.Program, device: CpuProfile) -> list[Group]:
         for unit_nests in group.units:
             found += _groups([n for n in group.nests if n in unit_nests], unit_of)
     return found
+
+
+def able(program: ir.Program) -> list[Group]:
+    """The nests, those together that can share chunks, whether or not that pays."""
+    return _groups(program.nests, _unit_of(program))
+
+
+def _unit_of(program: ir.Program) -> dict[str, tuple[ir.Nest, ...]]:
+    """The nests that go along with each other, by each of their names."""
+    unit_of: dict[str, tuple[ir.Nest, ...]] = {}
+    for unit in units(program.nests, Untiled()):
+        names = {unit.leader.name, *unit.others}
+        unit_of |= dict.fromkeys(names, tuple(program.nest(name) for name in sorted(names)))
+    return unit_of
 
 
 @dataclass(frozen=True, slots=True)

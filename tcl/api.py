@@ -31,8 +31,9 @@ def define(
     heuristic default. ``nearest=True``: for sizes that were not tuned, the tuning cache's options
     for the nearest sizes that were, if they can be applied, with a ``TclWarning`` that says so.
     ``threads`` is how many threads a call may use; with none, what the environment variable
-    ``TCL_NUM_THREADS`` says, else all cores of this process. Raises ``TclSyntaxError``,
-    ``TclSemanticError``, ``OptionsError``, ``ArgumentError``.
+    ``TCL_NUM_THREADS`` says, else all cores of this process. With arrays of CuPy or torch on a CUDA
+    device a call runs there (``CudaExecutor``), by the given options or a heuristic default. Raises
+    ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``, ``ArgumentError``.
     """
     return Definitions(source, options, threads, nearest)
 

@@ -34,6 +34,8 @@ class Given:
     device: int
     """That all lie on."""
     arrays: tuple[Any, ...]
+    first: str
+    """The name of the first that lies there, quoted."""
 
 
 def cuda_inputs(checked: CheckedDef, arguments: Sequence[Any], driver: Driver) -> Given:
@@ -62,7 +64,7 @@ def cuda_inputs(checked: CheckedDef, arguments: Sequence[Any], driver: Driver) -
                 arrays.append(library.filled(values, device))
             else:
                 raise ArgumentError(_astray(what, argument, library, device, f"'{name}'"))
-    return Given(library, device, tuple(arrays))
+    return Given(library, device, tuple(arrays), f"'{name}'")
 
 
 def shadows(checked: CheckedDef, given: Given) -> tuple[Shadow, ...]:
@@ -92,8 +94,8 @@ def cuda_outputs(
         what = f"output '{tensor.name}' of {checked.name}"
         one = adopted(output)
         if one is None:
-            raise ArgumentError(_astray(what, output, library, device, "the inputs"))
-        found.append((one[1], checked_shadow(what, tensor, one, library, device, "the inputs")))
+            raise ArgumentError(_astray(what, output, library, device, given.first))
+        found.append((one[1], checked_shadow(what, tensor, one, library, device, given.first)))
     standing = tuple(shadow for _, shadow in found)
     output_arrays(sized, shadows(checked, given), standing)
     return tuple(array for array, _ in found), standing
@@ -105,8 +107,7 @@ def checked_shadow(
     """What stands for an array, if it may be used with those ``beside`` it."""
     if one[0] is not library:
         raise ArgumentError(
-            f"{what} is {one[0].noun}, but {beside} {_is(beside)} {library.noun}; "
-            "pass arrays of one library"
+            f"{what} is {one[0].noun}, but {beside} is {library.noun}; pass arrays of one library"
         )
     lies = library.device(one[1])
     if lies != device:
@@ -128,10 +129,6 @@ def checked_shadow(
     if any(place % dtype.itemsize for place in (standing.ctypes.data, *steps)):
         raise ArgumentError(f"{what} is not aligned in memory; pass .copy()")
     return standing
-
-
-def _is(beside: str) -> str:
-    return "are of the kind" if beside.startswith("the") else "is"
 
 
 def _astray(what: str, argument: object, library: Library, device: int, beside: str) -> str:

@@ -49,6 +49,11 @@ class CudaExecutor(Calls[Any]):
         """The number of the device that it runs on."""
         return self._device
 
+    @property
+    def kernels(self) -> tuple[Launcher, ...]:
+        """Those that calls needed so far."""
+        return tuple(self._kernels.values())
+
     def _inputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         return self._given(inputs).arrays
 

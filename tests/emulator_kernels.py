@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.memory import Site
@@ -22,9 +23,8 @@ def tensor(
 ) -> ir.Tensor:
     shape = tuple(shape)
     layout = ir.contiguous(scalar_type(type_), shape, (0,) * len(shape))
-    if strides is not None:
-        layout = ir.Layout(layout.type, shape, strides, layout.origin)
-    return ir.Tensor(name, role, layout)
+    strides = layout.strides if strides is None else strides
+    return ir.Tensor(name, role, replace(layout, strides=strides, base=16))
 
 
 def module(

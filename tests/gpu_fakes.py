@@ -66,7 +66,7 @@ class Fake:
         return DeviceForm(lambda count: [run] * count, lambda: [out])
 
     def facts(self, task: Task) -> dict[str, Any]:
-        return {}
+        raise ValueError("nothing is known")
 
     def probes(self) -> Iterator[Probe]:
         def fail() -> Any:
@@ -122,7 +122,7 @@ def fake_torch(device: Recorder) -> Any:
     """What ``TorchClock`` uses of torch."""
 
     @contextlib.contextmanager
-    def graph(made: Any, stream: Any) -> Iterator[None]:
+    def graph(made: Any, stream: Any, capture_error_mode: str) -> Iterator[None]:
         device.capturing = True
         try:
             yield

@@ -92,11 +92,13 @@ def test_budget() -> None:
     budget = Budget(60.0, reserve=5.0, now=lambda: now)
     assert budget.fits()
     assert budget.left == 55
+    assert budget.within(300.0) == 55
     now = 140.0
     assert not budget.fits()  # a row is taken to need 20 s
     budget.took(3.0)
     assert budget.fits()
-    assert budget.within(300.0) == 15.0
+    assert budget.within(300.0) == 20.0
+    assert budget.within(3.0) == 3.0
     budget.took(16.0)
     assert not budget.fits()
     for _ in range(3):
@@ -104,7 +106,7 @@ def test_budget() -> None:
     assert budget.fits()
     now = 1000.0
     assert budget.left == 0
-    assert budget.within(300.0) == 1.0
+    assert budget.within(300.0) == 20.0
     assert Budget(None).fits()
     assert Budget(None).within(300.0) == 300.0
 
@@ -563,6 +565,20 @@ def test_what_contenders_do_wrong_costs_them_the_row_alone() -> None:
     assert [p.error for p in found.probes] == ["", "ValueError: no memory"]
 
 
+def test_a_device_that_no_contender_can_use_costs_no_traceback() -> None:
+    """Described as a GPU, which is not there."""
+    cupy = pytest.importorskip("cupy")
+    if cupy.is_available():
+        pytest.skip("there is one")
+    rows = [rehearsed(named("row sum 4096x4096"))]
+    device = {**describe_host(), "bus": "0000:01:00.0"}
+    found = run(rows, Settings("cuda"), device, lambda text: None, specs=(SPECS[0], SPECS[3]))
+    assert set(found.absent) == {"tcl", "CuPy"}
+    assert all("InsufficientDriver" in reason for reason in found.absent.values())
+    assert found.results[0].entries == {}
+    assert any("failed" in line or "row sum" in line for line in lines(found))
+
+
 def test_what_does_not_fit_is_skipped() -> None:
     found, _ = rehearse("row sum*,column sum*", SPECS[0], budget=1e-3)
     assert found.results == ()
@@ -618,6 +634,9 @@ def test_tuned_options_are_measured_beside_the_default(
     entries = found.results[0].entries
     assert {name: e.form for name, e in entries.items()} == {DEFAULT: "default", TUNED: "tuned"}
     assert all(e.seconds for e in entries.values())
+    facts = found.results[0].facts
+    assert [facts[form]["kernels"] for form in ("default", "tuned")] == [[], []]
+    assert MappingOptions.from_json(facts["tuned"]["options"]) == MappingOptions("naive")
 
 
 @pytest.mark.parametrize(

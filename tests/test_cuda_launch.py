@@ -12,6 +12,8 @@ from fake_cuda import FakeDriver, Launched
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.memory import Site
+from tcl.codegen.cuda import profile
+from tcl.codegen.cuda.driver import Driver
 from tcl.codegen.cuda.launch import Launcher
 from tcl.codegen.cuda.module import Launch, Module
 
@@ -148,3 +150,40 @@ def test_shared_memory_below_the_limit_needs_no_asking() -> None:
     driver = FakeDriver({"reverse": 2})
     Launcher(REVERSING, b"", driver, 0)
     assert not driver.asked
+
+
+def test_cupy_has_all_that_is_used() -> None:
+    """The bindings behind ``Driver``, which run on a machine with a GPU only."""
+    package = pytest.importorskip("cupy", reason="needs CuPy: pip install 'tcl[cuda]'")
+    runtime, driver = package.cuda.runtime, package.cuda.driver
+    taken = {
+        runtime.memcpyAsync: "(intptr_t dst, intptr_t src, size_t size, int kind, intptr_t stream)",
+        runtime.memsetAsync: "(intptr_t ptr, int value, size_t size, intptr_t stream)",
+        runtime.streamSynchronize: "(intptr_t stream)",
+        runtime.free: "(intptr_t ptr)",
+        runtime.getDevice: "()",
+        runtime.setDevice: "(int device)",
+        runtime.deviceGetAttribute: "(int attrib, int device)",
+        driver.ctxGetDevice: "()",
+        driver.funcSetAttribute: "(intptr_t f, int attribute, int value)",
+        driver.launchKernel: (
+            "(intptr_t f, unsigned int grid_dim_x, unsigned int grid_dim_y, "
+            "unsigned int grid_dim_z, unsigned int block_dim_x, unsigned int block_dim_y, "
+            "unsigned int block_dim_z, unsigned int shared_mem_bytes, intptr_t stream, "
+            "intptr_t kernel_params, intptr_t extra)"
+        ),
+    }
+    for function, parameters in taken.items():
+        assert parameters in (function.__doc__ or ""), function.__name__
+    assert driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES == 8
+    assert runtime.memcpyDeviceToHost == 2
+    for holder, names in (
+        (package.cuda.function.Module, ("load", "get_function")),
+        (package.cuda.function.Function, ("ptr",)),
+        (package.cuda, ("alloc", "alloc_pinned_memory", "get_current_stream")),
+        (package.cuda.PinnedMemoryPointer, ("ptr",)),
+        (runtime, tuple(f"cudaDevAttr{name}" for name in profile._ATTRIBUTES)),
+    ):
+        for name in names:
+            assert hasattr(holder, name), name
+    assert callable(Driver().launch)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ pytest.importorskip("cupy", reason="needs CuPy: pip install 'tcl[cuda]'")
 pytestmark = [needs_nvrtc, pytest.mark.skipif(bool(why_not()), reason=why_not() or "")]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+ROOT = Path(__file__).parent.parent
 
 
 @dataclass
@@ -198,3 +200,24 @@ def test_a_second_executor_finds_its_cubin(
         found = executor(cupy_array(a), cupy_array(b))
         np.testing.assert_array_equal(on_host(found), a @ b)
         monkeypatch.setattr("tcl.codegen.cuda.kept.compile_cubin", None)
+
+
+@pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="runs in the source tree only")
+@pytest.mark.parametrize("name", ["mm", "lookup"])
+def test_how_the_benchmark_calls(
+    name: str, driver: Emulating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    ours = import_module("benchmarks.gpu.ours")
+    source, inputs = DEFS[name]
+    call = ours.compiled(sized_of(source, *inputs), None, "cuda")
+    (expected,) = reference(source, *inputs)
+    out = cupy_array(np.full_like(expected, 77))
+    for _ in range(2):
+        call([cupy_array(i) for i in inputs], (out,))
+        np.testing.assert_array_equal(on_host(out), expected)
+    assert not driver.waits
+    for kernel in call.facts():
+        assert kernel["registers"] > 0
+        assert kernel["blocks"] * kernel["threads"] > 0
+        assert 0 < kernel["occupancy"] <= 1

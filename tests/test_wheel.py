@@ -14,7 +14,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 NOT_AGAIN = (
     "test_wheel.py", "test_builtins.py", "test_fuzz.py", "test_backends.py", "test_beside.py",
-    "test_contractions.py", "test_cpu.py", "test_cpu_types.py", "test_crowded.py", "test_fuse.py",
+    "test_contractions.py", "test_cpu.py", "test_cpu_types.py", "test_crowded.py",
+    "test_cuda_values.py", "test_fuse.py",
     "test_merge.py", "test_parallel.py", "test_results.py", "test_staged_values.py",
     "test_transpose.py", "test_vector_math.py", "test_cache_cli.py", "test_importance.py",
     "test_search_model.py", "test_strategies.py", "test_resume.py", "test_faults.py",

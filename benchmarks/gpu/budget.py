@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+_LEAST = 20.0
+"""Seconds that a request gets even when the time is up."""
 _FIRST = 20.0
 """Seconds that a row is expected to take before any was measured."""
 
@@ -15,7 +17,7 @@ class Budget:
     def __init__(
         self,
         seconds: float | None,
-        reserve: float = 5.0,
+        reserve: float = 20.0,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """``reserve`` is kept for what comes after the last row; None: as long as it takes."""
@@ -43,5 +45,6 @@ class Budget:
         return self.left >= max(self._last, default=_FIRST)
 
     def within(self, seconds: float) -> float:
-        """A time limit for one request: this, or less if less is left."""
-        return max(1.0, min(seconds, self.left))
+        """A time limit for one request: this, or less if less is left, within reason: what was
+        begun should end well."""
+        return min(seconds, max(_LEAST, self.left))

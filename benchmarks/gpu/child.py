@@ -97,7 +97,11 @@ class Session:
                 continue
             self._forms[name] = form
             opened[name] = time.perf_counter() - begin
-        return {"setup": opened, "failed": failed, "facts": self._peer.facts(task)}
+        try:
+            facts = self._peer.facts(task)
+        except Exception as error:  # times are worth more
+            facts = {"error": self._failure(error)}
+        return {"setup": opened, "failed": failed, "facts": facts}
 
     def _failure(self, error: Exception) -> str:
         """A sentence on what went wrong, unless it broke the device."""

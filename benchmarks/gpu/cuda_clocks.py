@@ -85,7 +85,9 @@ class TorchClock:
         order = _rotation(runs, launches)
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, stream=self._stream):
+            # What other threads do meanwhile (compilers have some) is not to spoil it.
+            mode = "thread_local"
+            with torch.cuda.graph(graph, stream=self._stream, capture_error_mode=mode):
                 for run in order:
                     run()
         except Exception:

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.gpu.budget import Budget
 from benchmarks.gpu.prepared import Prepared
-from benchmarks.gpu.report import Entry
+from benchmarks.gpu.report import COMPILED, Entry
 from benchmarks.gpu.rows import GpuRow
 from benchmarks.gpu.samples import Sample, enough
 from tcl.bench.contender import Contender, ContenderError
@@ -19,8 +19,10 @@ from tcl.bench.report import DEFAULT, TUNED
 
 OURS = "tcl"
 """The name of our contender; its lanes are those of the options."""
-_OPEN = 300.0
-"""Seconds that a contender may take to compile a row."""
+_PATIENCE = 90.0
+"""Seconds that a contender may take to compile a row, to choose among its forms, or to compute."""
+_COMPILING = 300.0
+"""The same for one that tries many kernels."""
 _BURST = 5
 """Samples that a contender gives in its turn."""
 _ROUNDS = 12
@@ -91,59 +93,83 @@ def _open(
     entries: dict[str, Entry],
 ) -> tuple[list[Lane], dict[str, Any]]:
     """The lanes of a contender whose results are right; the others go to ``entries``."""
-    built = ask(
-        contender,
-        budget.within(_OPEN),
-        do="build",
-        task=ready.task.as_json(),
-        inputs=str(ready.folder),
-    )
+    patience = _COMPILING if contender.spec.name == COMPILED else _PATIENCE
+    task, folder = ready.task.as_json(), str(ready.folder)
+    built = ask(contender, budget.within(patience), do="build", task=task, inputs=folder)
     moved = row.read() + row.written()
-    prepared = ask(contender, budget.within(_OPEN), do="prepare", moved=moved)
-    forms: dict[str, dict[str, Any]] = prepared["forms"]
-    others: dict[str, float | str] = {name: about["seconds"] for name, about in forms.items()}
-    others |= built["failed"] | prepared["failed"]
+    prepared = ask(contender, budget.within(_PATIENCE), do="prepare", moved=moved)
+    opened = _Opened(prepared["forms"], built["failed"] | prepared["failed"], built["setup"])
     lanes = []
-    for name, candidates in _candidates(contender.spec.name, forms, others).items():
-        for form in candidates:
-            rest = {n: v for n, v in others.items() if n != form}
-            if form not in forms:
-                entries[name] = Entry(form, error=str(others[form]), other_forms=rest)
-                continue
-            about = forms[form]
-            entry = Entry(
-                form,
-                launches=about["launches"],
-                copies=about["copies"],
-                captured=about["captured"],
-                setup=built["setup"][form],
-                other_forms=rest,
-            )
-            ask(contender, budget.within(_OPEN), do="results", form=form)
-            wanted = ready.expected if contender.spec.name == OURS else ready.lenient
-            problem = wanted.problem(contender.folder)
-            if problem is None:
-                entries.pop(name, None)
-                lanes.append(Lane(name, contender, form, about["seconds"], entry))
-                break
-            entries.setdefault(name, replace(entry, error=problem))
-            others[form] = problem
+    for name, candidates in _candidates(contender.spec.name, opened).items():
+        found = _first_right(name, candidates, opened, ready, contender, budget)
+        if isinstance(found, Lane):
+            lanes.append(found)
+        else:
+            entries[name] = found
     return lanes, built["facts"]
 
 
-def _candidates(
-    contender: str, forms: dict[str, dict[str, Any]], others: dict[str, float | str]
-) -> dict[str, list[str]]:
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The forms of a contender on a row."""
+
+    ready: dict[str, dict[str, Any]]
+    """Those that can be timed: seconds and how they are replayed."""
+    failed: dict[str, str]
+    """The others, and why not; wrong ones come to them."""
+    setup: dict[str, float]
+
+    def entry(self, form: str) -> Entry:
+        """What is known of a form before it is timed."""
+        rest: dict[str, float | str] = {n: f["seconds"] for n, f in self.ready.items()}
+        rest |= self.failed
+        others = {n: v for n, v in rest.items() if n != form}
+        if form not in self.ready:
+            return Entry(form, error=self.failed[form], other_forms=others)
+        about = self.ready[form]
+        return Entry(
+            form,
+            launches=about["launches"],
+            copies=about["copies"],
+            captured=about["captured"],
+            setup=self.setup[form],
+            other_forms=others,
+        )
+
+
+def _first_right(
+    name: str,
+    candidates: Sequence[str],
+    opened: _Opened,
+    ready: Prepared,
+    contender: Contender,
+    budget: Budget,
+) -> Lane | Entry:
+    """A lane for the first form whose results are right, else what is wrong with the first."""
+    wrong: Entry | None = None
+    for form in candidates:
+        entry = opened.entry(form)
+        if not entry.error:
+            ask(contender, budget.within(_PATIENCE), do="results", form=form)
+            wanted = ready.expected if contender.spec.name == OURS else ready.lenient
+            problem = wanted.problem(contender.folder)
+            if problem is None:
+                return Lane(name, contender, form, opened.ready[form]["seconds"], entry)
+            opened.failed[form] = problem
+            entry = replace(entry, error=problem)
+        wrong = wrong or entry
+    assert wrong is not None
+    return wrong
+
+
+def _candidates(contender: str, opened: _Opened) -> dict[str, list[str]]:
     """The lanes of a contender, and the forms that may be each, best first: a peer's by time."""
+    known = [*opened.ready, *opened.failed]
     if contender == OURS:
-        return {
-            lane: [form]
-            for lane, form in ((DEFAULT, DEFAULT_FORM), (TUNED, TUNED_FORM))
-            if form in others
-        }
-    if not others:
-        return {}
-    return {contender: sorted(forms, key=lambda n: forms[n]["seconds"]) or list(others)[:1]}
+        forms = ((DEFAULT, DEFAULT_FORM), (TUNED, TUNED_FORM))
+        return {lane: [form] for lane, form in forms if form in known}
+    by_time = sorted(opened.ready, key=lambda form: opened.ready[form]["seconds"])
+    return {contender: by_time or known[:1]} if known else {}
 
 
 def _rounds(lanes: Sequence[Lane], seed: int, budget: Budget) -> dict[str, Entry]:

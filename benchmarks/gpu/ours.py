@@ -3,10 +3,9 @@ how."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Protocol
 
 from tcl.api import size
 from tcl.bench.task import Task
@@ -16,9 +15,15 @@ from tcl.grammar.check import check
 from tcl.grammar.sized import SizedDef
 from tcl.known import DEFAULT
 
-Call: TypeAlias = Callable[[Sequence[Any], tuple[Any, ...]], object]
-"""Of inputs and outputs. It returns before the device is done."""
-_EXECUTOR = "tcl.cuda_executor"
+
+class Compiled(Protocol):
+    """A def for given sizes and options, compiled when it is called first."""
+
+    def __call__(self, inputs: Sequence[Any], outputs: tuple[Any, ...]) -> object:
+        """Compute. It returns before the device is done."""
+
+    def facts(self) -> list[dict[str, Any]]:
+        """What its kernels take of the device, as JSON data; known once it was called."""
 
 
 def sized_def(task: Task, inputs: Sequence[Any]) -> SizedDef:
@@ -26,18 +31,48 @@ def sized_def(task: Task, inputs: Sequence[Any]) -> SizedDef:
     return size(check(task.text)[task.entry], tuple(inputs))
 
 
-def compiled(sized: SizedDef, options: MappingOptions | None, device: str) -> Call:
-    """A def with these options or the default ones, for a device, ``cuda`` (the first that this
-    process sees) or ``cpu``; compiled when it is called first.
+def compiled(sized: SizedDef, options: MappingOptions | None, device: str) -> Compiled:
+    """A def with these options or the default ones, for a device: ``cuda``, the first that this
+    process sees, or ``cpu``."""
+    return (_OnCpu if device == "cpu" else _OnGpu)(sized, options or DEFAULT)
 
-    On a GPU subscripts that depend on data are not checked, as a checked call waits for the
-    device, which peers do not.
-    """
-    chosen = options or DEFAULT
-    if device == "cpu":
-        executor = Executor(sized, chosen, 1)
-        return lambda inputs, outputs: executor(*inputs, outputs=outputs)
-    if find_spec(_EXECUTOR) is None:
-        raise NotImplementedError("there are no kernels for GPUs yet")
-    on_gpu: Any = import_module(_EXECUTOR).CudaExecutor(sized, chosen, 0)
-    return lambda inputs, outputs: on_gpu(*inputs, outputs=outputs, unchecked=True)
+
+class _OnCpu:
+    def __init__(self, sized: SizedDef, options: MappingOptions) -> None:
+        self._executor = Executor(sized, options, 1)
+
+    def __call__(self, inputs: Sequence[Any], outputs: tuple[Any, ...]) -> object:
+        return self._executor(*inputs, outputs=outputs)
+
+    def facts(self) -> list[dict[str, Any]]:
+        return []
+
+
+class _OnGpu:
+    """Subscripts that depend on data are not checked, as a checked call waits for the device, which
+    peers do not."""
+
+    def __init__(self, sized: SizedDef, options: MappingOptions) -> None:
+        from tcl.cuda_executor import CudaExecutor
+
+        self._executor = CudaExecutor(sized, options, 0)
+
+    def __call__(self, inputs: Sequence[Any], outputs: tuple[Any, ...]) -> object:
+        return self._executor(*inputs, outputs=outputs, unchecked=True)
+
+    def facts(self) -> list[dict[str, Any]]:
+        from tcl.codegen.cuda.kept import cubin
+        from tcl.codegen.cuda.resources import occupancy
+        from tcl.cuda_executor import this_machine
+
+        profile = this_machine().profile(self._executor.device)
+        found: list[dict[str, Any]] = []
+        for launcher in self._executor.kernels:
+            module = launcher.module
+            taken = cubin(module, profile).resources
+            for each, launch in zip(taken, module.launches, strict=True):
+                shape = {"blocks": launch.blocks, "threads": launch.threads}
+                shared = {"shared": each.shared + launch.shared}
+                share = {"occupancy": occupancy(each, launch, profile).share}
+                found.append({**asdict(each), **shape, **shared, **share})
+        return found

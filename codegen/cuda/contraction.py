@@ -117,7 +117,7 @@ def _in_order(shape: Shape, k: int, pair: tuple[ir.Load, ir.Load]) -> bool:
     return any(shape.stride(load.ref, k) == 1 for load in pair)
 
 
-_WARPS = (((2, 4), (4, 4)), ((2, 2), (2, 4)), ((2, 2), (1, 2)))
+_WARPS = (((2, 2), (4, 8)), ((2, 2), (2, 4)), ((2, 2), (1, 2)))
 """Warps along rows and columns, and results of each along these, in units of what one instruction
 adds to."""
 _TENSOR_DEPTH = 32

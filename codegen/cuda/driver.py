@@ -69,6 +69,9 @@ class Driver:
         Not CuPy's own: for the device that a new thread starts with, that does nothing, and the
         thread's first launch then finds no context.
         """
+        if self.current() == device:  # nothing to do, nor allowed while a graph is captured
+            yield
+            return
         before = self._runtime.getDevice()
         self._runtime.setDevice(device)
         self._runtime.free(0)

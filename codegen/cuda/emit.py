@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.schedule import schedule
 from tcl.codegen.cuda.scope import Geometry, Scope
 from tcl.codegen.cuda.types import memory_type
+from tcl.codegen.cuda.writer import Writer
 from tcl.codegen.ir_print import show_ref, show_value
 from tcl.codegen.ir_walk import loads, statements, values_in
 from tcl.codegen.options import MappingOptions
@@ -27,6 +29,7 @@ from tcl.codegen.recursion import with_room
 from tcl.grammar.sized import SizedDef
 
 WARP = 32
+_COMMENT = 260
 _WIDE = 2**30
 
 
@@ -118,28 +121,30 @@ def _kernel(
         names.of(f"tensor {tensor.name}", tensor.name)
     for panel in panels:
         names.of(f"tensor {panel.name}", f"{sources[panel.name].source.ref.tensor}_tile")
-    kernels: list[Kernel] = []
+    writers: list[Writer] = []
 
     def value(one: ir.Value, scope: Scope) -> str:
-        return kernels[0].leaves.text(one, scope)
+        return writers[0].text(one, scope)
 
     memory = Memory(geometry, names, sites, unchecked, value)
     wide = any(_reach(t.layout) >= _WIDE for t in program.tensors)
-    kernel = Kernel(geometry, memory, names, threads, wide=wide, async_copies=profile.async_copies)
-    kernels.append(kernel)
+    writer = Writer(geometry, memory, names, wide=wide)
+    writers.append(writer)
+    kernel = Kernel(writer, threads, async_copies=profile.async_copies)
     chunks, inside = chunks_of(body)
     lines = kernel.lines
     for nest in group:
         point = nest.point
         mark = "!" if point.initialise else ""
         op = "=" if point.op == "=" else f"{point.op}={mark}"
-        lines.add(_comment(f"{show_ref(point.target)} {op} {show_value(point.value)}"))
+        for part in _comment(f"{show_ref(point.target)} {op} {show_value(point.value)}"):
+            lines.add(f"// {part}")
     shared = _panels(
         panels, {k: c.buffers for k, c in sources.items()}, exchange, memory, lines.add
     )
     scope = kernel.bind(chunks, with_fills(group))
     kernel.together(inside, scope)
-    used |= kernel.leaves.used | memory.used
+    used |= writer.used | memory.used
     written = _written(body)
     parameters = [
         f"{'' if t.name in written else 'const '}{memory_type(t.layout.type)} "
@@ -153,9 +158,10 @@ def _kernel(
     return launch, parameters, lines.lines
 
 
-def _comment(text: str) -> str:
+def _comment(text: str) -> list[str]:
+    """Lines of a comment, in which nothing ends it or goes on after it."""
     text = "".join(c if c.isascii() and c.isprintable() and c != "\\" else "?" for c in text)
-    return f"// {text if len(text) <= 160 else text[:157] + '...'}"
+    return textwrap.wrap(text if len(text) <= _COMMENT else f"{text[:_COMMENT]} ...", 90)
 
 
 def _panels(

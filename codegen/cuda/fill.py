@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tcl.codegen import ir
-from tcl.codegen.cuda.leaf import Leaves
 from tcl.codegen.cuda.scope import Scope
+from tcl.codegen.cuda.writer import Writer
 from tcl.codegen.ir_walk import statements
 
 LEAST_ASYNC = 4
@@ -20,8 +20,8 @@ MAX_HELD = 64
 class Fills:
     """Writes copies."""
 
-    def __init__(self, leaves: Leaves) -> None:
-        self.leaves, self.memory, self.lines = leaves, leaves.memory, leaves.lines
+    def __init__(self, writer: Writer) -> None:
+        self.writer, self.memory, self.lines = writer, writer.memory, writer.lines
         self.held: dict[str, str] = {}
         """Panel → the registers that its next contents are in."""
 
@@ -30,7 +30,7 @@ class Fills:
         with self._each(statement, scope) as (store, width, inner, _):
             to, element, there = self._parts(store, inner)
             if width > 1:
-                self.leaves.used.add("copy")
+                self.writer.used.add("copy")
                 self.lines.add(f"copy<{width}>(&{to}, &{element}, {there or 'true'});")
             else:
                 self._one(to, element, there, store)
@@ -40,7 +40,7 @@ class Fills:
         with self._each(statement, scope) as (store, width, inner, _):
             to, element, there = self._parts(store, inner)
             size = width * self.memory.layout(store.ref).itemsize
-            self.leaves.used |= {"copy_async", "commit_copies", "wait_copies"}
+            self.writer.used |= {"copy_async", "commit_copies", "wait_copies"}
             self.lines.add(f"copy_async<{size}>(&{to}, &{element}, {there or 'true'});")
 
     def can_be_async(self, statement: ir.Statement) -> bool:
@@ -62,7 +62,7 @@ class Fills:
         """Registers for what a thread copies."""
         store, width = _store(statement), _width(statement)
         steps = math.prod(_steps(statement))
-        name = self.leaves.names.new(f"{self.memory.name(store.ref.tensor)}_next")
+        name = self.writer.names.new(f"{self.memory.name(store.ref.tensor)}_next")
         self.held[store.ref.tensor] = name
         type_ = self.memory.element_type(store.ref.tensor)
         self.lines.add(f"{type_} {name}[{steps}][{width}];")
@@ -73,7 +73,7 @@ class Fills:
             _, element, there = self._parts(store, inner)
             to = f"{self.held[store.ref.tensor]}[{step}]"
             if width > 1:
-                self.leaves.used.add("load")
+                self.writer.used.add("load")
                 test = f", {there}" if there else ""
                 self.lines.add(f"load<{width}>({to}, &{element}{test});")
             else:
@@ -85,7 +85,7 @@ class Fills:
             to = self.memory.element(store.ref, inner)
             held = f"{self.held[store.ref.tensor]}[{step}]"
             if width > 1:
-                self.leaves.used.add("store")
+                self.writer.used.add("store")
                 self.lines.add(f"store<{width}>(&{to}, {held});")
             else:
                 self.lines.add(f"{to} = {held}[0];")
@@ -99,7 +99,7 @@ class Fills:
         to = self.memory.element(store.ref, scope)
         value = store.value
         if isinstance(value, ir.Select) and isinstance(value.then, ir.Load):
-            there = self.leaves.text(value.condition, scope)
+            there = self.writer.text(value.condition, scope)
             return to, self.memory.element(value.then.ref, scope), there
         if not isinstance(value, ir.Load):
             raise ir.IRError(f"{store.ref.tensor} is filled with what is no copy")
@@ -111,9 +111,9 @@ class Fills:
     ) -> Iterator[tuple[ir.Store, int, Scope, str]]:
         """Inside of the loops over what a thread copies: the copy, the elements of each, and the
         number of the step."""
-        width, step = 1, "0"
+        width, step, depth = 1, "0", 0
         guarded: dict[str, None] = {}
-        geometry = self.leaves.geometry
+        geometry = self.writer.geometry
         with self.lines.nested():
             while isinstance(statement, ir.For):
                 loop, fold = statement.loop, statement.loop.fold
@@ -125,7 +125,8 @@ class Fills:
                 elif loop.kind is not ir.Kind.THREAD and fold.count == 1:
                     scope = scope.with_fold(fold, "0")
                 elif loop.kind is not ir.Kind.THREAD:
-                    name = self.leaves.names.new("step")
+                    name = self.writer.names.of(f"step {depth}", "step")
+                    depth += 1
                     if loop.kind is ir.Kind.UNROLL:
                         self.lines.add("#pragma unroll", margin=True)
                     self.lines.open(f"for (int {name} = 0; {name} < {fold.count}; ++{name}) {{")
@@ -136,7 +137,7 @@ class Fills:
             if not isinstance(statement, ir.Store):
                 raise ir.IRError("a panel is filled by one store")
             if guarded:
-                self.lines.open(f"if ({self.memory.inside(list(guarded), scope)}) {{")
+                self.lines.open(f"if ({self.memory.inside(guarded, scope)}) {{")
             yield statement, width, scope, step
 
 

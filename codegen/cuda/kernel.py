@@ -3,47 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from tcl.codegen import ir
 from tcl.codegen.cuda.barriers import alone
 from tcl.codegen.cuda.bind import thread_folds
+from tcl.codegen.cuda.combine import combines, write_combined
 from tcl.codegen.cuda.fill import Fills
-from tcl.codegen.cuda.leaf import Accumulators, Leaves, hoistable
-from tcl.codegen.cuda.lines import Lines
-from tcl.codegen.cuda.memory import Memory
+from tcl.codegen.cuda.guards import guarded
+from tcl.codegen.cuda.leaf import write_leaf
 from tcl.codegen.cuda.mma_shape import THREADS
-from tcl.codegen.cuda.names import Names
 from tcl.codegen.cuda.pipeline import pipeline
-from tcl.codegen.cuda.scope import Geometry, Scope
+from tcl.codegen.cuda.scope import Scope
 from tcl.codegen.cuda.types import c_type, constant
-from tcl.codegen.cuda.zeros import zero_beyond
-from tcl.codegen.ir_walk import loads, statements, values_in, walk
+from tcl.codegen.cuda.writer import Accumulators, Writer, chain
+from tcl.codegen.ir_walk import statements
+
+UNROLLED = 2048
+"""Points that may be written out one after the other."""
+LONGEST = 16
+"""Iterations that are."""
 
 
 class Kernel:
     """Writes the statements of one kernel."""
 
-    def __init__(
-        self,
-        geometry: Geometry,
-        memory: Memory,
-        names: Names,
-        threads: int,
-        *,
-        wide: bool,
-        async_copies: bool,
-    ) -> None:
-        self.async_copies = async_copies
-        self.geometry, self.memory, self.names = geometry, memory, names
+    def __init__(self, writer: Writer, threads: int, *, async_copies: bool) -> None:
+        self.writer = writer
+        self.geometry, self.memory = writer.geometry, writer.memory
+        self.lines, self.integer = writer.lines, writer.integer
         self.threads = threads
         """Of a block."""
-        self.lines = Lines()
-        self.leaves = Leaves(geometry, memory, names, self.lines)
-        self.leaves.wide = wide
-        self.fills = Fills(self.leaves)
-        self.integer = "long long" if wide else "int"
+        self.async_copies = async_copies
+        self.fills = Fills(writer)
 
     # Where blocks and threads are.
 
@@ -79,7 +72,7 @@ class Kernel:
         index = fold.dim.rpartition(".")[2]
         if ".fill" in fold.dim:
             index = f"copy{index}"
-        name = self.names.new(f"{index}_{what}")
+        name = self.writer.names.new(f"{index}_{what}")
         step = f" * {fold.step}" if fold.step != 1 else ""
         cast = "(long long)" if self.integer == "long long" else "(int)"
         text = f"{cast}({text})" if not text.isidentifier() and " " in text else f"{cast}{text}"
@@ -119,15 +112,15 @@ class Kernel:
 
     def _declare(self, declare: ir.Declare) -> None:
         own = tuple(f for f in declare.over if f.level not in THREADS)
-        name = self.names.new(_spoken(declare.name))
-        self.leaves.accumulators[declare.name] = Accumulators(name, own)
+        name = self.writer.names.new(_spoken(declare.name))
+        self.writer.accumulators[declare.name] = Accumulators(name, own)
         sizes = "".join(f"[{f.count}]" for f in own)
         type_ = c_type(declare.type)
         if declare.start is None:
             self.lines.add(f"{type_} {name}{sizes};")
             return
         start = constant(declare.start.value, declare.type)
-        self.leaves.used |= {"infinity"} if "infinity" in start else set()
+        self.writer.used |= {"infinity"} if "infinity" in start else set()
         if not own:
             self.lines.add(f"{type_} {name} = {start};")
             return
@@ -141,8 +134,8 @@ class Kernel:
 
     def _phase(self, statement: ir.Statement, scope: Scope) -> None:
         nest = self.nest_of(statement)
-        if _combines(statement):
-            self._combine(statement, scope)
+        if combines(statement):
+            write_combined(self.writer, statement, scope)
             return
         if nest is not None and ".fill" in nest.name:
             self.of_thread(statement, scope, self.fills.fill)
@@ -189,103 +182,43 @@ class Kernel:
     def _loops(self, statement: ir.Statement, scope: Scope) -> None:
         """Loops of one thread, from the outermost."""
         match statement:
-            case ir.For() | ir.Accumulate() if _combines(statement):
-                self._combine(statement, scope)
+            case ir.For() | ir.Accumulate() if combines(statement):
+                write_combined(self.writer, statement, scope)
             case ir.Declare():
                 self._declare(statement)
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.THREAD:
                 self._loops(body, scope)
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.SERIAL:
+                self._unroll(statement)
                 with self.serial(loop.fold, scope) as inner:
                     self._loops(body, inner)
             case ir.For():
-                loops, innermost = _chain(statement)
-                self.leaves.leaf(loops, innermost, self._guarded(innermost, loops, scope), scope)
+                loops, innermost = chain(statement)
+                self._leaf(loops, innermost, scope)
             case ir.Block(body=parts) if not alone(statement):
                 for s in parts:
                     self._loops(s, scope)
             case _:
-                self.leaves.leaf((), statement, self._guarded(statement, (), scope), scope)
+                self._leaf((), statement, scope)
 
-    def _guarded(
-        self, body: ir.Statement, loops: Sequence[ir.Loop], scope: Scope
-    ) -> tuple[str, ...]:
-        """Dimensions at whose points the statements may do what they do only where they are."""
-        parts = body.body if isinstance(body, ir.Block) else (body,)
-        geometry, found = self.geometry, set[str]()
-        around = {x.fold.dim for x in loops}
-        values = [v for s in parts for v in values_in(s)]
-        if any(isinstance(s, ir.Store) for s in parts):
-            places = (x for s in parts if isinstance(s, ir.Store) for x in s.ref.subscripts)
-            for place in places:
-                if isinstance(place, ir.Affine):
-                    found |= {geometry.dim_of(n) for n, _ in place.terms}
-            found |= around
-        for value in values:
-            for v in walk(value):
-                if isinstance(v, ir.Load) and not (hoistable(v) and loops):
-                    affine = (s for s in v.ref.subscripts if isinstance(s, ir.Affine))
-                    found |= {geometry.dim_of(n) for a in affine for n, _ in a.terms}
-                    if not hoistable(v):
-                        found |= around
-        known = {*scope.folds, *(x.fold.name for x in loops)}
-        for s in parts:
-            if isinstance(s, ir.Accumulate):
-                found |= {
-                    name
-                    for name, dim in geometry.dims.items()
-                    if dim.reduction
-                    and geometry.ragged[name]
-                    and all(f.name in known for f in geometry.folds[name])
-                    and not (zero_beyond(geometry, name, s) and (loops or self._shared(s)))
-                }
-        return tuple(d for d in geometry.dims if d in found and geometry.ragged[d])
+    def _leaf(self, loops: Sequence[ir.Loop], body: ir.Statement, scope: Scope) -> None:
+        dims = guarded(self.geometry, body, loops, scope)
+        write_leaf(self.writer, loops, body, dims, scope)
 
-    def _shared(self, accumulate: ir.Accumulate) -> bool:
-        """Whether all that is read lies in panels."""
-        program = self.geometry.program
-        return all(program.tensor(x.ref.tensor).shared for x in loads(accumulate.value))
-
-    # Sums of several threads.
-
-    def _combine(self, statement: ir.Statement, scope: Scope) -> None:
-        """Combines what accumulators give in several threads, registers and lanes."""
-        loops, body = _chain(statement)
-        if not isinstance(body, ir.Accumulate) or not isinstance(body.value, ir.Combined):
-            raise ir.IRError("sums of threads are combined on their own")
-        combined = body.value
-        leaves, lines = self.leaves, self.lines
-        own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
-        with leaves.unrolled(own, scope) as inner:
-            kept = [f for f in combined.folds if f.level not in THREADS]
-            target = leaves.accumulator(body.name, inner)
-            first = inner
-            for fold in kept:
-                first = first.with_fold(fold, "0")
-            lines.add(f"{target} = {leaves.text(combined.value, first)};")
-            if kept:
-                self._rest(target, combined, kept, inner)
-            for fold in (f for f in combined.folds if f.level in THREADS):
-                nest = self.geometry.nest_of[fold.dim]
-                folds = thread_folds(nest)
-                stride = math.prod(f.count for f in folds[folds.index(fold) + 1 :])
-                leaves.used.add("over_threads")
-                type_ = c_type(combined.type)
-                op = leaves._expressions(inner).merge(combined.op, "a", "b", combined.type)
-                lines.add(
-                    f"{target} = over_threads<{fold.count}, {stride}>({target}, "
-                    f"[]({type_} a, {type_} b) {{ return {op}; }}, ({type_} *)exchange);"
-                )
-
-    def _rest(self, target: str, combined: ir.Combined, kept: list[ir.Fold], scope: Scope) -> None:
-        """The thread's own sums but the first one."""
-        leaves = self.leaves
-        with leaves.unrolled(kept, scope) as each:
-            names = [each.folds[f.name].partition(" * ")[0] for f in kept]
-            first = " || ".join(f"{n} > 0" for n in names if n != "0")
-            text = leaves.text(combined.value, each)
-            made = leaves._expressions(each).merge(combined.op, target, text, combined.type)
-            self.lines.add(f"if ({first}) {target} = {made};")
+    def _unroll(self, loop: ir.For) -> None:
+        """Lets loops of one thread be written out, or some of their iterations, so that what one of
+        them reads comes while another one computes."""
+        count = loop.loop.fold.count
+        inside = [s.loop for s in statements(loop.body) if isinstance(s, ir.For)]
+        if any(x.fold.level == "mma" for x in inside):  # an instruction for many points
+            inside = [x for x in inside if x.fold.level == "register"]
+        points = math.prod(x.fold.count for x in inside if x.kind is not ir.Kind.THREAD)
+        if count < 2 or points > UNROLLED:
+            return
+        whole = count <= LONGEST and count * points <= UNROLLED
+        times = count if whole else max(1, min(4, UNROLLED // points))
+        if times > 1:
+            self.lines.add("#pragma unroll" + ("" if whole else f" {times}"), margin=True)
 
 
 class _Opened:
@@ -302,7 +235,7 @@ class _Opened:
             return self.scope.with_fold(fold, "0")
         index = fold.dim.rpartition(".")[2]
         wish = index if fold.step == 1 and fold.level == "point" else f"{index}_{fold.level}"
-        name = kernel.names.new(wish)
+        name = kernel.writer.names.new(wish)
         end = fold.step * fold.count
         kernel.lines.open(
             f"for ({kernel.integer} {name} = 0; {name} < {end}; {name} += {fold.step}) {{"
@@ -323,21 +256,6 @@ def _phases(loop: ir.For) -> bool:
     )
 
 
-def _chain(statement: ir.Statement) -> tuple[list[ir.Loop], ir.Statement]:
-    """Loops in each other, and what lies in the innermost."""
-    loops = []
-    while isinstance(statement, ir.For):
-        loops.append(statement.loop)
-        statement = statement.body
-    return loops, statement
-
-
-def _combines(statement: ir.Statement) -> bool:
-    """Whether it combines what accumulators give in several iterations."""
-    _, inner = _chain(statement)
-    return isinstance(inner, ir.Accumulate) and isinstance(inner.value, ir.Combined)
-
-
 def _place(of: str, after: int, count: int, *, outermost: bool) -> str:
     """The iteration of a fold, each of which goes through ``after`` others."""
     text = f"{of} / {after}" if after > 1 else of
@@ -356,11 +274,6 @@ def chunks_of(kernel: ir.Statement) -> tuple[list[tuple[ir.Fold, ...]], ir.State
         found.append((kernel.loop.fold, *kernel.along))
         kernel = kernel.body
     return found, kernel
-
-
-def folds_of(nests: Sequence[ir.Nest]) -> Iterator[ir.Fold]:
-    """The folds of all loops."""
-    return (x.fold for n in nests for x in n.loops)
 
 
 def with_fills(nests: Sequence[ir.Nest]) -> list[ir.Nest]:

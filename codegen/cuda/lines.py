@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tcl.codegen.cuda.pieces import wrapped
+
 
 class Lines:
     """Source that is being written."""
@@ -15,7 +17,7 @@ class Lines:
 
     def add(self, text: str, *, margin: bool = False) -> None:
         """A line, of which a ``margin`` one is not indented."""
-        self.lines.append(text if margin else "    " * self._depth + text)
+        self.lines.append(text if margin else wrapped(text, "    " * self._depth))
 
     def open(self, text: str) -> None:
         """A line after which a block begins; ``nested`` and ``block`` end it."""

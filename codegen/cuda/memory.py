@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tcl.codegen import ir
 from tcl.codegen.cpu.memory import Site
@@ -40,14 +40,17 @@ class Memory:
 
     def index(self, index: ir.Affine, scope: Scope) -> str:
         """An index expression; ``int``, or ``long long`` where offsets are."""
-        text = ""
+        text, number = "", 0
         for name, c in self._terms(index, scope):
+            if not name:
+                number = c
+                continue
             factor = name if abs(c) == 1 else f"{name} * {abs(c)}"
             if not text:
                 text = f"-{factor}" if c < 0 else factor
             else:
                 text += f" - {factor}" if c < 0 else f" + {factor}"
-        number = index.constant + self._known(index, scope)
+        number += index.constant + self._known(index, scope)
         if not text:
             return str(number)
         return text + (f" + {number}" if number > 0 else f" - {-number}" if number else "")
@@ -68,7 +71,7 @@ class Memory:
         if folds is None:
             folds = [f for f in self.geometry.folds[name] if f.name in scope.folds]
         texts = (scope.folds[f.name] for f in folds)
-        return [_factored(text) for text in texts if text != "0"]
+        return [part for text in texts for part in _parts_of(text)]
 
     def _known(self, index: ir.Affine, scope: Scope) -> int:
         """The constant part of dimensions that have no variable yet."""
@@ -99,7 +102,7 @@ class Memory:
         if any(c % size for c in (place.constant, *(c for _, c in place.terms))):
             raise ir.IRError(f"elements of {ref.tensor} lie between others")
         texts = [*extra, *([self.index(whole, scope)] if whole != ir.Affine() else [])]
-        if ref.tensor in self.buffer:
+        if self.buffer.get(ref.tensor, "0") != "0":
             texts.insert(0, self.buffer[ref.tensor])
         return f"{name}[{' + '.join(texts) or '0'}]".replace("+ -", "- ")
 
@@ -129,7 +132,7 @@ class Memory:
         """The type of its elements."""
         return self.geometry.program.tensor(tensor).layout.type
 
-    def inside(self, dims: list[str], scope: Scope) -> str:
+    def inside(self, dims: Iterable[str], scope: Scope) -> str:
         """The condition that these dimensions are at points that they have."""
         tests = []
         for name in dims:
@@ -139,9 +142,15 @@ class Memory:
         return " && ".join(tests)
 
 
-def _factored(text: str) -> tuple[str, int]:
-    """``x * 16`` as a variable and its factor."""
-    name, star, factor = text.rpartition(" * ")
-    if star and factor.isdigit() and name.isidentifier():
-        return name, int(factor)
-    return text if text.isidentifier() else f"({text})", 1
+def _parts_of(text: str) -> list[tuple[str, int]]:
+    """``x * 16 + 8`` as variables and their factors; constants are factors of nothing."""
+    found = []
+    for part in text.split(" + "):
+        name, star, factor = part.rpartition(" * ")
+        if part.isdigit():
+            found.append(("", int(part)))
+        elif star and factor.isdigit():
+            found.append((name if name.isidentifier() else f"({name})", int(factor)))
+        else:
+            found.append((part if part.isidentifier() else f"({part})", 1))
+    return found

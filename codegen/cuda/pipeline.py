@@ -103,7 +103,7 @@ class Pipeline:
         offset = scope.folds[self.fold.name]
         further = f"{offset} + {ahead * self.fold.step}"
         test = f"{further} < {self.fold.step * self.fold.count}"
-        return scope.with_fold(self.fold, f"({further})"), test
+        return scope.with_fold(self.fold, further), test
 
     def _compute(self, now: str, scope: Scope) -> None:
         self._at(self._copy(now, 0))

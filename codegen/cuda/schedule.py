@@ -45,14 +45,15 @@ def stages(
     program, chosen = resolve(program, options, profile)
     verify(program)
     yield "split", program
-    for name, made in _scheduled(program, chosen, profile):
+    for name, made in scheduled(program, chosen, profile):
         verify(made)
         yield name, made
 
 
-def _scheduled(
+def scheduled(
     program: ir.Program, chosen: Mapping[str, NestOptions], profile: GpuProfile
 ) -> Iterator[tuple[str, ir.Program]]:
+    """(name, program) after each of the passes, for choices with nothing left open."""
     # Outside of everything else: the work of a block.
     for name, o in chosen.items():
         program = Chunk(name, o.chunk or (), clip=False)(program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -47,6 +48,12 @@ class Geometry:
         self.fold = {f.name: f for folds in self.folds.values() for f in folds}
         self.ragged = {d: ragged(dim, self.folds[d]) for d, dim in self.dims.items()}
         """Whether there are threads, registers or lanes for points that there are not."""
+
+    def all_there(self, dim: str) -> Geometry:
+        """The same where all points of a dimension are there, though elsewhere some are not."""
+        made = copy.copy(self)
+        made.ragged = {**self.ragged, dim: False}
+        return made
 
     def dim_of(self, name: str) -> str:
         """The dimension of a name in an index expression."""

@@ -18,7 +18,7 @@ from tcl.codegen.cuda.bind import thread_count
 from tcl.codegen.cuda.extent import largest_offset
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.ir_walk import operands
-from tcl.grammar.types import BOOL, INT64
+from tcl.grammar.types import BOOL, INT32, INT64
 
 VECTOR = 16
 """Bytes that a thread moves at once."""
@@ -245,7 +245,9 @@ class _Box:
 
 
 def _compare(op: str, index: ir.Affine, bound: int) -> ir.Value:
-    return ir.Binary(op, ir.Position(index, INT64), ir.Const(bound, INT64), BOOL)
+    # Indices of a box lie near those of its tensor.
+    type_ = INT32 if abs(bound) < 1 << 30 else INT64
+    return ir.Binary(op, ir.Position(index, type_), ir.Const(bound, type_), BOOL)
 
 
 def _shared_loops(dims: list[ir.Dim], width: int, threads: int) -> Iterator[ir.Loop]:

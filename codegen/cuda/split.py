@@ -76,7 +76,7 @@ def shifted(options: NestOptions) -> NestOptions:
         lanes = lanes[0] + 1, lanes[1]
     return replace(
         options,
-        chunk=sizes(options.chunk, 1),
+        chunk=None if options.chunk is None else (1, *options.chunk),  # each part is a block's
         tile=sizes(options.tile, 0),
         threads=sizes(options.threads, 0),
         register=sizes(options.register, 0),

@@ -16,7 +16,7 @@ from tcl import __version__
 
 _COMMANDS = {
     "check": "parse and check a file; errors with their place",
-    "show": "show what becomes of a def: ast, ir, schedule, source, asm, reference",
+    "show": "show what becomes of a def: ast, ir, schedule, source, asm, resources, reference",
     "run": "run a def on random inputs, compare with the reference, print the time",
     "tune": "search for the fastest options and keep them",
     "cache": "what was tuned: list, show, why, merge, prune, export, import",

@@ -11,7 +11,7 @@ import numpy as np
 
 import tcl
 from benchmarks.gpu.clock import DeviceForm, Run
-from benchmarks.gpu.ours import compiled, sized_def
+from benchmarks.gpu.ours import Compiled, compiled, sized_def
 from benchmarks.gpu.peer import Probe, Setting
 from benchmarks.gpu.peers.cupy_arrays import CupyBase
 from tcl.bench.arrays import Array
@@ -20,6 +20,7 @@ from tcl.bench.task import Task
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.options import MappingOptions
 from tcl.grammar.sized import SizedDef
+from tcl.known import DEFAULT
 
 _CALLS = 200
 _ROUNDS = 15
@@ -37,6 +38,10 @@ _EXTENT = 32
 class Ours(CupyBase):
     """The contender."""
 
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._made: dict[str, tuple[MappingOptions, Compiled]] = {}
+
     def versions(self) -> dict[str, str]:
         """Of us and what launches for us."""
         return {"tcl": tcl.__version__, **super().versions()}
@@ -47,19 +52,22 @@ class Ours(CupyBase):
         """The default options, and the tuned ones that the task names."""
         arrays = self.device_arrays(inputs)
         sized = sized_def(task, [inputs[name] for name in task.inputs])
-        yield DEFAULT_FORM, partial(self._form, task, sized, None, arrays)
+        self._made = {}
+        yield DEFAULT_FORM, partial(self._form, DEFAULT_FORM, task, sized, DEFAULT, arrays)
         if task.tuned:
             tuned = MappingOptions.from_json(task.tuned)
-            yield TUNED_FORM, partial(self._form, task, sized, tuned, arrays)
+            yield TUNED_FORM, partial(self._form, TUNED_FORM, task, sized, tuned, arrays)
 
     def _form(
         self,
+        name: str,
         task: Task,
         sized: SizedDef,
-        options: MappingOptions | None,
+        options: MappingOptions,
         arrays: Mapping[str, Any],
     ) -> DeviceForm:
         call = compiled(sized, options, self.setting.device)
+        self._made[name] = options, call
         tensors = sized.checked.outputs
         made: list[tuple[Any, ...]] = []
 
@@ -82,6 +90,13 @@ class Ours(CupyBase):
             return [self.host(named[name]) for name in task.results]
 
         return DeviceForm(runs, results)
+
+    def facts(self, task: Task) -> dict[str, Any]:
+        """Of each form the options as JSON text, and what its kernels take of the device."""
+        return {
+            name: {"options": options.to_json(), "kernels": made.facts()}
+            for name, (options, made) in self._made.items()
+        }
 
     def probes(self) -> Iterator[Probe]:
         """None that CuPy's contender does not have."""

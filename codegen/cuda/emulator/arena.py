@@ -84,16 +84,16 @@ class Arena:
         return self.at(int(changed[0])) if changed.size else None
 
 
-def arena_of(module: Module, arrays: Mapping[str, Array], alignment: int) -> Arena:
+def arena_of(module: Module, arrays: Mapping[str, Array]) -> Arena:
     """An arena that holds copies of these arrays; scratch and gaps are poisoned.
 
-    The first elements of arguments lie at odd multiples of ``alignment`` (at least the element's
-    size), so that nothing can rely on more.
+    The first elements of arguments lie at odd multiples of what their layouts promise, so that
+    nothing can rely on more.
     """
     places, end = {}, GAP
     for tensor in module.tensors:
         low, high = reach(tensor.layout)
-        step = max(alignment, tensor.layout.itemsize)
+        step = max(tensor.layout.base, tensor.layout.alignment, tensor.layout.itemsize)
         if tensor.role is ir.Role.SCRATCH:
             step = SCRATCH_ALIGNMENT
         else:

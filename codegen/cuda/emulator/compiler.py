@@ -91,7 +91,7 @@ def _compiled_runtime() -> tuple[Path, ...]:
     if reason := why_not():
         raise EmulationError(reason)
     objects = []
-    for name in ("scheduler", "memory"):
+    for name in ("scheduler", "memory", "callbacks"):
         target = Path(_folder().name) / f"{name}.o"
         try:
             run_compiler(*_LANGUAGE, *_RUNTIME, "-c", HERE / f"{name}.cpp", "-o", target)

@@ -25,10 +25,10 @@ def compile_modules(modules: Sequence[Module], *, checked: bool = True) -> list[
     """The modules, compiled together: 20 to 50 at once take a fraction of the time that each
     takes alone.
 
-    With ``checked`` every access is watched, which takes ten times longer to run. Without, an
-    access outside all tensors can end the process. Raises ``CompileError`` with the place among
-    ``modules`` and the line if one does not compile, ``EmulationError`` if nothing can be
-    emulated on this machine.
+    With ``checked`` every access is watched, which takes five to ten times longer to run.
+    Without, an access outside all tensors or of a vector that is not aligned can end the process.
+    Raises ``CompileError`` with the place among ``modules`` and the line if one does not compile,
+    ``EmulationError`` if nothing can be emulated on this machine.
     """
     if not modules:
         return []
@@ -60,16 +60,15 @@ class Emulated:
         order: Order = "forward",
         *,
         seed: int = 1,
-        alignment: int = 16,
     ) -> None:
         """Runs all launches on copies of the arrays, and copies outputs back.
 
-        Arrays have the shapes and strides of the module's layouts; the first element of each
-        copy is aligned to ``alignment`` bytes and no more. Outputs are not cleared before.
+        Arrays have the shapes and strides of the module's layouts; their copies lie as aligned
+        as the layouts promise and no more. Outputs are not cleared before.
         Raises ``IndexError`` if a checked subscript was out of range, ``EmulationError`` if a
         kernel made an access it may not make, raced or did not end; nothing is copied back then.
         """
-        arena = arena_of(self.module, arrays, alignment)
+        arena = arena_of(self.module, arrays)
         problems: list[str] = []
         for position in range(len(self.module.launches)):
             problems += self._launch(position, arena, order, seed)

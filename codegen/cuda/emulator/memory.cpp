@@ -1,35 +1,16 @@
-// Watches accesses to global and shared memory. The compiler reports them (-fsanitize=thread), but
-// to the functions below, not to its own run time: each access has to lie in its tensor, and has
-// to be ordered by barriers with those of other threads to the same bytes.
+// Watches accesses to global and shared memory: each has to lie in its tensor, and has to be
+// ordered by barriers with those of other threads to the same bytes.
 #include <elf.h>
 #include <link.h>
 #include <sys/mman.h>
 
 #include <cstring>
 
-#include "state.h"
+#include "races.h"
 
 namespace emulator {
 
 namespace {
-
-// How far accesses of one kind to one place are spread, since the last one that came after all.
-enum Spread : unsigned short { THREAD, WARP, BLOCK, BLOCKS };
-
-struct Trace {
-  unsigned time;  // of the last; before the launch (or the block, in shared memory): none
-  unsigned place;
-  unsigned short thread;
-  Spread spread;
-};
-
-enum CellState : unsigned { WHOLE, SPLIT, COPIED };  // COPIED: a cp.async is under way
-
-// What happened to four bytes, or to one byte of four that were not always accessed together.
-struct Cell {
-  Trace write, read, atomic;
-  CellState state;
-};
 
 struct Region {
   unsigned char* begin;
@@ -60,68 +41,6 @@ void watch(Region& region, unsigned char* begin, std::size_t size, const unsigne
   region.bytes = region.words + words;
 }
 
-bool same_warp(const Trace& trace) { return trace.thread / 32 == current->number / 32; }
-
-// Whether an access happened in this launch (in shared memory: this block), not ordered before
-// what the current thread does now.
-bool unordered(const Trace& trace, bool in_shared) {
-  if (trace.time < (in_shared ? clock_.block : 2)) return false;
-  if (trace.spread == BLOCKS || trace.time < clock_.block) return true;
-  if (trace.time < clock_.barrier) return false;
-  if (trace.spread == BLOCK || !same_warp(trace))
-    return trace.spread != THREAD || trace.thread != current->number;
-  if (trace.time < current_warp->synchronised) return false;
-  return trace.spread == WARP || trace.thread != current->number;
-}
-
-Trace trace_of(unsigned place, Spread spread) {
-  return {clock_.now, place, static_cast<unsigned short>(current->number), spread};
-}
-
-// One more access of a kind that does not conflict with itself.
-void join(Trace& trace, unsigned place, bool in_shared) {
-  if (!unordered(trace, in_shared))
-    trace = trace_of(place, THREAD);
-  else if (trace.spread == BLOCKS || trace.time < clock_.block)
-    trace.spread = BLOCKS;  // what is kept of it is another block's, so nothing here is ordered
-  else
-    trace = trace_of(place, trace.spread == BLOCK || !same_warp(trace) ? BLOCK : WARP);
-}
-
-struct Conflict {
-  Problem problem;
-  Trace other;
-};
-
-// Records an access to a cell; whether it conflicts with an earlier one.
-bool record(Cell& cell, Access kind, unsigned place, bool in_shared, Conflict& conflict) {
-  if (cell.state == COPIED && cell.write.time < clock_.block)
-    cell.state = WHOLE;  // copied to by a block that has ended
-  bool found = true;
-  if (cell.state == COPIED)
-    conflict = {Problem::unfinished_copy, cell.write};
-  else if (unordered(cell.write, in_shared))
-    conflict = {kind == Access::read    ? Problem::write_read
-                : kind == Access::write ? Problem::write_write
-                                        : Problem::atomic_plain,
-                cell.write};
-  else if (kind != Access::atomic && unordered(cell.atomic, in_shared))
-    conflict = {Problem::atomic_plain, cell.atomic};
-  else if (kind != Access::read && unordered(cell.read, in_shared))
-    conflict = {Problem::read_write, cell.read};
-  else
-    found = false;
-  if (kind == Access::read) {
-    join(cell.read, place, in_shared);
-  } else if (kind == Access::atomic) {
-    join(cell.atomic, place, in_shared);
-  } else {  // what is ordered after this is ordered after all before
-    cell.write = trace_of(place, THREAD);
-    cell.read.time = cell.atomic.time = 0;
-  }
-  return found;
-}
-
 // Calls `visit` for the cells of these bytes.
 template <class Visit>
 void each_cell(Region& region, std::size_t offset, std::size_t size, Visit visit) {
@@ -146,6 +65,13 @@ void report_at(Finding found, const Region& region, const unsigned char* address
   found.offset = address - region.begin;
   found.size = size;
   report(found);
+}
+
+// A vector that is not aligned ends the process on this machine too: the run ends before.
+void report_misaligned(const Region& region, const unsigned char* address, unsigned alignment,
+                       void* place) {
+  report_at(finding(Problem::misaligned, place), region, address, alignment);
+  if (alignment >= 16) stop();
 }
 
 bool within(const Region& region, const unsigned char* address) {
@@ -267,6 +193,12 @@ void stop_observing() {
     if (region->words) munmap(region->words, region->mapped);
 }
 
+void misaligned(const void* pointer, unsigned alignment, void* place) {
+  const auto* address = static_cast<const unsigned char*>(pointer);
+  Region* region = launch->checked && current ? region_of(address) : nullptr;
+  if (region) report_misaligned(*region, address, alignment, place);
+}
+
 bool access(const void* pointer, unsigned size, unsigned alignment, Access kind, void* place) {
   if (!launch->checked || !current) return true;
   const auto* address = static_cast<const unsigned char*>(pointer);
@@ -280,7 +212,7 @@ bool access(const void* pointer, unsigned size, unsigned alignment, Access kind,
     stop();  // the access might end the process
   }
   if (reinterpret_cast<std::uintptr_t>(address) % alignment)
-    report_at(finding(Problem::misaligned, place), *region, address, size);
+    report_misaligned(*region, address, alignment, place);
   if (!allowed(*region, address, size, kind, place)) return false;
   observe(*region, address, size, kind, place);
   return true;
@@ -293,7 +225,7 @@ void require_shared(const void* pointer, unsigned alignment, void* place) {
     stop();
   }
   if (launch->checked && reinterpret_cast<std::uintptr_t>(address) % alignment)
-    report_at(finding(Problem::misaligned, place), shared, address, alignment);
+    report_misaligned(shared, address, alignment, place);
 }
 
 void copy_async(void* to, const void* from, unsigned size, bool valid, void* place) {
@@ -325,88 +257,3 @@ void trap(void* place) {
 }
 
 }  // namespace emulator
-
-// What the compiler calls.
-using emulator::Access;
-#define HIDDEN extern "C" __attribute__((visibility("hidden")))
-#define HERE __builtin_return_address(0)
-
-#define ACCESSES(N)                                                                            \
-  HIDDEN void __tsan_read##N(void* p) { emulator::access(p, N, N, Access::read, HERE); }       \
-  HIDDEN void __tsan_write##N(void* p) { emulator::access(p, N, N, Access::write, HERE); }     \
-  HIDDEN void __tsan_unaligned_read##N(void* p) {                                              \
-    emulator::access(p, N, N, Access::read, HERE);                                             \
-  }                                                                                            \
-  HIDDEN void __tsan_unaligned_write##N(void* p) {                                             \
-    emulator::access(p, N, N, Access::write, HERE);                                            \
-  }
-ACCESSES(1)
-ACCESSES(2)
-ACCESSES(4)
-ACCESSES(8)
-ACCESSES(16)
-
-HIDDEN void __tsan_init() {}
-HIDDEN void __tsan_func_entry(void*) {}
-HIDDEN void __tsan_func_exit() {}
-HIDDEN void __tsan_read_range(void* p, unsigned long size) {
-  emulator::access(p, size, 1, Access::read, HERE);
-}
-HIDDEN void __tsan_write_range(void* p, unsigned long size) {
-  emulator::access(p, size, 1, Access::write, HERE);
-}
-HIDDEN void* __tsan_memcpy(void* to, const void* from, unsigned long size) {
-  emulator::access(from, size, 1, Access::read, HERE);
-  emulator::access(to, size, 1, Access::write, HERE);
-  return std::memcpy(to, from, size);
-}
-HIDDEN void* __tsan_memmove(void* to, const void* from, unsigned long size) {
-  emulator::access(from, size, 1, Access::read, HERE);
-  emulator::access(to, size, 1, Access::write, HERE);
-  return std::memmove(to, from, size);
-}
-HIDDEN void* __tsan_memset(void* to, int value, unsigned long size) {
-  emulator::access(to, size, 1, Access::write, HERE);
-  return std::memset(to, value, size);
-}
-
-// -fsanitize=alignment: a pointer to a type that needs more (a float4, say).
-struct TypeMismatch {
-  const char* file;
-  unsigned line, column;
-  const void* type;
-  unsigned char log_alignment, kind;
-};
-HIDDEN void __ubsan_handle_type_mismatch_v1(TypeMismatch* where, void* pointer) {
-  if (!emulator::current || !emulator::launch->checked) return;
-  const auto* address = static_cast<const unsigned char*>(pointer);
-  emulator::Region* region = emulator::region_of(address);
-  if (!region) return;
-  emulator::report_at(emulator::finding(emulator::Problem::misaligned, HERE), *region, address,
-                      1u << where->log_alignment);
-  emulator::stop();  // this machine's vectors have to be aligned, too
-}
-
-// -fsanitize=bounds: an index into an array of known size, which lies in registers.
-HIDDEN void __ubsan_handle_out_of_bounds(void*, unsigned long index) {
-  emulator::Finding found = emulator::finding(emulator::Problem::register_array, HERE);
-  found.offset = long(index);
-  emulator::report(found);
-  emulator::stop();
-}
-
-// Arithmetic whose result C++ leaves undefined: the machine's is taken, if there is one.
-static void undefined(void* place, bool traps) {
-  if (!emulator::current) return;
-  emulator::report(emulator::finding(emulator::Problem::arithmetic, place));
-  if (traps) emulator::stop();
-}
-#define UNDEFINED(NAME, TRAPS, ...) \
-  HIDDEN void __ubsan_handle_##NAME(__VA_ARGS__) { undefined(HERE, TRAPS); }
-UNDEFINED(add_overflow, false, void*, void*, void*)
-UNDEFINED(sub_overflow, false, void*, void*, void*)
-UNDEFINED(mul_overflow, false, void*, void*, void*)
-UNDEFINED(divrem_overflow, true, void*, void*, void*)
-UNDEFINED(shift_out_of_bounds, false, void*, void*, void*)
-UNDEFINED(negate_overflow, false, void*, void*)
-UNDEFINED(float_cast_overflow, false, void*, void*)

@@ -6,11 +6,7 @@
 #include <numeric>
 
 #include "state.h"
-#if defined(__x86_64__) && !defined(EMULATOR_UCONTEXT)
-#define EMULATOR_ASSEMBLY
-#else
-#include <ucontext.h>
-#endif
+#include "switch.h"
 
 namespace emulator {
 
@@ -22,9 +18,6 @@ Clock clock_;
 
 namespace {
 
-// A stack has room for a kernel's arrays and for calls of the C library. Only pages that are used
-// cost memory; the odd size keeps stacks from falling into the same cache lines.
-constexpr std::size_t STACK = (64 << 10) + 576;
 constexpr std::size_t BELOW = 4 << 20;  // for a first thread that needs more than it has
 constexpr std::uint64_t CANARY = 0x5eed5afe0ddba115;
 
@@ -39,7 +32,6 @@ std::vector<Warp> warps;
 std::vector<unsigned> order, block_starts, block_order;
 unsigned random_state;
 bool stopped;
-void* scheduler_stack;
 
 unsigned random_below(unsigned bound) {
   random_state ^= random_state << 13;
@@ -58,61 +50,6 @@ void arrange(std::vector<unsigned>& numbers, unsigned count) {
   if (launch->order == REVERSE) std::reverse(numbers.begin(), numbers.end());
   if (launch->order == RANDOM) shuffle(numbers);
 }
-
-[[noreturn]] void run_thread();
-
-#ifdef EMULATOR_ASSEMBLY
-// Saves the registers that a call keeps on the stack, and goes on with another stack.
-extern "C" __attribute__((visibility("hidden"))) void emulator_switch(void** from, void* to);
-asm(R"(
-.text
-.hidden emulator_switch
-.globl emulator_switch
-.type emulator_switch, @function
-emulator_switch:
-  pushq %rbp
-  pushq %rbx
-  pushq %r12
-  pushq %r13
-  pushq %r14
-  pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15
-  popq %r14
-  popq %r13
-  popq %r12
-  popq %rbx
-  popq %rbp
-  ret
-.size emulator_switch, .-emulator_switch
-)");
-
-void prepare(Fiber& fiber, unsigned char* bottom) {
-  auto top = (reinterpret_cast<std::uintptr_t>(bottom) + STACK) & ~std::uintptr_t(15);
-  auto** stack = reinterpret_cast<void**>(top);
-  *--stack = nullptr;  // where a return address would lie: the stack is aligned as after a call
-  *--stack = reinterpret_cast<void*>(&run_thread);
-  for (int saved = 0; saved < 6; ++saved) *--stack = nullptr;
-  fiber.stack_pointer = stack;
-}
-void enter(Fiber& fiber) { emulator_switch(&scheduler_stack, fiber.stack_pointer); }
-void leave(Fiber& fiber) { emulator_switch(&fiber.stack_pointer, scheduler_stack); }
-#else
-std::vector<ucontext_t> contexts;
-ucontext_t scheduler_context;
-
-void prepare(Fiber& fiber, unsigned char* bottom) {
-  contexts.resize(fibers.size());
-  ucontext_t& context = contexts[fiber.number];
-  getcontext(&context);
-  context.uc_stack.ss_sp = bottom + 64;
-  context.uc_stack.ss_size = STACK - 64;
-  makecontext(&context, reinterpret_cast<void (*)()>(&run_thread), 0);
-}
-void enter(Fiber& fiber) { swapcontext(&scheduler_context, &contexts[fiber.number]); }
-void leave(Fiber& fiber) { swapcontext(&contexts[fiber.number], &scheduler_context); }
-#endif
 
 [[noreturn]] void run_thread() {
   launch->kernel(launch->arguments);
@@ -231,7 +168,7 @@ void run_block(unsigned block) {
     fiber.state = State::ready;
     fiber.copies.clear();
     fiber.committed = 0;
-    prepare(fiber, bottom);
+    prepare(fiber, bottom, &run_thread);
   }
   for (Warp& warp : warps) warp = {};
   while (!stopped && !all_done()) {

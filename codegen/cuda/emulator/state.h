@@ -105,6 +105,9 @@ unsigned offset_of(void* place);
 // Ends the run; never returns to the thread.
 [[noreturn]] void stop();
 
+// A pointer that is not aligned for its type.
+void misaligned(const void* pointer, unsigned alignment, void* place);
+
 void start_observing();
 void stop_observing();
 bool on_a_stack(const unsigned char* address);
