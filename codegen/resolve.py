@@ -37,7 +37,10 @@ def resolve(
             f"nests: choices for {len(options.nests)} nests were given, "
             f"{program.name} has {len(program.nests)}"
         )
-    for name, asked in (("all nests", options.default), *zip(_names(program), options.nests, strict=False)):
+    for name, asked in (
+        ("all nests", options.default),
+        *zip(_names(program), options.nests, strict=False),
+    ):
         _refuse_gpu(name, asked)
     plan = chunks(options.preset, program, device)
     ahead = distances(options.preset, program, plan, device)

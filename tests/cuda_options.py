@@ -18,8 +18,8 @@ from tcl.codegen.options import PRESETS, MappingOptions, NestOptions
 from tcl.grammar.sized import SizedDef
 
 _KEYS = (
-    *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk", "fuse"),
-    *("threads", "buffers", "nests", "point"),
+    *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk", "fuse", "split"),
+    *("threads", "buffers", "mma", "nests"),
 )
 
 
