@@ -9,7 +9,7 @@ from tcl.codegen import ir
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.ir_walk import operands
-from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.options import GPU_KEYS, MappingOptions, NestOptions
 from tcl.codegen.passes.beside import Beside
 from tcl.codegen.passes.chunk import Chunk, why_no_chunks
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
@@ -37,6 +37,11 @@ def resolve(
             f"nests: choices for {len(options.nests)} nests were given, "
             f"{program.name} has {len(program.nests)}"
         )
+    for name, asked in (
+        ("all nests", options.default),
+        *zip(_names(program), options.nests, strict=False),
+    ):
+        _refuse_gpu(name, asked)
     plan = chunks(options.preset, program, device)
     ahead = distances(options.preset, program, plan, device)
     divided: dict[str, NestOptions] = {}
@@ -51,6 +56,19 @@ def resolve(
         for name in unit.others:
             chosen[name] = choices.following(unit.leader, program.nest(name))
     return {n.name: chosen[n.name] for n in program.nests}
+
+
+def _names(program: ir.Program) -> list[str]:
+    return [f"nest {n.name}" for n in program.nests]
+
+
+def _refuse_gpu(name: str, asked: NestOptions) -> None:
+    """Options of a GPU that a CPU has nothing for."""
+    for key in GPU_KEYS:
+        value = getattr(asked, key)
+        sizes = (value,) if isinstance(value, int) else value or ()
+        if sizes and (key == "mma" or max(sizes) > 1):
+            raise OptionsError(f"{key}: {name}: only a GPU has a use for it, this is a CPU")
 
 
 @dataclass(frozen=True, slots=True)

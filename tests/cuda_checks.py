@@ -70,7 +70,6 @@ class Case:
     work: Work
     options: MappingOptions
     module: Module
-    alignment: int = 16
     title: str = ""
 
     def __str__(self) -> str:
@@ -160,12 +159,11 @@ def case_of(
     *,
     layouts: Mapping[str, ir.Layout] | None = None,
     unchecked: bool = False,
-    alignment: int = 16,
     title: str = "",
 ) -> Case:
     """The kernels for these options."""
     module = emit_module(work.sized, options, device, layouts, unchecked)
-    return Case(work, options, module, alignment, title)
+    return Case(work, options, module, title)
 
 
 @dataclass(slots=True)
@@ -189,7 +187,7 @@ def run_case(case: Case, emulated: Emulated, order: Order, seed: int = 1) -> lis
     """The results of a run."""
     made = outputs_of(case.work.sized)
     arrays = dict(zip(case.work.names, (*case.work.inputs, *made), strict=True))
-    emulated.run(arrays, order, seed=seed, alignment=case.alignment)
+    emulated.run(arrays, order, seed=seed)
     return made
 
 

@@ -18,8 +18,8 @@ from tcl.codegen.options import PRESETS, MappingOptions, NestOptions
 from tcl.grammar.sized import SizedDef
 
 _KEYS = (
-    *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk", "fuse"),
-    *("threads", "buffers", "nests", "point"),
+    *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk", "fuse", "split"),
+    *("threads", "buffers", "mma", "nests"),
 )
 
 
@@ -44,18 +44,11 @@ def random_gpu_options(
             schedule(sized, chosen, device, layouts)
             return chosen
         except OptionsError as error:
-            key, position = _blamed(str(error), [n.name for n in nests], chosen)
+            key, blamed = _blamed(str(error), [n.name for n in nests], chosen)
             if refused is not None:
                 refused[key] += 1
-            chosen = _weaker(rng, chosen, key, position)
+            chosen = _weaker(rng, chosen, key, blamed)
     raise AssertionError(f"nothing is left of {chosen}, and it is refused")
-
-
-def _mma(rng: random.Random, rank: int) -> tuple[int, ...]:
-    """Dimensions that tensor cores might multiply along."""
-    if rank < 3 or rng.random() < 0.6:
-        return ()
-    return tuple(rng.sample(range(rank), rng.choice((2, 3, 3))))
 
 
 def _drawn(rng: random.Random, nest: ir.Nest) -> NestOptions:
@@ -68,7 +61,7 @@ def _drawn(rng: random.Random, nest: ir.Nest) -> NestOptions:
         reduced = nest.dims[k].reduction
         if rng.random() < (0.3 if reduced else 0.7):
             powers, others = (2, 4, 8, 16, 32, 64), (3, 5, 6, 7, 12, 33, 48)
-            size: int = rng.choice(powers if rng.random() < 0.7 else others)
+            size = rng.choice(powers if rng.random() < 0.7 else others)
             if rng.random() < 0.8:  # else some have nothing to do
                 size = min(size, 2 * nest.dims[k].extent)
             if prod(max(1, t) for t in threads) * size <= 512:
@@ -81,13 +74,13 @@ def _drawn(rng: random.Random, nest: ir.Nest) -> NestOptions:
     for k in range(rank):
         lane = vector[0] == k or (vector[0] < 0 and results and k == results[-1])
         unit = max(1, threads[k]) * max(1, register[k]) * (vector[1] if lane else 1)
-        size = rng.choice((0, unit, unit, unit * 2, unit * 3, unit * 4, rng.randint(1, 40)))
-        if size > 4 * nest.dims[k].extent:
-            size = unit
+        points = rng.choice((0, unit, unit, unit * 2, unit * 3, unit * 4, rng.randint(1, 40)))
+        if points > 4 * nest.dims[k].extent:
+            points = unit
         if nest.dims[k].reduction:
-            tile[k] = size
+            tile[k] = points
         else:
-            chunk[results.index(k)] = size
+            chunk[results.index(k)] = points
     reads = len(operands(nest.point))
     staged = rng.random() < 0.6
     return NestOptions(

@@ -52,8 +52,7 @@ def sampled(file: str, most: int, count: int) -> Iterator[Case]:
             rng = random.Random(f"{file}.{entry} {number}")
             device = rng.choice((H200, T4))
             options = random_gpu_options(rng, work.sized, device)
-            alignment = rng.choice((16, 16, 256))
-            yield case_of(work, options, device, title=f"{device.name} ", alignment=alignment)
+            yield case_of(work, options, device, title=f"{device.name} ")
 
 
 def test_the_suite_is_among_the_examples() -> None:

@@ -50,7 +50,7 @@ def elsewhere(seeds: Iterable[int]) -> Iterator[Case]:
             found[tensor.name] = layout_of(array, found[tensor.name], own)
         chosen = random_gpu_options(rng, work.sized, H200, layouts=found)
         for options in (MappingOptions("naive"), MappingOptions("mlp"), chosen):
-            yield case_of(work, options, layouts=found, alignment=base)
+            yield case_of(work, options, layouts=found)
 
 
 @pytest.mark.parametrize("start", range(0, 40, TOGETHER))

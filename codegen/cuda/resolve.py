@@ -3,12 +3,21 @@ preset's."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from tcl.codegen import ir
+from tcl.codegen.cuda.bind import Bind
 from tcl.codegen.cuda.presets import plan, splits
 from tcl.codegen.cuda.profile import GpuProfile
+from tcl.codegen.cuda.share import why_not_shared
 from tcl.codegen.cuda.split import Split, shifted
 from tcl.codegen.errors import OptionsError
+from tcl.codegen.ir_walk import operands
 from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.passes.chunk import Chunk
+from tcl.codegen.passes.fuse import Fuse, why_not_fused
+from tcl.codegen.passes.tile import Tile
 from tcl.codegen.resolve import fitting
 
 
@@ -31,9 +40,44 @@ def resolve(
     }
     for nest in program.nests:
         _refuse(nest, given[nest.name])
+    own = {n.name: options.own(k) for k, n in enumerate(program.nests)}
     program, given = _split(options.preset, program, given, profile)
     chosen = plan(options.preset, program, given, profile)
-    return program, {name: given[name].over(o) for name, o in chosen.items()}
+    asked = {name: given[name].over(o) for name, o in chosen.items()}
+    return program, _able(program, own, asked, profile)
+
+
+def _able(
+    program: ir.Program,
+    own: Mapping[str, NestOptions],
+    asked: Mapping[str, NestOptions],
+    profile: GpuProfile,
+) -> dict[str, NestOptions]:
+    """The choices, without joining nests and staging operands where that was not a nest's own
+    choice and cannot be."""
+    found = dict(asked)
+    for name, o in asked.items():
+        program = Chunk(name, o.chunk or (), clip=False)(program)
+    for name, o in asked.items():
+        free = own.get(name, NestOptions()).fuse is None
+        if o.fuse and free and why_not_fused(program, name):
+            found[name] = replace(o, fuse=False)
+        elif o.fuse:
+            program = Fuse(name)(program)
+    for name, o in found.items():
+        if (
+            any(level >= 0 for level in o.stage or ())
+            and own.get(name, NestOptions()).stage is None
+        ):
+            nest = Bind.of(name, o, profile)(Tile(name, o.tile or ())(program)).nest(name)
+            found[name] = replace(o, stage=_stageable(nest, o.stage or ()))
+    return found
+
+
+def _stageable(nest: ir.Nest, levels: tuple[int, ...]) -> tuple[int, ...]:
+    """The levels, without those at which an operand cannot be staged."""
+    pairs = zip(operands(nest.point), levels, strict=False)
+    return tuple(-1 if n < 0 or why_not_shared(nest, load, n) else n for load, n in pairs)
 
 
 def _split(

@@ -1,0 +1,254 @@
+"""CUDA kernels at the edges: types, layouts, subscripts that depend on data, extents of 0 and 1,
+scalars, and tensors of more elements than 32 bits count."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import pytest
+from cuda_checks import (
+    ARCHITECTURES,
+    H200,
+    T4,
+    Array,
+    Case,
+    Work,
+    case_of,
+    check_cases,
+    layout_of,
+    run_case,
+    work_of_text,
+)
+from cuda_modules import needs_nvrtc
+from cuda_options import random_gpu_options
+from program_builder import numpy_type
+
+from tcl.codegen.cuda.compile import compile_cubin
+from tcl.codegen.cuda.emit import aligned, emit_module
+from tcl.codegen.cuda.emulator import ORDERS, compile_modules, why_not
+from tcl.codegen.cuda.profile import profile
+from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+
+if why_not():
+    pytest.skip(str(why_not()), allow_module_level=True)
+
+PRESETS = ("naive", "pointwise", "mlp")
+RNG = np.random.default_rng(11)
+TYPES = (
+    *("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "uint16"),
+    *("int32", "uint32", "int64", "uint64", "bool"),
+)
+
+
+def several(work: Work, drawn: int = 2, title: str = "") -> Iterator[Case]:
+    """Presets and random options."""
+    rng = random.Random(work.name + title)
+    for name in PRESETS:
+        yield case_of(work, MappingOptions(name), title=title)
+    for _ in range(drawn):
+        device = rng.choice((H200, T4))
+        yield case_of(work, random_gpu_options(rng, work.sized, device), device, title=title)
+
+
+def of_type(type_: str, *shape: int) -> Array:
+    """Small numbers, all of which every type has, so that sums are exact."""
+    low = -3 if type_.startswith(("float", "bfloat", "int")) else 0
+    high = 2 if type_ == "bool" else 4
+    return np.asarray(RNG.integers(low, high, shape)).astype(numpy_type(type_))
+
+
+# Types.
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_types(type_: str) -> None:
+    """Copies in vectors, sums over threads, products of panels, largest elements and the like."""
+    a, b = of_type(type_, 13, 36), of_type(type_, 36, 24)
+    copied = f"def copied({type_}(M, N) A) -> (C) {{ C(m, n) = A(m, n) }}"
+    turned = f"def turned({type_}(M, N) A) -> (C) {{ C(n, m) = A(m, n) }}"
+    cases = [*several(work_of_text(copied, a)), *several(work_of_text(turned, a))]
+    if type_ != "bool":
+        product_ = (
+            f"def multiplied({type_}(M, K) A, {type_}(K, N) B) -> (C) "
+            "{ C(m, n) +=! A(m, k) * B(k, n) }"
+        )
+        cases += several(work_of_text(product_, a, b))
+        for op in ("+", "max", "min"):
+            text = f"def reduced({type_}(M, N) A) -> (C) {{ C(m) {op}=! A(m, n) }}"
+            work = work_of_text(text, a)
+            cases += several(work, 1, op)
+            shared = NestOptions(threads=(2, 64), chunk=(2,))
+            cases.append(case_of(work, MappingOptions().with_nest(0, shared), title=op))
+    check_cases(cases).none()
+
+
+def test_bools_that_are_decided_and_reduced() -> None:
+    text = (
+        "def masks(float(M, N) A, bool(M, N) K) -> (C, D) {\n"
+        "    C(m, n) = A(m, n) > 0.0 && K(m, n)\n"
+        "    D(m) +=! C(m, n) ? 1 : 0\n}"
+    )
+    a = RNG.standard_normal((7, 36), np.float32)
+    check_cases(several(work_of_text(text, a, of_type("bool", 7, 36)), 4)).none()
+
+
+# Layouts.
+
+
+def layouts(array: Array) -> dict[str, Array]:
+    """The same elements elsewhere, and one element for all of an axis."""
+    wide = np.zeros((array.shape[0], 2 * array.shape[1]), array.dtype)
+    wide[:, ::2] = array
+    return {
+        "transposed": np.ascontiguousarray(array.T).T,
+        "upside down": np.ascontiguousarray(array[::-1])[::-1],
+        "backwards": np.ascontiguousarray(array[:, ::-1])[:, ::-1],
+        "with gaps": wide[:, ::2],
+        "a row for all": np.broadcast_to(array[:1], array.shape),
+        "a column for all": np.broadcast_to(array[:, :1], array.shape),
+    }
+
+
+@pytest.mark.parametrize("base", [4, 16])
+@pytest.mark.parametrize("how", layouts(np.zeros((2, 2))))
+def test_inputs_that_are_not_row_major(how: str, base: int) -> None:
+    text = (
+        "def mixed(float(M, K) A, float(K, N) B) -> (C, D) {\n"
+        "    C(m, n) +=! A(m, k) * B(k, n)\n    D(k, n) = B(k, n) + 1\n}"
+    )
+    a = RNG.standard_normal((20, 36), np.float32)
+    b = RNG.standard_normal((36, 24), np.float32)
+    staged = NestOptions(
+        chunk=(16, 16), threads=(4, 4), vectorize=(1, 4), tile=(0, 0, 8), stage=(2, 2), buffers=2
+    )
+    cases = []
+    for given in ((layouts(a)[how], b), (a, layouts(b)[how])):
+        work = work_of_text(text, *given)
+        found = aligned(work.sized, base)
+        for name, array in zip("AB", given, strict=True):
+            found[name] = layout_of(array, found[name], base)
+        chosen = [MappingOptions(name) for name in PRESETS]
+        chosen.append(MappingOptions().with_nest(0, staged))
+        chosen.append(random_gpu_options(random.Random(how), work.sized, H200, layouts=found))
+        cases += [case_of(work, o, layouts=found) for o in chosen]
+    check_cases(cases).none()
+
+
+# Subscripts that depend on data.
+
+GATHER = "def gather(float(N, M) A, int32(B) I) -> (C) { C(b, m) = A(I(b), m) }"
+SUM = "def lut(float(N, M) A, int64(B, L) I) -> (C) { C(b, m) +=! A(I(b, l), m) }"
+LATER = (
+    "def later(float(N) A, int32(B) I) -> (C) {\n"
+    "    C(b) = I(b) > 2 ? A(I(b)) : 0.0\n}"
+)  # fmt: skip
+SUBSCRIPTS = {
+    "gather": (GATHER, np.arange(70) * 7 % 9, np.int32),
+    "lut": (SUM, np.arange(70).reshape(14, 5) * 7 % 9, np.int64),
+    "later": (LATER, np.arange(70) * 7 % 9, np.int32),
+}
+
+
+def table(case: str) -> Array:
+    return RNG.standard_normal((9,) if case == "later" else (9, 24), np.float32)
+
+
+@pytest.mark.parametrize("unchecked", [False, True], ids=["checked", "unchecked"])
+@pytest.mark.parametrize("case", SUBSCRIPTS)
+def test_subscripts_that_depend_on_data(case: str, unchecked: bool) -> None:
+    text, index, dtype = SUBSCRIPTS[case]
+    work = work_of_text(text, table(case), index.astype(dtype))
+    cases = [
+        case_of(work, c.options, T4 if "T4" in c.title else H200, unchecked=unchecked)
+        for c in several(work, 3)
+    ]
+    assert all(bool(c.module.sites) != unchecked for c in cases)
+    assert all(("checked(" in c.module.source) != unchecked for c in cases)
+    check_cases(cases).none()
+
+
+@pytest.mark.parametrize("wrong", [-1, 9, 2**31 - 1])
+@pytest.mark.parametrize("case", SUBSCRIPTS)
+def test_subscripts_out_of_range_are_an_index_error(case: str, wrong: int) -> None:
+    text, index, dtype = SUBSCRIPTS[case]
+    work = work_of_text(text, table(case), index.astype(dtype))
+    spoiled = index.astype(dtype)
+    spoiled.reshape(-1)[41] = wrong
+    taken = case != "later" or wrong > 2
+    cases = list(several(work, 2))
+    bad = Work(work.name, work.sized, (work.inputs[0], spoiled), work.expected)
+    for one, emulated in zip(cases, compile_modules([c.module for c in cases]), strict=True):
+        for order in ORDERS:
+            changed = Case(bad, one.options, one.module)
+            if not taken:  # what is not chosen is not read
+                run_case(changed, emulated, order)
+                continue
+            with pytest.raises(IndexError) as error:
+                run_case(changed, emulated, order)
+            assert str(error.value) == (
+                f"index {wrong} is out of range for dimension 0 of tensor A, "
+                "which has indices 0 to 8"
+            )
+
+
+# Extents.
+
+
+@pytest.mark.parametrize("extents", list(product((0, 1, 2), repeat=3)))
+def test_extents_of_nothing_and_of_one(extents: tuple[int, int, int]) -> None:
+    m, n, k = extents
+    text = (
+        "def f(float(M, K) A, float(K, N) B, float X) -> (C, D, E) {\n"
+        "    C(m, n) +=! A(m, k) * B(k, n) * X\n"
+        "    D(m) max=! A(m, k)\n    E +=! A(m, k)\n}"
+    )
+    a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+    work = work_of_text(text, a, b, np.asarray(np.float32(3)))
+    check_cases(several(work, 1), ("random",)).none()
+
+
+def test_scalars() -> None:
+    text = "def f(float A, int32 B) -> (C, D) { C = A + B\n D = C * A }"
+    work = work_of_text(text, np.asarray(np.float32(2.5)), np.asarray(np.int32(3)))
+    check_cases(several(work)).none()
+
+
+def test_what_is_added_to_stays() -> None:
+    """Outputs that begin with what the caller gives."""
+    text = "def f(float(M, N) A) -> (C) { C(m) += A(m, n) }"
+    work = work_of_text(text, RNG.standard_normal((13, 70), np.float32))
+    assert work.sized.checked.uninitialised
+    check_cases(several(work, 4)).none()
+
+
+# Sizes beyond 32 bits.
+
+HUGE = {
+    "copied": ("def f(uint8(M, N) A) -> (C) { C(m, n) = A(m, n) }", {"A": (50_000, 70_000)}),
+    "turned": ("def f(uint8(M, N) A) -> (C) { C(n, m) = A(m, n) }", {"A": (50_000, 70_000)}),
+    "reduced": ("def f(float(M, N) A) -> (C) { C(m) +=! A(m, n) }", {"A": (40_000, 70_000)}),
+    "all of it": ("def f(float(M, N) A) -> (C) { C +=! A(m, n) }", {"A": (40_000, 70_000)}),
+    "multiplied": (
+        "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }",
+        {"A": (60_000, 64), "B": (64, 60_000)},
+    ),
+}
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("case", HUGE)
+def test_tensors_of_more_elements_than_32_bits_count(case: str) -> None:
+    text, shapes = HUGE[case]
+    (checked,) = check(text).values()
+    sized = infer(checked, shapes)
+    for name, architecture in product(PRESETS, ARCHITECTURES):
+        device = profile(architecture)
+        module = emit_module(sized, MappingOptions(name), device)
+        assert "const long long" in module.source
+        assert "const int " not in module.source
+        compile_cubin(module, device)

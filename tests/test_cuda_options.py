@@ -1,0 +1,237 @@
+"""Options of CUDA kernels: honoured, or refused in a sentence; and that every stage of the schedule
+means the same."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import oracles
+import pytest
+from cpu_kernels import poisoned
+from cuda_checks import FILES, H200, T4, definitions, points_of, sized_for
+from cuda_checks import example_sizes as sizes_of
+from cuda_options import random_gpu_options
+from strategies import random_program
+
+from tcl.codegen.cuda.schedule import schedule, stages
+from tcl.codegen.device import host_cpu
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.interpret import interpret
+from tcl.codegen.ir_print import show
+from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.reference import compile_reference
+from tcl.codegen.schedule import schedule as schedule_cpu
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+
+MATMUL = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+TWICE = "def f(float(M, N) A) -> (B, C) { B(m, n) = A(m, n)\n C(m) +=! B(m, n) }"
+LUT = "def f(float(N) A, int32(B) I) -> (C) { C(b) = A(I(b)) }"
+
+
+def sized_of(text: str, **shapes: tuple[int, ...]) -> SizedDef:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (checked,) = check(text).values()
+    return infer(checked, shapes)
+
+
+PRODUCT = sized_of(MATMUL, A=(64, 64), B=(64, 64))
+PAIR = sized_of(TWICE, A=(40, 50))
+GATHER = sized_of(LUT, A=(40,), I=(50,))
+BLOCK = NestOptions(chunk=(16, 16), threads=(8, 8), tile=(0, 0, 8))
+
+
+def own(**choices: Any) -> MappingOptions:
+    return MappingOptions().with_nest(0, NestOptions(**choices).over(BLOCK))
+
+
+def alone(**choices: Any) -> MappingOptions:
+    return MappingOptions().with_nest(0, NestOptions(**choices))
+
+
+REFUSED = {
+    "prefetch: nest s0: threads of a GPU fetch nothing ahead": (PRODUCT, own(prefetch=(0, 64))),
+    "stream: nest s0: a GPU has no stores past its caches": (PRODUCT, own(stream=True)),
+    "tile: nest s0: on a GPU results are divided by chunk": (PRODUCT, own(tile=(16, 16, 8))),
+    "threads: nest s0: 2048 are more than the 1024": (
+        PRODUCT,
+        alone(threads=(64, 32), chunk=(64, 32)),
+    ),
+    "threads: nest s0: it has 3 dimensions, 4 sizes": (PRODUCT, alone(threads=(1, 1, 1, 2))),
+    "register: nest s0: it has 3 dimensions, 4 sizes": (PRODUCT, alone(register=(1, 1, 1, 2))),
+    "register: nest s0: 1024 words of results do not fit": (
+        PRODUCT,
+        alone(register=(32, 32), chunk=(64, 64)),
+    ),
+    "register: nest s0: 32768 points are too many": (
+        PRODUCT,
+        alone(register=(32, 32, 32)),
+    ),
+    "chunk: nest s0: 16 points of s0.m are no multiple of": (PRODUCT, own(threads=(3, 8))),
+    "tile: nest s0: 8 points of s0.k are no multiple of": (PRODUCT, own(register=(1, 1, 3))),
+    "threads: nest s0: where sums are combined, 3 must be a power of two": (
+        PRODUCT,
+        alone(threads=(1, 3, 4), chunk=(1, 3)),
+    ),
+    "stage: nest s0: operand 0, A: blocks share no memory": (PRODUCT, own(stage=(0, -1))),
+    "stage: nest s0: operand 1, B: there are 1 loops inside of the chunks, not 2": (
+        PRODUCT,
+        own(stage=(-1, 3), threads=(16, 16)),
+    ),
+    "stage: nest s0: it has 2 operands, 3 were given": (PRODUCT, own(stage=(1, 1, 1))),
+    "stage: nest s0: operand 0, A: the nest has no threads": (
+        PRODUCT,
+        alone(stage=(1,), chunk=(4, 4), threads=(1, 1)),
+    ),
+    "fuse: nest s0: there is no nest before it": (PRODUCT, own(fuse=True)),
+    "inner_order: nest s0: loops over results lie outside": (
+        PRODUCT,
+        alone(inner_order=(2, 0, 1), threads=(4, 4), chunk=()),
+    ),
+    "fuse: nest s1: its chunks are not like those of s0": (
+        PAIR,
+        alone(chunk=(4,)).with_nest(1, NestOptions(chunk=(5,), fuse=True)),
+    ),
+    "split: nest s0: s0.m is no reduction": (PRODUCT, alone(split=(2,))),
+    "nests: choices for 2 nests were given, f has 1": (
+        PRODUCT,
+        own().with_nest(1, NestOptions(chunk=(4,))),
+    ),
+    "stage: nest s0: operand 0, A: which element is read depends on data": (
+        GATHER,
+        alone(stage=(1,), threads=(32,), chunk=(32,)),
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_what_cannot_be_honoured_is_refused_in_a_sentence(sentence: str) -> None:
+    sized, options = REFUSED[sentence]
+    with pytest.raises(OptionsError) as refused:
+        schedule(sized, options, H200)
+    said = str(refused.value)
+    assert said.startswith(sentence)
+    assert "\n" not in said
+
+
+def test_what_a_device_has_no_room_for_is_refused() -> None:
+    big = own(chunk=(64, 64), tile=(0, 0, 64), stage=(2, 2), buffers=8)
+    with pytest.raises(OptionsError, match=r"^stage: .* panels need .* bytes of shared memory"):
+        schedule(PRODUCT, big, T4)
+    many = sized_of("def f(uint8(M, N) A) -> (B) { B(m, n) = A(m, n) }", A=(70_000, 70_000))
+    with pytest.raises(OptionsError, match=r"^chunk: .* blocks, at most"):
+        schedule(many, alone(chunk=(1, 1), threads=(1, 1)), H200)
+
+
+@pytest.mark.parametrize("key", ["prefetch", "stream", "tile"])
+def test_a_cpus_options_are_refused_for_all_nests_too(key: str) -> None:
+    value: Any = {"prefetch": (64, 64), "stream": True, "tile": (4, 4, 4)}[key]
+    options = MappingOptions(default=NestOptions(**{key: value}))
+    schedule_cpu(PRODUCT, options, host_cpu())
+    with pytest.raises(OptionsError, match=f"^{key}: nest s0: "):
+        schedule(PRODUCT, options, H200)
+
+
+GPU_ONLY: dict[str, Any] = {
+    "threads": (8, 8),
+    "split": (0, 0, 4),
+    "buffers": 2,
+    "mma": (0, 1, 2),
+}
+
+
+@pytest.mark.parametrize("key", GPU_ONLY)
+def test_a_cpu_refuses_a_gpus_options(key: str) -> None:
+    choices = NestOptions(**{key: GPU_ONLY[key]})
+    with pytest.raises(OptionsError, match=f"^{key}: nest s0: only a GPU"):
+        schedule_cpu(PRODUCT, MappingOptions().with_nest(0, choices), host_cpu())
+    with pytest.raises(OptionsError, match=f"^{key}: all nests: only a GPU"):
+        schedule_cpu(PRODUCT, MappingOptions(default=choices), host_cpu())
+
+
+def test_a_cpu_takes_what_says_no_to_a_gpus_options() -> None:
+    nothing = NestOptions(threads=(1, 0), split=(), buffers=1, mma=())
+    schedule_cpu(PRODUCT, MappingOptions("mlp", nothing), host_cpu())
+
+
+@pytest.mark.parametrize("preset", ["naive", "pointwise", "mlp"])
+@pytest.mark.parametrize("file", FILES)
+def test_choices_for_all_nests_are_left_off_where_they_cannot_be(file: str, preset: str) -> None:
+    """Nests are joined that can be, operands staged that can be; and what a preset chooses gives
+    way to what is asked for."""
+    start = MappingOptions(preset)
+    asked = (
+        *(start.fuse(), start.fuse(False), start.stage(2, 2), start.stage(1), start.buffers(3)),
+        *(start.chunk(4), start.threads(16), start.threads(1, 32), start.vectorize(4)),
+        *(start.register(2, 2), start.order(1, 0), start.merged(), start.fuse().stage(1, 2)),
+    )
+    for entry, checked in definitions(file).items():
+        sized = sized_for(checked, sizes_of(file, entry))
+        for options in asked:
+            schedule(sized, options, H200)
+
+
+@pytest.mark.parametrize("start", range(0, 100, 25))
+def test_whatever_is_drawn_is_honoured_or_refused_in_a_sentence(start: int) -> None:
+    """The sampler takes back what is refused by the option that the sentence names."""
+    reasons: Counter[str] = Counter()
+    for seed in range(start, start + 25):
+        program = random_program(seed)
+        sized = sized_of_program(program)
+        random_gpu_options(random.Random(seed), sized, H200, reasons)
+    assert {"stage", "fuse"} <= reasons.keys()
+
+
+def sized_of_program(program: Any) -> SizedDef:
+    return infer(check(program.source)[program.entry], program.shapes)
+
+
+# Every stage means the same.
+
+
+def _plain(oracle: oracles.Oracle) -> Any:
+    import mpmath as mp
+
+    return lambda *xs: float(mp.re(oracle.exact(*map(mp.mpf, xs))))
+
+
+def interpret_stages(seed: int) -> None:
+    program = random_program(seed, max_statements=3)
+    sized = sized_of_program(program)
+    if points_of(sized) > 2000:
+        pytest.skip("too many points to interpret")
+    arrays = program.inputs(seed)
+    inputs = [arrays[t.name] for t in sized.checked.inputs]
+    expected = poisoned(sized)
+    compile_reference(sized, jit=False)(inputs, expected)
+    functions = {n: _plain(o) for n, o in oracles.ORACLES.items()}
+    options = random_gpu_options(random.Random(seed), sized, H200)
+    for stage, each in stages(sized, options, H200):
+        outputs = dict(zip((t.name for t in sized.checked.outputs), poisoned(sized), strict=True))
+        interpret(each, {**arrays, **outputs}, functions)
+        for tensor, want in zip(sized.checked.outputs, expected, strict=True):
+            eps = {"float16": 1e-2, "bfloat16": 8e-2}.get(tensor.type.name, 1e-3)
+            known = program.outputs[tensor.name]
+            size = max(1.0, abs(known.low), abs(known.high))
+            np.testing.assert_allclose(
+                outputs[tensor.name].astype(np.float64), want.astype(np.float64),
+                rtol=0 if known.exact else eps, atol=0 if known.exact else eps * size,
+                err_msg=f"{stage}: {tensor.name}\n{program.source}\n{options}\n{show(each)}",
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_stage_means_the_same(seed: int) -> None:
+    interpret_stages(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1300))
+def test_every_stage_of_many_programs_means_the_same(seed: int) -> None:
+    interpret_stages(seed)
