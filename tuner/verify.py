@@ -60,6 +60,10 @@ class Guarded:
         self._raw.fill(_POISON)
         np.copyto(self.array, values)
 
+    def values(self) -> Array:
+        """What the array holds."""
+        return self.array
+
     def checksum(self) -> int:
         """Of every byte, margins included."""
         return zlib.crc32(self._raw.data)
