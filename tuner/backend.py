@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tcl.tuner.bench import Bench
 from tcl.tuner.space import Config, SearchSpace
@@ -22,7 +22,7 @@ _Options_contra = TypeVar("_Options_contra", contravariant=True)
 class Kernel(Protocol):
     """A compiled kernel."""
 
-    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> object:
+    def __call__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> object:
         """Run once, writing into ``outputs``: arrays as the problem's bench holds them."""
 
 

@@ -49,6 +49,11 @@ class Guarded:
             like.shape, like.dtype, self._raw.data, self._start + below, like.strides
         )
 
+    @property
+    def raw(self) -> Array:
+        """All bytes, margins included."""
+        return self._raw
+
     def poison(self) -> None:
         """Fill everything: floats with NaN, the rest and the margins with a pattern."""
         self._raw.fill(_POISON)
