@@ -80,7 +80,7 @@ FAULTS = {
     "no guard of the result": (r"if \(m < 100 && n < 51\)", "", "out of bounds: .* of C"),
     "a guard off by one": ("m < 100 &&", "m <= 100 &&", "out of bounds: .* of C"),
     "no guard of a copy": (
-        r"(B_tile\[\(\(k_tile.*), \(long long\).*\);",
+        r"(copy_async<\d+>\(&B_tile\[[^;]*), [^,;]*< 51\);",
         r"\1, true);",
         "out of bounds.* of B",
     ),

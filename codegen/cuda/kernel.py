@@ -37,6 +37,8 @@ class Kernel:
         """Of a block."""
         self.async_copies = async_copies
         self.fills = Fills(writer)
+        self.repeated = False
+        """Whether this place is in a loop that all threads run together."""
 
     # Where blocks and threads are.
 
@@ -95,10 +97,12 @@ class Kernel:
                 parts = body.body if isinstance(body, ir.Block) else (body,)
                 ahead = pipeline(self, statement, parts)
                 if ahead is not None:
-                    ahead.write(scope)
+                    ahead.write(scope, again=self.repeated)
                     return
+                before, self.repeated = self.repeated, self.repeated or loop.fold.count > 1
                 with self.serial(loop.fold, scope) as inner:
                     self.together(body, inner)
+                self.repeated = before
             case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
                 self._phase(statement, scope)
             case ir.First() | ir.Prefetch():

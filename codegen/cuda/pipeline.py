@@ -32,9 +32,10 @@ class Pipeline:
     panels: tuple[str, ...]
     buffers: int
 
-    def write(self, scope: Scope) -> None:
-        """The loop, and the fills before it."""
-        self.kernel.lines.add("__syncthreads();")  # whoever used the panels before is done
+    def write(self, scope: Scope, *, again: bool) -> None:
+        """The loop, and the fills before it. ``again``: some may still use what it left before."""
+        if again:
+            self.kernel.lines.add("__syncthreads();")
         if self.kernel.async_copies and all(map(self.kernel.fills.can_be_async, self.fills)):
             self._asynchronous(scope)
         elif self.kernel.fills.can_be_held(self.fills):
