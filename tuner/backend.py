@@ -8,9 +8,10 @@ and hold data, not compiled code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
+from tcl.tuner.bench import Bench
 from tcl.tuner.space import Config, SearchSpace
 from tcl.tuner.verify import Array
 
@@ -21,8 +22,8 @@ _Options_contra = TypeVar("_Options_contra", contravariant=True)
 class Kernel(Protocol):
     """A compiled kernel."""
 
-    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> object:
-        """Run once, writing into ``outputs``."""
+    def __call__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> object:
+        """Run once, writing into ``outputs``: arrays as the problem's bench holds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Problem:
     """Whether the kernel starts from what the output holds, rather than overwriting all of it."""
     depths: tuple[int, ...]
     """Of accumulation, per output; see ``tcl.tuner.verify.accumulation_depths``."""
+    bench: Bench = field(default_factory=Bench)
+    """Where copies of the arrays lie that kernels run on, and how these are timed."""
 
 
 class Backend(Protocol[_Options_contra]):

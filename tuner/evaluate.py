@@ -7,10 +7,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
-
-import numpy as np
 
 from tcl.codegen.errors import OptionsError
 from tcl.tuner.backend import Backend, Kernel, Problem
@@ -20,7 +17,7 @@ from tcl.tuner.finals import race
 from tcl.tuner.measure import Measurement, MeasureSettings, measure
 from tcl.tuner.steady import Yardstick
 from tcl.tuner.verdict import Conditions, Outcome, Verdict
-from tcl.tuner.verify import Array, Guarded, mismatch
+from tcl.tuner.verify import Array, mismatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +70,9 @@ class Evaluator:
         self._expected = tuple(expected)
         self._settings = settings
         # Copies, so that a kernel that writes into its inputs cannot spoil the originals.
-        self._inputs = tuple(Guarded(a) for a in self._problem.inputs)
-        self._outputs = tuple(Guarded(o) for o in self._problem.outputs)
+        self._bench = self._problem.bench
+        self._inputs = tuple(self._bench.guarded(a) for a in self._problem.inputs)
+        self._outputs = tuple(self._bench.guarded(o) for o in self._problem.outputs)
         self._restore_inputs()
         self._checksums = [g.checksum() for g in self._inputs]
         self._yardstick: Yardstick | None = None
@@ -87,6 +85,10 @@ class Evaluator:
         """Verify, then time unless it is wrong. ``best`` is the time to beat, in seconds;
         ``yardstick``, which is timed now and then to see how fast the machine is, stays the same
         for all of a search."""
+        with self._bench.alone():
+            return self._evaluate(code, best, yardstick)
+
+    def _evaluate(self, code: bytes, best: float | None, yardstick: Timed | None) -> Outcome:
         if yardstick is not None and self._yardstick is None:
             self._yardstick = self._made(yardstick)
         began = time.monotonic()
@@ -116,6 +118,7 @@ class Evaluator:
                         Verdict.CORRECTNESS, message=f"right at first, then not: {wrong}"
                     )
         except Exception as error:  # a kernel's failure is its verdict
+            self._bench.failed(error)
             outcome = Outcome(Verdict.RUNTIME, message=_sentence(error))
         if [g.checksum() for g in self._inputs] != self._checksums:
             self._restore_inputs()
@@ -127,13 +130,10 @@ class Evaluator:
         for guarded in self._outputs:
             guarded.poison()
         self._reset()
-        inputs, outputs = [g.array for g in self._inputs], [g.array for g in self._outputs]
-        begin = time.perf_counter()
-        kernel(inputs, outputs)
-        first = time.perf_counter() - begin
+        first = self._bench.seconds(self._call(kernel), 1)
         for i, (guarded, expected) in enumerate(zip(self._outputs, self._expected, strict=True)):
             name, depth = self._problem.names[i], self._problem.depths[i]
-            wrong = mismatch(name, guarded.array, expected, depth)
+            wrong = mismatch(name, guarded.values(), expected, depth)
             if wrong is None and not guarded.intact():
                 wrong = f"the kernel wrote outside of output {name}"
             if wrong is not None:
@@ -147,7 +147,12 @@ class Evaluator:
             # On a machine that is slower now than when the best was timed, all are.
             beat = None if best is None else best * pace
             return measure(
-                run, first=first, best=beat, reset=self._resetting, settings=self._settings
+                run,
+                first=first,
+                best=beat,
+                reset=self._resetting,
+                settings=self._settings,
+                timer=self._bench.seconds,
             )
 
         reading = None
@@ -162,11 +167,11 @@ class Evaluator:
     def _made(self, yardstick: Timed) -> Yardstick:
         run = self._call(self._backend.load(yardstick.code))
         self._kernel = hashlib.sha256(yardstick.code).hexdigest()[:8]
-        return Yardstick(run, yardstick.seconds, reset=self._resetting)
+        timer = self._bench.seconds
+        return Yardstick(run, yardstick.seconds, reset=self._resetting, timer=timer)
 
     def _call(self, kernel: Kernel) -> Callable[[], object]:
-        inputs, outputs = [g.array for g in self._inputs], [g.array for g in self._outputs]
-        return partial(kernel, inputs, outputs)
+        return self._bench.bound(kernel, self._inputs, self._outputs)
 
     @property
     def _resetting(self) -> Callable[[], object] | None:
@@ -174,7 +179,9 @@ class Evaluator:
 
     def race(self, codes: Sequence[bytes]) -> list[tuple[float, ...]]:
         """Times of kernels that have been verified, taken in turns."""
-        return race([self._call(self._backend.load(code)) for code in codes], self._resetting)
+        with self._bench.alone():
+            runs = [self._call(self._backend.load(code)) for code in codes]
+            return race(runs, self._resetting, timer=self._bench.seconds)
 
     def _reset(self) -> None:
         """Give outputs that the kernel starts from their first contents."""
@@ -183,7 +190,7 @@ class Evaluator:
             self._outputs, problem.outputs, problem.initialised, strict=True
         ):
             if used:
-                np.copyto(guarded.array, like)
+                guarded.hold(like)
 
     def _restore_inputs(self) -> None:
         for guarded, original in zip(self._inputs, self._problem.inputs, strict=True):

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+from tcl.tuner.bench import Run, Timer, by_clock
 from tcl.tuner.verdict import median
 
 FINALISTS = 6
@@ -32,14 +33,17 @@ def race(
     runs: Sequence[Callable[[], object]],
     reset: Callable[[], object] | None = None,
     clock: Callable[[], float] = time.perf_counter,
+    timer: Timer | None = None,
 ) -> list[tuple[float, ...]]:
-    """Seconds per call of each, one sample per round, in a new order each round."""
+    """Seconds per call of each, one sample per round, in a new order each round. ``timer`` times
+    samples, if not ``clock``."""
+    seconds = timer or by_clock(clock)
     calls = []
     for run in runs:
         if reset is not None:
             reset()
         run()
-        calls.append(max(1, round(SAMPLE / max(_fastest(run, clock), 1e-9))))
+        calls.append(max(1, round(SAMPLE / max(_fastest(run, seconds), 1e-9))))
     times: list[list[float]] = [[] for _ in runs]
     rng = random.Random(len(runs))
     began = clock()
@@ -50,22 +54,14 @@ def race(
             if reset is not None:
                 reset()
             runs[k]()  # the one before has filled the caches
-            begin = clock()
-            for _ in range(calls[k]):
-                runs[k]()
-            times[k].append((clock() - begin) / calls[k])
+            times[k].append(seconds(runs[k], calls[k]))
     return [tuple(t) for t in times]
 
 
-def _fastest(run: Callable[[], object], clock: Callable[[], float]) -> float:
+def _fastest(run: Run, seconds: Timer) -> float:
     """Seconds of the fastest of three calls. With one that something interrupted, samples would be
     shorter than those of others, and themselves hardly ever interrupted."""
-    times = []
-    for _ in range(3):
-        begin = clock()
-        run()
-        times.append(clock() - begin)
-    return min(times)
+    return min(seconds(run, 1) for _ in range(3))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,22 +10,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import pickle
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from enum import Enum
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from tcl.tuner.lock import locked
 from tcl.tuner.pool import WorkerPool
 from tcl.tuner.workplace import Orders
-
-try:
-    import fcntl
-except ImportError:  # Windows: one process per machine has to do
-    fcntl = None  # type: ignore[assignment]
-
 
 _IDLE = 300.0
 """Seconds without a task after which a search is thought to have ended without saying so."""
@@ -130,28 +124,6 @@ def _expire(name: str, site: _Site) -> None:
             site.kill()
 
 
-_measuring = threading.Lock()
-
-
-@contextlib.contextmanager
-def _turn(alone: bool) -> Iterator[None]:
+def _turn(alone: bool) -> AbstractContextManager[None]:
     """Alone on this machine, or beside others that need not be."""
-    if fcntl is None:
-        with _measuring:
-            yield
-        return
-    with _lock_file() as file:
-        fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        yield
-
-
-def _lock_file() -> IO[bytes]:
-    """A file that all users of this machine share. Once it is there it is not opened as if it were
-    to be made: Linux refuses that for files of others in a folder like ``/tmp``."""
-    path = Path(tempfile.gettempdir()) / "tcl-measuring.lock"
-    with contextlib.suppress(FileNotFoundError):
-        return open(path, "r+b")
-    file = open(path, "ab")  # noqa: SIM115 - for the caller to close
-    with contextlib.suppress(OSError):
-        path.chmod(0o666)
-    return file
+    return locked("tcl-measuring", shared=not alone)

@@ -1,4 +1,4 @@
-"""Timing a kernel on the CPU (FINDINGS, "Timing short kernels").
+"""Timing a kernel (FINDINGS, "Timing short kernels").
 
 The first call is excluded and only estimates. Calls are batched so that a sample lasts at least
 a millisecond; two samples are discarded; sampling ends when the samples agree or the budget is
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tcl.tuner.bench import Timer, by_clock
 from tcl.tuner.verdict import median
 
 
@@ -63,20 +64,20 @@ def measure(
     reset: Callable[[], object] | None = None,
     settings: MeasureSettings = MeasureSettings(),
     clock: Callable[[], float] = time.perf_counter,
+    timer: Timer | None = None,
 ) -> Measurement:
     """Time ``run``.
 
     ``first`` is the duration of a first call that was already made (to verify, say), ``best`` the
-    time to beat; both in seconds. ``reset`` is called, untimed, before each sample.
+    time to beat; both in seconds. ``reset`` is called, untimed, before each sample. ``timer``
+    times samples, if not ``clock``, which tells how long all this takes.
     """
+    seconds = timer or by_clock(clock)
 
     def sample(calls: int) -> float:
         if reset is not None:
             reset()
-        begin = clock()
-        for _ in range(calls):
-            run()
-        return (clock() - begin) / calls
+        return seconds(run, calls)
 
     if first is None:
         first = sample(1)

@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from statistics import median
 
+from tcl.tuner.bench import Timer, by_clock
 from tcl.tuner.measure import Measurement
 from tcl.tuner.verdict import Conditions, Outcome
 
@@ -32,7 +33,7 @@ class Yardstick:
     """A kernel that is timed between candidates, in the process that times these.
 
     ``run`` took ``seconds`` when it was timed as a candidate. ``reset`` is called, untimed, before
-    each sample.
+    each sample. ``timer`` times samples, if not ``clock``.
     """
 
     def __init__(
@@ -42,7 +43,9 @@ class Yardstick:
         *,
         reset: Callable[[], object] | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        timer: Timer | None = None,
     ) -> None:
+        self._seconds = timer or by_clock(clock)
         self._run = run
         self._reset = reset or (lambda: None)
         self._clock = clock
@@ -86,10 +89,7 @@ class Yardstick:
 
     def _sample(self) -> float:
         self._reset()
-        began = self._clock()
-        for _ in range(self._calls):
-            self._run()
-        return (self._clock() - began) / self._calls
+        return self._seconds(self._run, self._calls)
 
 
 def smooth(readings: Sequence[float]) -> list[float]:

@@ -49,6 +49,11 @@ class Guarded:
             like.shape, like.dtype, self._raw.data, self._start + below, like.strides
         )
 
+    @property
+    def raw(self) -> Array:
+        """All bytes, margins included."""
+        return self._raw
+
     def poison(self) -> None:
         """Fill everything: floats with NaN, the rest and the margins with a pattern."""
         self._raw.fill(_POISON)
@@ -59,6 +64,10 @@ class Guarded:
         """Poison the margins, and give the array these values."""
         self._raw.fill(_POISON)
         np.copyto(self.array, values)
+
+    def values(self) -> Array:
+        """What the array holds."""
+        return self.array
 
     def checksum(self) -> int:
         """Of every byte, margins included."""

@@ -158,7 +158,7 @@ def _on_tensor_cores(
     tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
     reads = operands(shape.nest.point)
     made.stage = tuple(1 + tiles if load in pair else -1 for load in reads)
-    made.buffers = 3 if tiles else 1
+    made.buffers = 4 if tiles else 1
     return made if _feeds(shape, made, profile) else None
 
 

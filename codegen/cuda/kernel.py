@@ -20,7 +20,7 @@ from tcl.codegen.cuda.types import c_type, constant
 from tcl.codegen.cuda.writer import Accumulators, Writer, chain
 from tcl.codegen.ir_walk import statements
 
-UNROLLED = 2048
+UNROLLED = 1024
 """Points that may be written out one after the other."""
 LONGEST = 16
 """Iterations that are."""

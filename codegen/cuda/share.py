@@ -7,10 +7,10 @@ convolutions, whose boxes have a halo.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 
 from tcl.codegen import ir
 from tcl.codegen.cuda.banks import padded
@@ -22,6 +22,8 @@ from tcl.grammar.types import BOOL, INT32, INT64
 
 VECTOR = 16
 """Bytes that a thread moves at once."""
+UNROLLED = 16
+"""Copies of a thread that are written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +263,13 @@ def _shared_loops(dims: list[ir.Dim], width: int, threads: int) -> Iterator[ir.L
     for dim, share, step in zip(dims, shares, steps, strict=True):
         if share > 1:
             yield ir.Loop(ir.Fold(dim.name, "thread", step, share), ir.Kind.THREAD)
-    for dim, count, share, step in zip(dims, counts, shares, steps, strict=True):
-        fold = ir.Fold(dim.name, "point", step * share, -(-count // share))
-        yield ir.Loop(fold, ir.Kind.UNROLL if fold.count <= 16 else ir.Kind.SERIAL)
+    folds = [
+        ir.Fold(dim.name, "point", step * share, -(-count // share))
+        for dim, count, share, step in zip(dims, counts, shares, steps, strict=True)
+    ]
+    for k, fold in enumerate(folds):
+        inside = math.prod(f.count for f in folds[k:])
+        yield ir.Loop(fold, ir.Kind.UNROLL if inside <= UNROLLED else ir.Kind.SERIAL)
     if width > 1:
         yield ir.Loop(ir.Fold(dims[-1].name, "lane", 1, width), ir.Kind.VECTOR)
 
@@ -271,16 +277,25 @@ def _shared_loops(dims: list[ir.Dim], width: int, threads: int) -> Iterator[ir.L
 def _divided(counts: tuple[int, ...], threads: int) -> tuple[int, ...]:
     """Threads per axis: the fewest steps, and of these with the most threads along the last axes,
     where memory is contiguous."""
-    best: tuple[tuple[int, ...], tuple[int, ...]] | None = None
-    choices = []
-    for count in counts:
-        steps = {-(-count // share) for share in range(1, min(count, threads) + 1)}
-        choices.append(sorted({-(-count // s) for s in steps} | {1}))
-    for shares in product(*(c[-24:] if len(counts) > 2 else c for c in choices)):
-        if math.prod(shares) > threads:
-            continue
-        steps_ = math.prod(-(-c // s) for c, s in zip(counts, shares, strict=True))
-        key = (steps_, *(-s for s in reversed(shares)))
-        if best is None or key < best[0]:
-            best = key, shares
-    return best[1] if best else tuple(1 for _ in counts)
+
+    @functools.cache
+    def best(axis: int, left: int) -> tuple[int, tuple[int, ...]]:
+        """Steps and threads of the axes up to this one, which share so many threads."""
+        if axis < 0:
+            return 1, ()
+        found: tuple[int, tuple[int, ...]] | None = None
+        for share in _shares(counts[axis], left):  # the largest first
+            steps, before = best(axis - 1, left // share)
+            steps *= -(-counts[axis] // share)
+            if found is None or steps < found[0]:
+                found = steps, (*before, share)
+        assert found is not None  # one thread is always there
+        return found
+
+    return best(len(counts) - 1, threads)[1]
+
+
+def _shares(count: int, most: int) -> list[int]:
+    """The fewest threads for each number of steps that so many elements can take."""
+    steps = {-(-count // share) for share in range(1, min(count, most) + 1)}
+    return sorted({-(-count // s) for s in steps}, reverse=True)

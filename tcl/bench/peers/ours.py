@@ -15,11 +15,12 @@ from tcl.bench.task import Form, Task
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import MappingOptions
-from tcl.cpu_backend import CpuBackend, Layout
+from tcl.cpu_backend import CpuBackend
 from tcl.executor import Executor
 from tcl.grammar.check import check
 from tcl.grammar.sized import SizedDef
 from tcl.known import DEFAULT
+from tcl.program_backend import Layout
 from tcl.tuner.mapping import MappingSpace
 
 _CANDIDATES = 5
