@@ -63,3 +63,17 @@ def test_a_single_element_needs_no_panel() -> None:
         case_of(work, MappingOptions().with_nest(0, own))
     alone = NestOptions(stage=(2,)).over(own)
     check_cases([case_of(work, MappingOptions().with_nest(0, alone), d) for d in (H200, T4)]).none()
+
+
+@pytest.mark.parametrize("buffers", [1, 2, 3])
+def test_what_the_same_block_made_is_staged_after_all_have_made_it(buffers: int) -> None:
+    text = "def f(float(M, N) A) -> (B, C) { B(m) max=! A(m, n)\n C(m) +=! A(m, n) * B(m) }"
+    work = work_of_text(text, floats(45, 23))
+    made = NestOptions(chunk=(16,), threads=(4, 8))
+    reading = NestOptions(
+        fuse=True, chunk=(16,), threads=(16, 2), tile=(0, 8), stage=(-1, 2), buffers=buffers
+    )
+    options = MappingOptions().with_nest(0, made).with_nest(1, reading)
+    cases = [case_of(work, options, d) for d in (H200, T4)]
+    assert all(len(c.module.launches) == 1 for c in cases)
+    check_cases(cases).none()

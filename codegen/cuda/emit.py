@@ -132,6 +132,8 @@ def _kernel(
     writers.append(writer)
     kernel = Kernel(writer, threads, async_copies=profile.async_copies)
     chunks, inside = chunks_of(body)
+    written = _written(body)
+    kernel.written = frozenset(written)
     lines = kernel.lines
     for nest in group:
         point = nest.point
@@ -145,7 +147,6 @@ def _kernel(
     scope = kernel.bind(chunks, with_fills(group))
     kernel.together(inside, scope)
     used |= writer.used | memory.used
-    written = _written(body)
     parameters = [
         f"{'' if t.name in written else 'const '}{memory_type(t.layout.type)} "
         f"*__restrict__ {memory.name(t.name)}"

@@ -39,6 +39,8 @@ class Kernel:
         self.fills = Fills(writer)
         self.repeated = False
         """Whether this place is in a loop that all threads run together."""
+        self.written: frozenset[str] = frozenset()
+        """The tensors that the kernel writes."""
 
     # Where blocks and threads are.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tcl.codegen import ir
 from tcl.codegen.cuda.limits import room
 from tcl.codegen.cuda.scope import Scope
+from tcl.codegen.ir_walk import loads, statements, values_in
 
 if TYPE_CHECKING:
     from tcl.codegen.cuda.kernel import Kernel
@@ -34,7 +35,8 @@ class Pipeline:
 
     def write(self, scope: Scope, *, again: bool) -> None:
         """The loop, and the fills before it. ``again``: some may still use what it left before."""
-        if again:
+        # What the kernel itself makes, other threads may have written just now.
+        if again or self._sources() & self.kernel.written:
             self.kernel.lines.add("__syncthreads();")
         if self.kernel.async_copies and all(map(self.kernel.fills.can_be_async, self.fills)):
             self._asynchronous(scope)
@@ -44,6 +46,11 @@ class Pipeline:
             self._at_once(scope)
         for panel in self.panels:
             self.kernel.memory.buffer.pop(panel, None)
+
+    def _sources(self) -> set[str]:
+        """The tensors that panels are filled from."""
+        values = (v for f in self.fills for s in statements(f) for v in values_in(s))
+        return {load.ref.tensor for v in values for load in loads(v)}
 
     def _asynchronous(self, scope: Scope) -> None:
         lines, fold, ahead = self.kernel.lines, self.fold, self.buffers - 1
