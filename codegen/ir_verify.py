@@ -216,16 +216,25 @@ class _Checks:
                 case ir.Variable(name=name):
                     if name not in known:
                         raise self.fail(f"{name} is used before it has a value")
-                    if inside is not None and known[name]:
-                        self.own(name, known, inside)
+                    if inside is not None and any(f not in inside for f in known[name]):
+                        raise self.fail(f"accumulator {name} is used outside of its loops")
                 case ir.Combined(value=each, folds=folds):
                     if inside is None:
                         raise self.fail("accumulators are combined before there are any")
                     self.value(each, known, [*inside, *folds])
+                    self.combined(each, known, folds)
                 case ir.Position(index=index):
                     self.affine(index, inside)
                 case ir.Load(ref=ref):
                     self.ref(ref, inside)
+
+    def combined(self, value: ir.Value, known: _Known, folds: Sequence[ir.Fold]) -> None:
+        """Lanes that are reduced have values of their own to be combined, not one that they
+        share."""
+        named = {f for v in walk(value) if isinstance(v, ir.Variable) for f in known[v.name]}
+        for fold in self.reduced_lanes(folds):
+            if fold not in named:
+                raise self.fail(f"lanes of {fold.name} are combined, which share one value")
 
     def ref(self, ref: ir.TensorRef, inside: Sequence[ir.Fold] | None = None) -> None:
         layout = self.program.tensor(ref.tensor).layout

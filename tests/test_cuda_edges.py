@@ -87,6 +87,21 @@ def test_types(type_: str) -> None:
     check_cases(cases).none()
 
 
+def test_the_first_of_the_least_by_lanes_of_results_and_threads_of_the_reduction() -> None:
+    """Two reductions in the same loops, of which one needs the other one's result."""
+    text = (
+        "def f(float(K, N) A) -> (Least, Best) {\n"
+        "    Least(k) min=! A(k, n)\n    Best(k) min=! (A(k, n) == Least(k)) ? n : N\n}"
+    )
+    work = work_of_text(text, np.round(RNG.standard_normal((3, 137), np.float32), 1))
+    cases = []
+    for lanes, held, threads in product(((0, 2), (1, 4), (0, 1)), (1, 2), (8, 32, 64)):
+        own = NestOptions(chunk=(6,), register=(1, held), threads=(1, threads), vectorize=lanes)
+        options = MappingOptions().with_nest(0, own)
+        cases.append(case_of(work, options.with_nest(1, NestOptions(fuse=True).over(own))))
+    check_cases(cases).none()
+
+
 def test_bools_that_are_decided_and_reduced() -> None:
     text = (
         "def masks(float(M, N) A, bool(M, N) K) -> (C, D) {\n"
