@@ -106,12 +106,13 @@ def said_of_panels(
 
 
 def _can(nest: ir.Nest, load: ir.Load) -> bool:
-    """Whether a copy of an operand can be made, and is of use: other points read the same."""
+    """Whether a copy of an operand can be made, and is of use: other points read the same, and
+    more than a single element."""
     dims = dims_of(load.ref)
     again = any(d.extent > 1 and d.name not in dims for d in nest.dims)
     affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
     windows = any(len(s.terms) > 1 for s in affine)
-    known = len(affine) == len(load.ref.subscripts)
+    known = 0 < len(affine) == len(load.ref.subscripts)
     return known and (again or windows) and load.ref.tensor != nest.point.target.tensor
 
 
