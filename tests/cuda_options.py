@@ -9,6 +9,7 @@ from dataclasses import replace
 from math import prod
 
 from tcl.codegen import ir
+from tcl.codegen.cuda.emit import aligned
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.schedule import schedule
 from tcl.codegen.errors import OptionsError
@@ -16,6 +17,7 @@ from tcl.codegen.ir_walk import operands
 from tcl.codegen.lower import lower
 from tcl.codegen.options import PRESETS, MappingOptions, NestOptions
 from tcl.grammar.sized import SizedDef
+from tcl.tuner.gpu_mapping import GpuMappingSpace
 
 _KEYS = (
     *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk", "fuse", "split"),
@@ -49,6 +51,13 @@ def random_gpu_options(
                 refused[key] += 1
             chosen = _weaker(rng, chosen, key, blamed)
     raise AssertionError(f"nothing is left of {chosen}, and it is refused")
+
+
+def space_options(rng: random.Random, sized: SizedDef, device: GpuProfile) -> MappingOptions | None:
+    """A point of the space that is searched."""
+    space = GpuMappingSpace(lower(sized, aligned(sized)), device)
+    config = space.space.sample(rng)
+    return None if config is None else space.to_options(config)
 
 
 def _drawn(rng: random.Random, nest: ir.Nest) -> NestOptions:

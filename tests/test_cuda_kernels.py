@@ -21,7 +21,7 @@ from cuda_checks import (
     definitions,
     example_work,
 )
-from cuda_options import random_gpu_options
+from cuda_options import random_gpu_options, space_options
 
 from tcl.bench.rows import ROWS
 from tcl.codegen.cuda.emulator import why_not
@@ -45,13 +45,16 @@ def presets(file: str, most: int) -> Iterator[Case]:
 
 
 def sampled(file: str, most: int, count: int) -> Iterator[Case]:
-    """Random options, on devices with asynchronous copies and without."""
+    """Random options, every other time from the space that is searched, on devices with
+    asynchronous copies and without."""
     for entry in definitions(file):
         work = example_work(file, entry, most)
         for number in range(count):
             rng = random.Random(f"{file}.{entry} {number}")
             device = rng.choice((H200, T4))
             options = random_gpu_options(rng, work.sized, device)
+            if number % 2:
+                options = space_options(rng, work.sized, device) or options
             yield case_of(work, options, device, title=f"{device.name} ")
 
 
@@ -71,7 +74,7 @@ def test_presets_agree_on_larger_sizes(file: str) -> None:
 
 @each_file
 def test_random_options_agree_with_the_reference(file: str) -> None:
-    check_cases(sampled(file, 0, 1)).none()
+    check_cases(sampled(file, 0, 2)).none()
 
 
 @pytest.mark.slow
