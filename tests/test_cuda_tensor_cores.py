@@ -1,0 +1,140 @@
+"""Products on tensor cores: float16 and bfloat16, and float32 that is rounded to tf32."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import pytest
+from cuda_checks import ARCHITECTURES, H200, Array, Case, Work, case_of, check_cases, work_of_text
+from cuda_modules import needs_nvrtc
+from program_builder import numpy_type
+
+from tcl.codegen.cuda.compile import compile_cubin
+from tcl.codegen.cuda.emit import emit_module
+from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.cuda.profile import profile
+from tcl.codegen.cuda.schedule import schedule
+from tcl.codegen.errors import OptionsError
+from tcl.codegen.options import MappingOptions, NestOptions
+
+if why_not():
+    pytest.skip(str(why_not()), allow_module_level=True)
+
+RNG = np.random.default_rng(17)
+DEPTH = {"float16": 16, "bfloat16": 16, "float32": 8}
+
+FORMS = {
+    "plain": ("M, K", "K, N"),
+    "first turned": ("K, M", "K, N"),
+    "second turned": ("M, K", "N, K"),
+    "both turned": ("K, M", "N, K"),
+}
+
+
+def work(form: str, type_: str, sizes: tuple[int, int, int], *, epilogue: bool = False) -> Work:
+    """A product of small integers, whose sums are exact: with the first factor on the left if its
+    rows are even in number, so that both orders are taken."""
+    extents = dict(zip("MNK", sizes, strict=True))
+    factors = []
+    for name, dims in zip("AB", FORMS[form], strict=True):
+        read = f"{name}({dims.lower()})"
+        factors.append(read if type_ == "float32" else f"float32({read})")
+    text = " * ".join(factors if sizes[0] % 2 == 0 else factors[::-1])
+    after = "D(m, n) = fmax(C(m, n), 0.0) + 1" if epilogue else ""
+    a, b = FORMS[form]
+    source = (
+        f"def f({type_}({a}) A, {type_}({b}) B) -> (C{', D' if epilogue else ''}) {{\n"
+        f"    C(m, n) +=! {text}\n    {after}\n}}"
+    )
+    shapes = ([extents[d] for d in dims.split(", ")] for dims in FORMS[form])
+    return work_of_text(source, *(numbers(type_, *shape) for shape in shapes))
+
+
+def numbers(type_: str, *shape: int) -> Array:
+    return np.asarray(RNG.integers(-4, 5, shape)).astype(numpy_type(type_))
+
+
+def drawn(rng: random.Random, type_: str) -> NestOptions:
+    """What tensor cores can be fed with."""
+    depth = DEPTH[type_]
+    rows, columns = 8 * rng.choice((1, 1, 2)), 4 * rng.choice((1, 2, 4))
+    held = (2 * rng.choice((1, 1, 2)), rng.choice((1, 2, 3, 4)), depth)
+    chunk = (rows * held[0], 2 * columns * held[1])
+    return NestOptions(
+        chunk=tuple(c * rng.choice((1, 1, 2)) for c in chunk),
+        threads=(rows, columns),
+        vectorize=(1, 2),
+        register=held,
+        tile=(0, 0, depth * rng.choice((1, 2, 3))),
+        stage=(2, 2),
+        buffers=rng.choice((1, 2, 3)),
+        mma=(0, 1, 2),
+    )
+
+
+def cases(type_: str, seeds: range) -> Iterator[Case]:
+    for seed in seeds:
+        rng = random.Random(f"{type_} {seed}")
+        m, n, k = (rng.randint(1, 70) for _ in range(3))
+        if rng.random() < 0.5:
+            m, n, k = (-(-x // 8) * 8 for x in (m, n, k))
+        one = work(rng.choice(list(FORMS)), type_, (m, n, k), epilogue=rng.random() < 0.3)
+        tries = (MappingOptions().with_nest(0, drawn(rng, type_)) for _ in range(20))
+        options = next((o for o in tries if accepted(one, o)), None)
+        if options is not None:
+            yield case_of(one, options, title=f"{m}x{n}x{k} ")
+
+
+def accepted(one: Work, options: MappingOptions) -> bool:
+    """Whether the panels and registers fit."""
+    try:
+        schedule(one.sized, options, H200)
+    except OptionsError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("type_", DEPTH)
+def test_products_on_tensor_cores_agree_with_the_reference(type_: str) -> None:
+    found = list(cases(type_, range(8)))
+    assert len(found) >= 6
+    assert all("mma" in c.module.source for c in found)
+    check_cases(found).none()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("type_", DEPTH)
+def test_many_products_on_tensor_cores_agree_with_the_reference(type_: str) -> None:
+    check_cases(cases(type_, range(100, 300))).none()
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("type_", DEPTH)
+def test_products_on_tensor_cores_become_cubins(type_: str) -> None:
+    one = next(cases(type_, range(8)))
+    for architecture in ARCHITECTURES:
+        device = profile(architecture)
+        if device.capability < (8, 0):
+            with pytest.raises(OptionsError, match=r"^mma: nest s0: T4 multiplies no such"):
+                emit_module(one.work.sized, one.options, device)
+            continue
+        module = emit_module(one.work.sized, one.options, device)
+        assert not any(used.spill_stores for used in compile_cubin(module, device).resources)
+
+
+@pytest.mark.parametrize("type_", ["float16", "bfloat16"])
+def test_sixteen_bit_products_use_tensor_cores_by_default(type_: str) -> None:
+    found = []
+    for form, epilogue in product(FORMS, (False, True)):
+        one = work(form, type_, (70, 90, 50), epilogue=epilogue)
+        found.append(case_of(one, MappingOptions("mlp"), title=form))
+    assert all("mma" in c.module.source for c in found)
+    check_cases(found).none()
+
+
+def test_float32_is_not_rounded_unless_asked_for() -> None:
+    one = work("plain", "float32", (64, 64, 64))
+    assert "mma" not in case_of(one, MappingOptions("mlp")).module.source
