@@ -8,6 +8,8 @@ from itertools import takewhile
 
 from tcl.codegen import ir
 from tcl.codegen.cuda.barriers import with_barriers
+from tcl.codegen.cuda.bind import thread_count
+from tcl.codegen.cuda.known import Known
 from tcl.codegen.cuda.together import Bound
 from tcl.codegen.identity import identity
 from tcl.codegen.ir_walk import rebuilt, rewritten
@@ -31,7 +33,12 @@ class BuildBlocks:
     def __call__(self, program: ir.Program) -> ir.Program:
         body: list[ir.Statement] = []
         for own in kernels(program):
-            inside = with_barriers(ir.Block(tuple(s for u in own for s in _unit(u))), program)
+            known, parts = Known(threads_of(program, own)), list[ir.Statement]()
+            for unit in own:
+                reading = known.reading(unit)
+                known.forget(unit.written)
+                parts += _unit(reading, known)
+            inside = with_barriers(ir.Block((*known.declared, *parts)), program)
             chunks = [u.leader.chunks for u in own]
             kernel: ir.Statement = inside
             for folds in reversed(list(zip(*chunks, strict=True))):
@@ -48,7 +55,15 @@ def kernels(program: ir.Program) -> list[list[Unit]]:
     return [units_ for units_ in own if units_]
 
 
-def _unit(unit: Unit) -> list[ir.Statement]:
+def threads_of(program: ir.Program, own: Sequence[Unit]) -> int:
+    """The threads of the block of a kernel that have something to do."""
+    names = set[str]().union(*({u.leader.name} | u.others for u in own))
+    nests = [n for n in program.nests if n.name in names]
+    fills = (c.fill for n in nests for c in n.staged if c.fill is not None)
+    return max(map(thread_count, (*nests, *fills)), default=1)
+
+
+def _unit(unit: Unit, known: Known) -> list[ir.Statement]:
     """What a block does for a nest, and for those that go along with it."""
     nest = replace(unit.leader, point=_reading_panels(unit.leader))
     unit = replace(unit, leader=nest)
@@ -63,7 +78,7 @@ def _unit(unit: Unit) -> list[ir.Statement]:
         return [*fills, _nothing_to_reduce(nest, inner)]
     if nest.sequential:
         return [*fills, _one_by_one(nest, inner)]
-    return [*fills, _reduction(unit, inner)]
+    return [*fills, _reduction(unit, inner, known)]
 
 
 def _around(nest: ir.Nest, loops: Sequence[ir.Loop], body: ir.Statement) -> ir.Statement:
@@ -116,7 +131,7 @@ def _one_by_one(nest: ir.Nest, inner: Sequence[ir.Loop]) -> ir.Statement:
     return ir.Block((clear, each))
 
 
-def _reduction(unit: Unit, inner: Sequence[ir.Loop]) -> ir.Statement:
+def _reduction(unit: Unit, inner: Sequence[ir.Loop], known: Known) -> ir.Statement:
     """Sums in registers over all loops of the reduction, then what is made of them."""
     nest, point = unit.leader, unit.leader.point
     reduced = {d.name for d in nest.dims if d.reduction}
@@ -146,8 +161,10 @@ def _reduction(unit: Unit, inner: Sequence[ir.Loop]) -> ir.Statement:
         start = ir.Load(point.target, type_, total=True)
     if start is not None:
         value = ir.Binary(point.op, start, value, type_)
-    ended = ir.Block(_ends(unit, value, combined, hoisted))
-    body = ir.Block((*declared, total, *hoisted.statements, wrap(own, ended)))
+    ended = _ends(unit, value, combined, hoisted)
+    kept = known.keep(nest, (*outer, *own), ended)
+    ends_ = [wrap(own, ir.Block(part)) for part in kept or [ended]]
+    body = ir.Block((*declared, total, *hoisted.statements, *ends_))
     return _around(nest, outer, body)
 
 

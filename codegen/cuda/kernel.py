@@ -37,6 +37,8 @@ class Kernel:
         """Of a block."""
         self.async_copies = async_copies
         self.fills = Fills(writer)
+        self.offsets: dict[str, str] = {}
+        """Expression of a block's or thread's offset → its variable."""
         self.repeated = False
         """Whether this place is in a loop that all threads run together."""
         self.written: frozenset[str] = frozenset()
@@ -76,12 +78,13 @@ class Kernel:
         index = fold.dim.rpartition(".")[2]
         if ".fill" in fold.dim:
             index = f"copy{index}"
-        name = self.writer.names.new(f"{index}_{what}")
         step = f" * {fold.step}" if fold.step != 1 else ""
-        cast = "(long long)" if self.integer == "long long" else "(int)"
-        text = f"{cast}({text})" if not text.isidentifier() and " " in text else f"{cast}{text}"
-        self.lines.add(f"const {self.integer} {name} = {text}{step};")
-        return name
+        cast = f"({self.integer})"
+        text = f"{cast}({text}){step}" if " " in text else f"{cast}{text}{step}"
+        if text not in self.offsets:  # nests that share a block often have the same
+            name = self.offsets[text] = self.writer.names.new(f"{index}_{what}")
+            self.lines.add(f"const {self.integer} {name} = {text};")
+        return self.offsets[text]
 
     # Statements that all threads run together.
 
