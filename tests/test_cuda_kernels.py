@@ -47,9 +47,9 @@ def presets(file: str, most: int) -> Iterator[Case]:
 def sampled(file: str, most: int, count: int) -> Iterator[Case]:
     """Random options, every other time from the space that is searched, on devices with
     asynchronous copies and without."""
-    for entry in definitions(file):
+    for position, entry in enumerate(definitions(file)):
         work = example_work(file, entry, most)
-        for number in range(count):
+        for number in range(position, position + count):
             rng = random.Random(f"{file}.{entry} {number}")
             device = rng.choice((H200, T4))
             options = random_gpu_options(rng, work.sized, device)
@@ -74,7 +74,7 @@ def test_presets_agree_on_larger_sizes(file: str) -> None:
 
 @each_file
 def test_random_options_agree_with_the_reference(file: str) -> None:
-    check_cases(sampled(file, 0, 2)).none()
+    check_cases(sampled(file, 0, 1)).none()
 
 
 @pytest.mark.slow
