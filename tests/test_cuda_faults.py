@@ -85,10 +85,10 @@ FAULTS = {
         lambda: product((1, -1)), BARRIER, "", r"race: .* shared memory"
     ),
     "the barrier of asynchronous copies": Fault(
-        lambda: product((2, 2), 3), BARRIER, "", "race: ", skipped=1
+        lambda: product((2, 2), 3), BARRIER, "", "race: "
     ),
     "the barrier of copies by registers": Fault(
-        lambda: product((2, 2), 2, T4), BARRIER, "", "race: ", skipped=1
+        lambda: product((2, 2), 2, T4), BARRIER, "", "race: "
     ),
     "the barrier between nests of a block": Fault(exchanged, BARRIER, "", r"race: .* of B"),
     "the barrier before sums are exchanged": Fault(sums, BARRIER, "", r"race: .* shared memory"),
