@@ -90,6 +90,10 @@ def _drawn(rng: random.Random, nest: ir.Nest) -> NestOptions:
             tile[k] = points
         else:
             chunk[results.index(k)] = points
+    split = [0] * rank
+    reductions = [k for k in range(rank) if nest.dims[k].reduction]
+    if reductions and rng.random() < 0.2:
+        split[rng.choice(reductions)] = rng.randint(2, 7)
     reads = len(operands(nest.point))
     staged = rng.random() < 0.6
     return NestOptions(
@@ -102,6 +106,7 @@ def _drawn(rng: random.Random, nest: ir.Nest) -> NestOptions:
         chunk=tuple(chunk),
         fuse=rng.choice((None, True, False)),
         threads=tuple(threads),
+        split=tuple(split) if any(split) else rng.choice((None, ())),
         buffers=rng.choice((None, 1, 2, 3, 4)),
     )
 

@@ -102,6 +102,27 @@ def test_the_first_of_the_least_by_lanes_of_results_and_threads_of_the_reduction
     check_cases(cases).none()
 
 
+@pytest.mark.parametrize("extent", [35, 37, 41])
+def test_the_last_part_of_a_split_reduction_reads_nothing_beyond_it(extent: int) -> None:
+    """Neither for what is added up nor for values that it is made of."""
+    text = (
+        "def f(float(M, N) A, int32(N) I, float(M) B) -> (C, D) {\n"
+        "    C(m) +=! x * x where x = A(m, n) - B(m)\n"
+        "    D(m) max=! A(m, I(n))\n}"
+    )
+    inputs = (
+        RNG.standard_normal((5, extent), np.float32),
+        np.asarray(RNG.integers(0, extent, extent), np.int32),
+        RNG.standard_normal(5, np.float32),
+    )
+    work = work_of_text(text, *inputs)
+    cases = []
+    for parts, threads, name in product((2, 3, 7), (1, 4), PRESETS):
+        own = NestOptions(split=(0, parts), threads=(1, threads))
+        cases.append(case_of(work, MappingOptions(name).with_nest(0, own).with_nest(1, own)))
+    check_cases(cases).none()
+
+
 def test_bools_that_are_decided_and_reduced() -> None:
     text = (
         "def masks(float(M, N) A, bool(M, N) K) -> (C, D) {\n"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen import ir
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.identity import identity
-from tcl.codegen.ir_walk import rebuilt
+from tcl.codegen.ir_walk import loads, rebuilt
 from tcl.codegen.options import NestOptions
 from tcl.grammar.types import BOOL, INT64
 
@@ -105,18 +105,26 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
     moved = _Moved(dim.name, ir.Affine.of(part.name).scaled(size), total=whole)
     point = nest.point
     value = moved.value(point.value)
+    lets = tuple(replace(x, value=moved.value(x.value)) for x in point.lets)
     if not whole:
         # The last part is shorter.
         place = ir.Position(moved.index(ir.Affine.of(dim.name)), INT64)
-        end = ir.Const(dim.first + dim.extent, INT64)
-        start = identity(point.op, value.type)
-        value = ir.Select(ir.Binary("<", place, end, BOOL), value, start, value.type)
-    lets = tuple(replace(x, value=moved.value(x.value)) for x in point.lets)
+        there = ir.Binary("<", place, ir.Const(dim.first + dim.extent, INT64), BOOL)
+        value = ir.Select(there, value, identity(point.op, value.type), value.type)
+        lets = tuple(replace(x, value=_only_if(there, x.value)) for x in lets)
     results = (ir.Affine.of(d.name) for d in dims if not d.reduction)
     target = ir.TensorRef(memory.name, tuple(results))
     made = ir.Point(lets, target, memory.layout.type, point.op, True, value)
     loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
     return ir.Nest(nest.name, dims, loops, made)
+
+
+def _only_if(there: ir.Value, value: ir.Value) -> ir.Value:
+    """The value; nothing is read for it where there is nothing."""
+    if all(load.total for load in loads(value)):
+        return value
+    zero = ir.Const(False if value.type.is_bool else 0, value.type)
+    return ir.Select(there, value, zero, value.type)
 
 
 def _of_whole(nest: ir.Nest, count: int, memory: ir.Tensor) -> ir.Nest:
