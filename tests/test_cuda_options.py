@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from cuda_checks import example_sizes as sizes_of
 from cuda_options import random_gpu_options
 from strategies import random_program
 
+from tcl.annotations import parse_sizes, read_annotations
 from tcl.codegen.cuda.schedule import schedule, stages
 from tcl.codegen.device import host_cpu
 from tcl.codegen.errors import OptionsError
@@ -174,6 +176,35 @@ def test_choices_for_all_nests_are_left_off_where_they_cannot_be(file: str) -> N
         sized = sized_for(checked, sizes_of(file, entry))
         for options in asked:
             schedule(sized, options, H200)
+
+
+TOO_LARGE = {("matmul", "matmul_double", "large")}
+"""Panels of float64 that the preset makes twice as large as a T4 has room for."""
+
+
+def every_size() -> Iterator[tuple[str, str, str]]:
+    for file in FILES:
+        for entry, checked in definitions(file).items():
+            for label in read_annotations(checked).sizes:
+                yield file, entry, label
+
+
+def test_the_smallest_device_takes_what_the_preset_chooses() -> None:
+    for one in every_size():
+        file, entry, label = one
+        checked = definitions(file)[entry]
+        sized = sized_for(checked, dict(parse_sizes(label, checked)))
+        if one not in TOO_LARGE:
+            schedule(sized, MappingOptions("mlp"), T4)
+
+
+@pytest.mark.xfail(reason="the preset does not look at the shared memory there is", strict=True)
+@pytest.mark.parametrize("one", sorted(TOO_LARGE))
+def test_the_smallest_device_takes_large_products_too(one: tuple[str, str, str]) -> None:
+    file, entry, label = one
+    checked = definitions(file)[entry]
+    sized = sized_for(checked, dict(parse_sizes(label, checked)))
+    schedule(sized, MappingOptions("mlp"), T4)
 
 
 @pytest.mark.parametrize("start", range(0, 100, 25))
