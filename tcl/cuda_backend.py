@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+
+from numpy.lib.stride_tricks import as_strided
 
 from tcl.arguments import Array
 from tcl.codegen import ir
@@ -182,10 +183,17 @@ class EmulatedBackend(GpuBackend):
             raise CompileError("the kernel arrived damaged")
         module, source = found
         (emulated,) = compile_modules([replace(module, source=source.decode())])
-        names = [t.name for t in module.tensors if t.role is not ir.Role.SCRATCH]
+        tensors = [t for t in module.tensors if t.role is not ir.Role.SCRATCH]
 
         def run(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-            arrays: dict[str, Any] = dict(zip(names, (*inputs, *outputs), strict=True))
-            emulated.run(arrays)
+            # Merged dimensions are one here; the same elements lie at the same places.
+            pairs = zip(tensors, (*inputs, *outputs), strict=True)
+            emulated.run({t.name: _seen_as(t.layout, array) for t, array in pairs})
 
         return run
+
+
+def _seen_as(layout: ir.Layout, array: Array) -> Array:
+    """An array with the axes of a layout."""
+    seen: Array = as_strided(array, layout.extents, layout.strides)
+    return seen

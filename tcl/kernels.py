@@ -17,7 +17,7 @@ from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.known import DEFAULT, best_known
+from tcl.known import best_known, cuda_key
 
 
 class OptionsFactory(Protocol):
@@ -81,16 +81,21 @@ class Kernels:
         self, definition: CheckedDef, inputs: Sequence[Any]
     ) -> tuple[Calls[Any], tuple[Any, ...]]:
         """Likewise, for arrays on a CUDA device."""
-        from tcl.cuda_arguments import cuda_inputs
+        from tcl.cuda_arguments import cuda_inputs, shadows
         from tcl.cuda_executor import CudaExecutor, this_machine
 
-        given = cuda_inputs(definition, inputs, this_machine().driver)
+        machine = this_machine()
+        given = cuda_inputs(definition, inputs, machine.driver)
 
         def make() -> CudaExecutor:
             sized = size(definition, given.arrays)
-            return CudaExecutor(
-                sized, self._given(definition.name, given.arrays) or DEFAULT, given.device
-            )
+            options = self._given(definition.name, given.arrays)
+            if options is None:
+                with machine.driver.on(given.device):
+                    arrays = shadows(definition, given)
+                key = cuda_key(sized, arrays, machine.profile(given.device))
+                options = best_known(sized, arrays, key=key)
+            return CudaExecutor(sized, options, given.device)
 
         key = (definition.name, given.device, *(tuple(a.shape) for a in given.arrays))
         return self._kept(key, make), given.arrays

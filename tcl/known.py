@@ -8,6 +8,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tcl.arguments import Array
 from tcl.codegen.device import CpuProfile, host_cpu
@@ -21,6 +22,9 @@ from tcl.tuner.cache_key import with_threads
 from tcl.tuner.errors import CacheError
 from tcl.tuner.nearby import nearby
 from tcl.warn import warn
+
+if TYPE_CHECKING:
+    from tcl.codegen.cuda.profile import GpuProfile
 
 DEFAULT = MappingOptions("mlp")
 """What is used when nothing is known: tiles and vectors where they apply."""
@@ -47,15 +51,32 @@ def layout_key(sized: SizedDef, inputs: tuple[ArrayLayout, ...], threads: int = 
     )
 
 
+def cuda_key(sized: SizedDef, arrays: Sequence[Array], profile: GpuProfile) -> CacheKey:
+    """What measured times of this def on these inputs depend on, on a GPU."""
+    inputs = tuple(ArrayLayout(a.shape, a.strides, a.dtype.name) for a in arrays)
+    return replace(layout_key(sized, inputs), backend="cuda", device=gpu_identity(profile))
+
+
+def gpu_identity(profile: GpuProfile) -> str:
+    """What measured times depend on: model, architecture, multiprocessors."""
+    return f"{profile.name}; {profile.architecture}; {profile.multiprocessors} multiprocessors"
+
+
 def best_known(
-    sized: SizedDef, arrays: Sequence[Array], threads: int = 1, *, nearest: bool = False
+    sized: SizedDef,
+    arrays: Sequence[Array],
+    threads: int = 1,
+    *,
+    nearest: bool = False,
+    key: CacheKey | None = None,
 ) -> MappingOptions:
     """The best options that the user's cache has for this, else the heuristic default.
 
     ``nearest``: before the default, those for the nearest sizes that apply, with a warning.
+    ``key``: as in ``known_options``.
     """
     try:
-        found = known_options(TuningCache(), sized, arrays, threads, nearest=nearest)
+        found = known_options(TuningCache(), sized, arrays, threads, nearest=nearest, key=key)
     except CacheError as error:
         warn(f"cached options are not used: {error}")
         found = None
@@ -69,15 +90,17 @@ def known_options(
     threads: int = 1,
     *,
     nearest: bool = False,
+    key: CacheKey | None = None,
 ) -> MappingOptions | None:
-    """The best options that a cache has for this; None if there are none.
+    """The best options that a cache has for this; None if there are none. ``key``: that of another
+    device than this CPU with so many threads.
 
     ``nearest``: where there are none, those for the nearest sizes that apply, with a
     ``TclWarning`` that says for which. Raises ``CacheError``.
     """
     if not cache.path.exists():
         return None
-    key = cache_key(sized, arrays, threads)
+    key = key or cache_key(sized, arrays, threads)
     refused = None
     for record in cache.top(key, _TRIES):
         try:

@@ -12,15 +12,15 @@ from tcl.arguments import Argument, input_arrays
 from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.codegen.options import MappingOptions
-from tcl.cpu_backend import CpuBackend
 from tcl.executor import Executor
 from tcl.known import DEFAULT, cache_key, known_options
+from tcl.targets import Target, target
 from tcl.tuner.cache import CacheKey, TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
 from tcl.tuner.events import Event, Note
 from tcl.tuner.knobs import Value
-from tcl.tuner.mapping import MappingSpace
+from tcl.tuner.program_space import ProgramSpace
 from tcl.tuner.saved import SavedSearch
 from tcl.tuner.tuner import Tuner as BackendTuner
 from tcl.tuner.tuner import TuningResult
@@ -40,6 +40,8 @@ class Tuner:
     Results go to the cache file as they come in, if one is named. ``threads`` is as for ``define``;
     kernels are measured on so many cores, which nothing else of ours uses then. ``workplace``:
     where candidates are compiled and measured, if not here: a ``tcl.cluster.Cluster``.
+    ``device``: what kernels are for: ``cpu``, or ``cuda:0``, a GPU of this machine. Raises
+    ``ArgumentError`` for one that there is not.
     """
 
     def __init__(
@@ -49,10 +51,12 @@ class Tuner:
         *,
         threads: int | None = None,
         workplace: Workplace | None = None,
+        device: str = "cpu",
     ) -> None:
         self._source = source
         self._workplace = workplace
         self._threads = thread_count(threads)
+        self._target = target(device, self._threads)
         self._definitions = Definitions(source, None, self._threads)
         self._cache = TuningCache(cache_filename) if cache_filename else None
 
@@ -86,7 +90,7 @@ class Tuner:
         """
         arrays = input_arrays(self._definitions.definition(entry_point), inputs)
         sized = size(self._definitions.definition(entry_point), arrays)
-        key = cache_key(sized, arrays, self._threads) if self._cache is not None else None
+        key = self._target.key(sized, arrays) if self._cache is not None else None
         given = _options(starting_options)
         saved = self._saved(key, report) if resume else None
         if saved is not None:
@@ -97,8 +101,9 @@ class Tuner:
                     "or begin a new search"
                 )
         with workspace() as folder:
-            backend = CpuBackend.create(self._source, entry_point, arrays, folder, self._threads)
-            space = _space(backend, fixed or {})
+            backend = self._target.backend(self._source, entry_point, arrays)
+            backend = backend.holding(arrays, folder)
+            space = _space(self._target, backend, fixed or {})
             tuner = BackendTuner(
                 backend,
                 space,
@@ -106,7 +111,8 @@ class Tuner:
                 cache=self._cache,
                 key=key,
                 entry=entry_point,
-                measure_cores=self._threads,
+                timing=self._target.timing,
+                measure_cores=self._target.cores,
                 workplace=self._workplace,
             )
             return tuner.tune(_start(space, given), report, saved)
@@ -252,14 +258,14 @@ def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:
     return generate
 
 
-def _space(backend: CpuBackend, fixed: Mapping[str, Value]) -> MappingSpace:
+def _space(device: Target, backend: Any, fixed: Mapping[str, Value]) -> ProgramSpace:
     try:
-        return MappingSpace(backend.program(), backend.device, fixed)
+        return device.space(backend, fixed)
     except ValueError as error:
         raise OptionsError(str(error)) from None
 
 
-def _start(space: MappingSpace, given: MappingOptions | None) -> tuple[MappingOptions, ...]:
+def _start(space: ProgramSpace, given: MappingOptions | None) -> tuple[MappingOptions, ...]:
     """What a search begins with: no search ends slower than what nobody has to search for. With
     fixed knobs only what has these values; ``OptionsError`` if the given options have not."""
     start = tuple(dict.fromkeys((given, *STARTS) if given is not None else STARTS))

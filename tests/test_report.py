@@ -22,6 +22,7 @@ from tcl.report.data import Page, collect
 from tcl.report.log import SearchLog
 from tcl.report.markup import Markup, join, tag
 from tcl.report.page import render, write_page
+from tcl.targets import CpuTarget
 
 SVG = "{http://www.w3.org/2000/svg}"
 YARDSTICK = Yardstick(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
@@ -53,7 +54,7 @@ class Reader(HTMLParser):
 def page_of(found: Iterator[Event], **more: object) -> Page:
     log = take(SearchLog(), found)
     title = str(more.pop("title", "mm M=64"))
-    return collect(MM, CHECKED, INPUTS, 1, log, title=title, yardstick=YARDSTICK, **more)  # type: ignore[arg-type]
+    return collect(MM, CHECKED, INPUTS, CpuTarget(1), log, title=title, yardstick=YARDSTICK, **more)  # type: ignore[arg-type]
 
 
 def read(text: str) -> Reader:

@@ -16,7 +16,6 @@ from tcl.codegen.cuda.bind import MAX_HELD
 from tcl.codegen.cuda.limits import LINE
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.passes.stage import dims_of
-from tcl.tuner.gpu_dims import DimKnobs
 from tcl.tuner.gpu_kernels import KernelKnobs, Member, chunks_of, unit_of
 from tcl.tuner.knobs import Value
 from tcl.tuner.space import Constraint
@@ -44,7 +43,6 @@ def constraints(
     found: list[Constraint] = []
     for member in knobs.members:
         nest = _Nest(member, profile)
-        found += [partial(nest.fits, each) for each in member.knobs.dims]
         found += [nest.threads, nest.coalesced, nest.registers]
         if member.knobs.use_cores and member.knobs.split:
             found.append(nest.on_cores)
@@ -53,7 +51,7 @@ def constraints(
         if len(member.knobs.reductions) and member.knobs.panels.knobs:
             found.append(nest.tiles)
     for position in range(len(knobs.members)):
-        kernel = _Kernel(knobs, position, program, profile)
+        kernel = _Kernel(knobs, position, program, profile, default)
         found += [kernel.joined, kernel.whole] if knobs.joins else []
         found += [kernel.levels, kernel.memory, kernel.blocks]
     own = {k.name: default[k.name] for k in knobs.knobs}
@@ -82,19 +80,9 @@ class _Nest:
     def _says(self, reason: str) -> str:
         return f"nest {self.member.nest.name}: {reason}"
 
-    def fits(self, each: DimKnobs, values: Values) -> str | None:
-        """No more threads and registers than there are points."""
-        unit = self.member.knobs.unit(values, each)
-        if unit > 1 and unit >= 2 * self.member.knobs.extent(values, each):
-            return self._says(f"{unit} places are more than {each.dim.name} has points")
-        return None
-
-    def _threads(self, values: Values) -> int:
-        return _thread_count(self.member, values)
-
     def threads(self, values: Values) -> str | None:
         """Whole warps, where there are points for them, and no more than a block has."""
-        threads, most = self._threads(values), self.profile.threads_per_block
+        threads, most = _thread_count(self.member, values), self.profile.threads_per_block
         if threads > most:
             return self._says(f"{threads} threads are more than the {most} of a block")
         room = math.prod(int(k.threads.choices[-1]) for k in self.member.knobs.dims)
@@ -138,7 +126,7 @@ class _Nest:
             dims = dims_of(load.ref)
             count = math.prod(n for name, n in (own | lanes).items() if name in dims)
             words += count * _words(load.type.compute.bits)
-        threads = -(-self._threads(values) // self.profile.warp) * self.profile.warp
+        threads = -(-_thread_count(self.member, values) // self.profile.warp) * self.profile.warp
         most = self.profile.registers_per_multiprocessor // max(1, threads)
         most = min(most, self.profile.registers_per_thread)
         if words + _ADDRESSES > most:
@@ -154,7 +142,7 @@ class _Nest:
 
     def shares(self, values: Values) -> str | None:
         """There are threads that could share a panel."""
-        if self.member.knobs.staged(values) and self._threads(values) == 1:
+        if self.member.knobs.staged(values) and _thread_count(self.member, values) == 1:
             return self._says("it has no threads that could share a panel")
         return None
 
@@ -180,6 +168,7 @@ class _Kernel:
     """Of the member that it begins with, if it does."""
     program: ir.Program
     profile: GpuProfile
+    default: Values
 
     def joined(self, values: Values) -> str | None:
         """All members can have the chunks of the first."""
@@ -262,17 +251,30 @@ class _Kernel:
         members = self._members(values)
         if not members:
             return None
+        blocks, parts = self._blocks(members, values)
+        name = members[0][0].nest.name
+        if parts > 1 and blocks * parts > _WAVES * self.profile.multiprocessors:
+            return f"nest {name}: {blocks} blocks need not be {parts} times as many"
+        points = max(math.prod(d.extent for d in m.nest.dims) for m, _ in members)
+        enough = min(self.profile.multiprocessors // 2, points // _OF_BLOCK)
+        enough = min(enough, math.prod(k.dim.extent for k in members[0][0].knobs.results))
+        if blocks * parts < enough and blocks * parts < self._of_default():
+            return f"nest {name}: {blocks} blocks leave most of the device idle"
+        return None
+
+    def _blocks(
+        self, members: list[tuple[Member, dict[str, int]]], values: Values
+    ) -> tuple[int, int]:
+        """Blocks, and parts that each of them is split into."""
         first, chunks = members[0]
         extents = {k.dim.name: k.dim.extent for k in first.knobs.results}
         blocks = math.prod(-(-extents[name] // size) for name, size in chunks.items())
-        parts = first.knobs.parts(values)
-        if parts > 1 and blocks * parts > _WAVES * self.profile.multiprocessors:
-            return f"nest {first.nest.name}: {blocks} blocks need not be {parts} times as many"
-        points = max(math.prod(d.extent for d in m.nest.dims) for m, _ in members)
-        enough = min(self.profile.multiprocessors // 2, points // _OF_BLOCK)
-        if blocks * parts < min(enough, math.prod(extents.values())):
-            return f"nest {first.nest.name}: {blocks} blocks leave most of the device idle"
-        return None
+        return blocks, first.knobs.parts(values)
+
+    def _of_default(self) -> int:
+        """The preset's blocks: so few are enough."""
+        members = self._members(self.default)
+        return math.prod(self._blocks(members, self.default)) if members else 1 << 30
 
 
 def _thread_count(member: Member, values: Values) -> int:

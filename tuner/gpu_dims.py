@@ -29,10 +29,13 @@ class DimKnobs:
     threads: Knob
     register: Knob
     steps: Knob
+    default_unit: int
+    default_held: int
 
     @staticmethod
-    def of(position: int, dim: ir.Dim, most: int, own: Mapping[str, Value]) -> DimKnobs:
-        """The knobs of a dimension that has up to ``most`` threads; ``own`` are their defaults."""
+    def of(position: int, dim: ir.Dim, most: int, own: Mapping[str, Value], lanes: int) -> DimKnobs:
+        """The knobs of a dimension that has up to ``most`` threads; ``own`` are their defaults,
+        with so many ``lanes``."""
         extent, name = dim.extent, dim.name
         powers = [1 << p for p in range((extent - 1).bit_length() + 1)]
         register = [r for r in _REGISTER if r in powers] + [extent] * (extent <= _SMALL)
@@ -44,6 +47,8 @@ class DimKnobs:
             _knob(f"{name}.threads", [t for t in powers if t <= most], own),
             _knob(f"{name}.register", register, own),
             _knob(f"{name}.steps", few, own),
+            lanes * int(own[f"{name}.threads"]) * int(own[f"{name}.register"]),
+            int(own[f"{name}.register"]),
         )
 
     @property

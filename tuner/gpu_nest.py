@@ -13,13 +13,20 @@ from tcl.codegen.options import WIDTHS, NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.tuner.choices import loop_orders
 from tcl.tuner.gpu_dims import DimKnobs, number
-from tcl.tuner.gpu_said import longest, said
+from tcl.tuner.gpu_said import block_of, longest, said
 from tcl.tuner.gpu_stage import PanelKnobs
 from tcl.tuner.knobs import Knob, Value
 from tcl.tuner.nest_knobs import first_alike
 
 _VECTOR = 16
 """Bytes that a thread moves at once."""
+_MOST_RESULTS = 128
+"""Of a thread."""
+_WRITTEN_OUT = 16
+"""Points of reductions in a thread's code."""
+_REGISTERS = 1 << 16
+"""Of a multiprocessor."""
+_BLOCKS = (32, 64, 128, 256, 512, 1024)
 _OF_WARP = (8, 4)
 """Threads of tensor cores along rows and columns, at least."""
 _THREADS = 64
@@ -39,6 +46,8 @@ class BlockKnobs:
     nest: ir.Nest
     dims: tuple[DimKnobs, ...]
     """Of the dimensions with more than one point."""
+    block: Knob
+    """Threads of a block at most: dimensions along which memory lies in order have theirs first."""
     vector: tuple[Knob, ...]
     """Dimension and lanes; empty when no dimension has neighbours in memory."""
     orders: tuple[Knob, ...]
@@ -67,9 +76,11 @@ class BlockKnobs:
                 most = profile.threads_per_block
                 if dim.name != lane and (dim.reduction or dim.name not in in_order):
                     most = _THREADS // (2 if dim.reduction else 1)
-                dims.append(DimKnobs.of(k, dim, most, own))
+                at = own[f"{nest.name}.vector"] == k
+                lanes = int(own[f"{nest.name}.lanes"]) if at else 1
+                dims.append(DimKnobs.of(k, dim, most, own, lanes))
         width = max(1, _VECTOR // max(_itemsize(program, r) for r in refs(nest)))
-        lanes = _vector(nest, {k.position for k in dims if k.dim.name in in_order}, width, own)
+        vector = _vector(nest, {k.position for k in dims if k.dim.name in in_order}, width, own)
         reductions = sum(k.dim.reduction for k in dims)
         texts = tuple(" ".join(map(str, o)) for o in loop_orders([True] * reductions))
         orders = tuple(
@@ -79,13 +90,18 @@ class BlockKnobs:
         )
         panels, split = PanelKnobs.of(nest, own), _split(nest, own)
         cores = tuple(default.mma or ())
+        blocks = tuple(sorted({*_BLOCKS, int(own[f"{nest.name}.block"])}))
+        block = Knob(f"{nest.name}.block", blocks, own[f"{nest.name}.block"], ordered=True)
         use = (Knob(f"{nest.name}.mma", (0, 1), 1, ordered=False),) if cores else ()
-        return BlockKnobs(*(nest, tuple(dims), lanes, orders, split, cores, use, panels, in_order))
+        return BlockKnobs(
+            *(nest, tuple(dims), block, vector, orders, split, cores, use, panels, in_order)
+        )
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
         """Those that are a choice."""
         of_dims = tuple(k for each in self.dims for k in each.knobs)
+        of_dims += (self.block,) if any(len(k.threads.choices) > 1 for k in self.dims) else ()
         own = of_dims + self.vector + self.orders + self.split + self.use_cores
         return own + self.panels.knobs
 
@@ -113,28 +129,68 @@ class BlockKnobs:
 
     def lanes(self, values: Mapping[str, Value], each: DimKnobs) -> int:
         """Lanes of a dimension."""
-        target, lanes = self._vectorize(values)
-        return lanes if target == each.position else 1
+        if self.mma(values) or not self.vector or each.position not in self.vector[0].choices:
+            return 2 if each.position in self.mma(values)[1:2] else 1
+        target, lanes = self.vector
+        return int(values[lanes.name]) if values[target.name] == each.position else 1
 
     def threads(self, values: Mapping[str, Value], each: DimKnobs) -> int:
-        """Threads of a dimension. Tensor cores have so many along rows and columns at least, and
-        none along others."""
+        """Threads of a dimension: no more than there are points for. Tensor cores have so many
+        along rows and columns at least, and none along others."""
         mma = self.mma(values)
         if mma and each.position not in mma[:2]:
             return 1
         count = number(values, each.threads)
-        return max(count, _OF_WARP[mma.index(each.position)]) if mma else count
+        if mma:
+            return max(count, _OF_WARP[mma.index(each.position)])
+        room = number(values, self.block)
+        for other in sorted(self.dims, key=lambda k: k.dim.name not in self.in_order):
+            along = self.lanes(values, other)
+            count = min(room, self._fitting(values, other, other.threads, along))
+            if other is each:
+                return count
+            room //= count
+        raise ValueError(f"{each.dim.name} is another nest's")
 
     def held(self, values: Mapping[str, Value], each: DimKnobs) -> int:
-        """Points, or vectors, of a dimension that each thread has. Tensor cores fix it along the
-        reduction, and at least two along rows."""
+        """Points, or vectors, of a dimension that each thread has: no more than there are. Tensor
+        cores fix it along the reduction, and at least two along rows."""
         mma = self.mma(values)
         if mma and each.position not in mma:
             return 1
         if mma and each.position == mma[2]:
             return mma_depth(self.nest.point.value)
-        held = number(values, each.register)
-        return max(held, 2) if mma and each.position == mma[0] else held
+        if mma:
+            return max(number(values, each.register), 2 if each.position == mma[0] else 1)
+        room = _WRITTEN_OUT if each.dim.reduction else self._results_of_thread(values)
+        for other in self.reductions if each.dim.reduction else self.results:
+            lanes = self.lanes(values, other)
+            along = lanes * self.threads(values, other)
+            room = max(1, room // lanes)
+            count = self._fitting(
+                values, other, other.register, along, max(room, other.default_held)
+            )
+            if other is each:
+                return count
+            room = max(1, room // count)
+        raise ValueError(f"{each.dim.name} is another nest's")
+
+    def _results_of_thread(self, values: Mapping[str, Value]) -> int:
+        """Results that there may be registers for: half of all, for so many threads."""
+        threads = number(values, self.block)
+        words = max(1, self.nest.point.type.compute.bits // 32)
+        return max(1, min(_MOST_RESULTS, _REGISTERS // 2 // threads) // words)
+
+    def _fitting(
+        self, values: Mapping[str, Value], each: DimKnobs, knob: Knob, of: int, room: int = 1 << 30
+    ) -> int:
+        """The value of a knob, or the next lower one with which ``of`` so many points each are less
+        than twice as many as there are, and which leaves no more than ``room``."""
+        size = min(room, number(values, knob))
+        if size == 1:
+            return 1
+        most = max(2 * self.extent(values, each) - 1, each.default_unit)
+        return max((c for c in map(int, knob.choices) if c <= min(size, most // of)), default=1)
 
     def unit(self, values: Mapping[str, Value], each: DimKnobs) -> int:
         """Points of a dimension that the threads hold at once."""
@@ -227,6 +283,10 @@ class BlockKnobs:
             values[self.vector[0].name] = self.vector[0].choices[0]
         if any(values[k.name] not in k.choices for k in self.knobs):
             return None
+        for each in self.dims:
+            sizes = self.threads(values, each), self.held(values, each)
+            if sizes != (found[each.threads.name], found[each.register.name]):
+                return None
         return values
 
     def normal(
@@ -242,6 +302,8 @@ class BlockKnobs:
                 known[each.threads.name] = self.threads(values, each)
             if len(each.register.choices) > 1:
                 known[each.register.name] = self.held(values, each)
+        if self.block.name in known:
+            known[self.block.name] = block_of(self.threads(values, k) for k in self.dims)
         if self.vector:
             target, lanes = self._vectorize(values)
             known[self.vector[0].name] = target if lanes > 1 else self.vector[0].choices[0]

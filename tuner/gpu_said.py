@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 
 from tcl.codegen import ir
 from tcl.codegen.options import NestOptions
@@ -44,6 +45,7 @@ def said(nest: ir.Nest, options: NestOptions, *, joined: bool = False) -> dict[s
         found[f"{dim.name}.threads"] = own
         found[f"{dim.name}.register"] = held
         found[f"{dim.name}.steps"] = 0 if joined and not dim.reduction else steps
+    found[f"{nest.name}.block"] = block_of(max(1, own) for own in threads)
     found[f"{nest.name}.vector"] = target
     found[f"{nest.name}.lanes"] = lanes
     if any(d.reduction for d in nest.dims):
@@ -62,6 +64,11 @@ def said(nest: ir.Nest, options: NestOptions, *, joined: bool = False) -> dict[s
     tiled = [nest.dims[reductions[k]].name for k in order]
     loops = [*serial, *(name for name in tiled if name in sizes)]
     return found | said_of_panels(nest, options.stage or (), options.buffers or 1, loops)
+
+
+def block_of(threads: Iterable[int]) -> int:
+    """The least power of two that so many threads, along each dimension, fit in; a warp or more."""
+    return max(32, min(1024, 1 << (math.prod(threads) - 1).bit_length()))
 
 
 def longest(nest: ir.Nest) -> int:

@@ -20,7 +20,7 @@ Constraint: TypeAlias = Callable[[Mapping[str, Value]], str | None]
 Normal: TypeAlias = Callable[[Mapping[str, Value]], Mapping[str, Value]]
 """Knob name → value, to those values among all that mean the same which stand for them."""
 
-_TRIES = 2000
+_TRIES = 300
 
 
 class Space(Protocol):
@@ -142,7 +142,21 @@ class SearchSpace:
             values.update({k.name: k.sample(rng) for k in self.knobs if k.name in again})
             for place in [p for p, read in met.items() if not again.isdisjoint(read)]:
                 del met[place]
-        return self.default if self.valid(self.default) else None
+        return self._walked(rng) if self.valid(self.default) else None
+
+    def _walked(self, rng: Random) -> Config:
+        """A valid configuration that steps of one knob at a time, each valid, lead to from the
+        default: for spaces of which hardly any draw meets all constraints."""
+        config = self.default
+        open_ = [k for k in range(len(self.knobs)) if self.knobs[k].cardinality > 1]
+        for k in rng.choices(open_, k=2 * len(open_)) if open_ else ():
+            values = self.values(config)
+            values[self.knobs[k].name] = self.knobs[k].mutate(config[k], rng)
+            values.update(self._freely(values))
+            candidate = tuple(values[knob.name] for knob in self.knobs)
+            if self.valid(candidate):
+                config = candidate
+        return config
 
     def _unmet(self, values: _Noting, met: dict[int, frozenset[str]]) -> frozenset[str] | None:
         """What the first constraint that is not met has looked at; None if all are. Those that

@@ -24,6 +24,7 @@ from tcl.cli.kernels import Work
 from tcl.cli.tuned import TUNED, UNTUNED, Ended, Session
 from tcl.cluster import LOCAL, workplace
 from tcl.grammar.errors import ArgumentError, SourceError, TclError
+from tcl.targets import CpuTarget
 from tcl.tuner.cache import TuningCache, default_path
 from tcl.tuner.workplace import Workplace
 
@@ -150,7 +151,9 @@ class _Grid:
         work = Work.of(about.text, about.checked, about.sizes, config.settings.seed or 0)
         page = None if wishes.pages is None else wishes.pages / _page_name(point)
         session = Session(
-            *(work, choice.threads, config, self._cache.path, page, self._places[choice.threads]),
+            *(work, CpuTarget(choice.threads), config, self._cache.path, page),
+            self._places[choice.threads],
+            threads=choice.threads,
             fixed={},
             resume=last is not None,
             as_json=wishes.as_json,

@@ -42,7 +42,13 @@ if TYPE_CHECKING:
     help="Of the random inputs.",
 )
 @threads_option
-@click.option("--device", default="cpu", show_default=True, help="Where to run.")
+@click.option(
+    "--device",
+    default="cpu",
+    show_default=True,
+    help="Where to run: cpu; cuda:0, a GPU of this machine; or cuda-emulated, a GPU that the CPU "
+    "emulates, which checks every access of small kernels.",
+)
 @click.option("--no-reference", is_flag=True, help="Do not compare with the reference.")
 @reporting
 def command(
@@ -56,32 +62,44 @@ def command(
     no_reference: bool,
 ) -> None:
     """Run a def on random inputs, compare it with the reference, print the time."""
-    from tcl.cli.kernels import Work, parse_options, require_cpu
+    from tcl.cli.kernels import Work, parse_options
     from tcl.codegen.cpu.threads import thread_count
     from tcl.executor import Executor
     from tcl.known import best_known
     from tcl.tuner.measure import measure
 
-    require_cpu(device)
     # Nothing has to be saved here, and a kernel that runs for minutes would not hear of Ctrl+C.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     count = thread_count(threads)
+    if device != "cpu":
+        from tcl.cli.run_cuda import run_cuda
+        from tcl.targets import target
+
+        where = target(device, count)
+        work = Work.load(file, entry, sizes, seed)
+        run_cuda(work, parse_options(options), where, compare=not no_reference)
+        return
     work = Work.load(file, entry, sizes, seed)
     chosen = parse_options(options) or best_known(work.sized, work.inputs, count)
     executor = Executor(work.sized, chosen, count)
     outputs = work.outputs()
     executor.run(work.inputs, outputs)
+    show_results(work, outputs, compare=not no_reference)
+    seconds = measure(lambda: executor.run(work.inputs, outputs)).median
+    used = f"{executor.threads} thread{'' if executor.threads == 1 else 's'}"
+    click.echo(f"  {duration(seconds)} a call on {used}, with options {chosen}")
+
+
+def show_results(work: Work, outputs: Sequence[Array], *, compare: bool) -> None:
+    """Say what was computed, and whether it is right; exit if it is not."""
     click.echo(work.title)
     for tensor, array in zip(work.checked.outputs, outputs, strict=True):
         click.echo(f"  {tensor.name}: {tensor.type}{array.shape}")
-    if not no_reference:
+    if compare:
         wrong = _differences(work, outputs)
         if wrong:
             fail("\n".join(wrong))
         click.echo("  agrees with the reference")
-    seconds = measure(lambda: executor.run(work.inputs, outputs)).median
-    used = f"{executor.threads} thread{'' if executor.threads == 1 else 's'}"
-    click.echo(f"  {duration(seconds)} a call on {used}, with options {chosen}")
 
 
 def _differences(work: Work, outputs: Sequence[Array]) -> list[str]:

@@ -33,7 +33,11 @@ from tcl.grammar.errors import ArgumentError
 @click.option(
     "--dry-run", is_flag=True, help="With --grid: only say what would be tuned, and its cost."
 )
-@click.option("--device", show_default="cpu", help="What to tune for.")
+@click.option(
+    "--device",
+    show_default="cpu",
+    help="What to tune for: cpu, or cuda:0, a GPU of this machine.",
+)
 @click.option("--generations", type=int, show_default="10", help="At most this many.")
 @click.option("--population", type=int, show_default="20", help="Per generation.")
 @click.option(
@@ -178,27 +182,33 @@ def _tune(
     count = thread_count(settings["threads"])
     # NumPy has as many threads as our kernels may use, unless the user says otherwise.
     numpy_threads(count)
-    from tcl.cli.kernels import Work, parse_options, require_cpu
+    from tcl.cli.kernels import Work, parse_options
     from tcl.cli.settings import search_config
     from tcl.cli.tuned import Session, resumed
     from tcl.cluster import workplace
+    from tcl.targets import EMULATED, target
     from tcl.tuner.cache import TuningCache, default_path
 
-    require_cpu(settings["device"] or "cpu")
+    device = settings["device"] or "cpu"
+    if device == EMULATED:
+        raise ArgumentError("times of emulated kernels mean nothing: they cannot be tuned")
+    chosen = target(device, count)
+    if chosen.name != "cpu" and executor != "local":
+        raise ArgumentError(f"{device} is tuned on this machine; leave out --executor")
     config = search_config(settings)
     start = parse_options(settings["options"])
     path = cache or default_path()
     TuningCache(path).check_writable()  # now, rather than after an hour
     if resume:
-        config = resumed(config, Work.load(file, entry, sizes, 0), count, path)
+        config = resumed(config, Work.load(file, entry, sizes, 0), chosen, path)
     # One seed for the search and the inputs, so that a resumed search knows both.
     config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
     config.settings.check()  # now, before anything is measured
     work = Work.load(file, entry, sizes, config.settings.seed or 0)
-    with workplace(executor, count, lambda line: click.echo(line, err=as_json)) as place:
+    with workplace(executor, chosen.cores, lambda line: click.echo(line, err=as_json)) as place:
         session = Session(
-            work, count, config, path, page, place,
-            fixed=fixed, resume=resume, as_json=as_json,
+            work, chosen, config, path, page, place,
+            threads=count, fixed=fixed, resume=resume, as_json=as_json,
         )  # fmt: skip
         return session.run(start, default=cache is None).code
 

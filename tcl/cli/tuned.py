@@ -7,7 +7,7 @@ import math
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,13 @@ from tcl.cli.progress import Progress
 from tcl.cli.progress_json import JsonProgress
 from tcl.cli.progress_state import Event
 from tcl.codegen.cost import cost_of
-from tcl.codegen.device import host_cpu
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.whole_array import NoFormulationError, whole_array
 from tcl.executor import Executor
-from tcl.known import DEFAULT, cache_key, device_identity
+from tcl.known import DEFAULT
 from tcl.report.log import SearchLog
+from tcl.targets import Target
 from tcl.tuner.cache import TuningCache
 from tcl.tuner.config import TunerConfig, available_cores
 from tcl.tuner.knobs import Value
@@ -43,9 +43,9 @@ UNTUNED, TUNED = "before: untuned default", "after: tuned"
 """Names of times."""
 
 
-def resumed(config: TunerConfig, work: Work, threads: int, cache: Path) -> TunerConfig:
+def resumed(config: TunerConfig, work: Work, target: Target, cache: Path) -> TunerConfig:
     """What was chosen, and the rest as in the search to be resumed, if there is one."""
-    key = cache_key(work.sized, work.inputs, threads)
+    key = target.key(work.sized, work.inputs)
     saved = SavedSearch.last(TuningCache(cache), key)
     return config if saved is None else config.going_on(saved.settings)
 
@@ -75,18 +75,21 @@ class Session:
     def __init__(
         self,
         work: Work,
-        threads: int,
+        target: Target,
         config: TunerConfig,
         cache: Path,
         page: Path | None,
         workplace: Workplace | None = None,
         *,
+        threads: int,
         fixed: Mapping[str, Value],
         resume: bool,
         as_json: bool,
         about: Mapping[str, Any] | None = None,
     ) -> None:
         self._work = work
+        self._target = target
+        self._on_cpu = target.name == "cpu"
         self._threads = threads
         self._config = config
         self._cache = cache
@@ -105,7 +108,11 @@ class Session:
         Afterwards Ctrl+C does nothing; who has more to do sets the handler back.
         """
         tuner = Tuner(
-            self._work.text, self._cache, threads=self._threads, workplace=self._workplace
+            self._work.text,
+            self._cache,
+            threads=self._threads,
+            workplace=self._workplace,
+            device=self._target.name,
         )
         yardstick = self._yardstick()
         progress = self._progress(yardstick)
@@ -131,8 +138,8 @@ class Session:
         times: dict[str, float] = {}
         if result.options is not None:
             try:
-                times = self._times(result, compare=not signalled)
-                if not signalled and yardstick.beaten(result.time or math.inf):
+                times = self._times(result, compare=self._on_cpu and not signalled)
+                if self._on_cpu and not signalled and yardstick.beaten(result.time or math.inf):
                     yardstick = self._measured(yardstick)
             except KeyboardInterrupt:
                 signalled = True
@@ -154,6 +161,8 @@ class Session:
     def _yardstick(self) -> Yardstick:
         """What the def has to do and the machine can, measured if it never was."""
         cost = cost_of(lower(self._work.sized))
+        if not self._on_cpu:  # nothing of it is known but its data sheet
+            return Yardstick.of(cost, None, 1)
         yardstick = Yardstick.of(cost, kept_ceilings(self._threads), self._threads)
         if yardstick.ceilings is None and self._threads <= len(available_cores()):
             self._say("measuring what this machine can do (once: it is kept)")
@@ -195,7 +204,7 @@ class Session:
 
     @property
     def _device(self) -> str:
-        return device_identity(replace(host_cpu(), threads=self._threads))
+        return self._target.identity
 
     def _say(self, line: str) -> None:
         click.echo(line, err=self._as_json)
@@ -265,7 +274,7 @@ class Session:
             ("tuning cache", str(self._cache)),
         ]
         page = collect(
-            work.text, work.checked, work.inputs, self._threads, self._log,
+            work.text, work.checked, work.inputs, self._target, self._log,
             title=work.title, facts=facts, yardstick=yardstick, compared=times,
         )  # fmt: skip
         try:

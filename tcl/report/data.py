@@ -5,19 +5,18 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tcl.arguments import Array
 from tcl.bench.roofline import Yardstick
-from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.options import MappingOptions
-from tcl.cpu_backend import CpuBackend
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.parser import parse
 from tcl.grammar.printer import to_text
 from tcl.report.log import Candidate, SearchLog
+from tcl.targets import Target
 from tcl.tuner.importance import Importance, importance
 from tcl.tuner.knobs import Value
-from tcl.tuner.mapping import MappingSpace
 from tcl.tuner.space import Config, SearchSpace
 
 
@@ -67,7 +66,7 @@ def collect(
     source: str,
     checked: CheckedDef,
     inputs: Sequence[Array],
-    threads: int | None,
+    target: Target,
     log: SearchLog,
     *,
     title: str,
@@ -78,10 +77,9 @@ def collect(
     """What there is to show of a search for the def ``checked`` of the text ``source``."""
     from tcl import __version__
 
-    count = thread_count(threads)
     # Nothing is run, so there is no need for a folder with the inputs.
-    backend = CpuBackend.described(source, checked.name, inputs, count)
-    space = MappingSpace(backend.program(), backend.device).space
+    backend = target.backend(source, checked.name, inputs)
+    space = target.space(backend).space
     measured: dict[Config, float] = {}
     for each in log.tries:
         if each.candidate.config is not None and each.time is not None:
@@ -101,7 +99,7 @@ def collect(
     )
 
 
-def _sources(backend: CpuBackend, options: MappingOptions | None) -> list[tuple[str, str]]:
+def _sources(backend: Any, options: MappingOptions | None) -> list[tuple[str, str]]:
     return [] if options is None else list(backend.explained(options).items())
 
 

@@ -1,0 +1,195 @@
+"""What kernels are made for, by the names that users give devices: ``cpu``, ``cuda:0``,
+``cuda-emulated``."""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tcl.arguments import Array
+from tcl.codegen.device import host_cpu
+from tcl.codegen.errors import ArgumentError
+from tcl.cpu_backend import CpuBackend
+from tcl.grammar.sized import SizedDef
+from tcl.known import cache_key, cuda_key, device_identity, gpu_identity
+from tcl.tuner.cache_key import ArrayLayout, CacheKey
+from tcl.tuner.knobs import Value
+from tcl.tuner.mapping import MappingSpace
+from tcl.tuner.measure import MeasureSettings
+from tcl.tuner.program_space import ProgramSpace
+
+if TYPE_CHECKING:
+    from tcl.codegen.cuda.profile import GpuProfile
+
+EMULATED = "cuda-emulated"
+EMULATED_POINTS = 20_000_000
+"""Points of all statements together that are emulated at most."""
+
+
+class Target(ABC):
+    """A device."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As users say it."""
+
+    @property
+    def cores(self) -> int:
+        """Of the host, that kernels are measured on."""
+        return 1
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """What measured times depend on."""
+
+    @property
+    def timing(self) -> MeasureSettings:
+        """How long and how often to measure."""
+        return MeasureSettings()
+
+    @abstractmethod
+    def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
+        """A ``ProgramBackend`` that knows what these inputs are like and not their values."""
+
+    @abstractmethod
+    def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
+        """What is searched. ``ValueError`` for a fixed knob that there is not."""
+
+    @abstractmethod
+    def key(self, sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
+        """What measured times of a def on these inputs depend on."""
+
+
+@dataclass(frozen=True)
+class CpuTarget(Target):
+    """This CPU, with that many threads."""
+
+    threads: int
+
+    @property
+    def name(self) -> str:
+        return "cpu"
+
+    @property
+    def cores(self) -> int:
+        return self.threads
+
+    @property
+    def identity(self) -> str:
+        return device_identity(replace(host_cpu(), threads=self.threads))
+
+    def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> CpuBackend:
+        return CpuBackend.described(source, entry, arrays, self.threads)
+
+    def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
+        return MappingSpace(backend.program(), backend.device, fixed)
+
+    def key(self, sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
+        return cache_key(sized, arrays, self.threads)
+
+
+@dataclass(frozen=True)
+class CudaTarget(Target):
+    """A GPU of this machine."""
+
+    number: int
+    profile: GpuProfile
+
+    @property
+    def name(self) -> str:
+        return f"cuda:{self.number}"
+
+    @property
+    def identity(self) -> str:
+        return gpu_identity(self.profile)
+
+    @property
+    def timing(self) -> MeasureSettings:
+        from tcl.cuda_bench import TIMING
+
+        return TIMING
+
+    def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
+        from tcl.cuda_backend import CudaBackend
+
+        return CudaBackend.described(source, entry, arrays, self.profile, self.number)
+
+    def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
+        from tcl.tuner.gpu_mapping import GpuMappingSpace
+
+        return GpuMappingSpace(backend.program(), self.profile, fixed)
+
+    def key(self, sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
+        return cuda_key(sized, arrays, self.profile)
+
+
+@dataclass(frozen=True)
+class EmulatedTarget(CudaTarget):
+    """A GPU that the CPU emulates: what is right there is right, but times mean nothing."""
+
+    @property
+    def name(self) -> str:
+        return EMULATED
+
+    @property
+    def identity(self) -> str:
+        return f"{gpu_identity(self.profile)}, emulated"
+
+    @property
+    def timing(self) -> MeasureSettings:
+        return MeasureSettings()
+
+    def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
+        from tcl.cuda_backend import EmulatedBackend
+
+        return EmulatedBackend.described(source, entry, arrays, self.profile)
+
+    def key(self, sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
+        return replace(super().key(sized, arrays), backend=EMULATED, device=self.identity)
+
+
+def target(device: str, threads: int) -> Target:
+    """The device of this name. ``threads`` are those of kernels on a CPU.
+
+    Raises ``ArgumentError`` for one that there is not, or that this machine cannot use.
+    """
+    if device == "cpu":
+        return CpuTarget(threads)
+    if device == EMULATED:
+        from tcl.codegen.cuda.emulator import why_not
+        from tcl.codegen.cuda.profile import A100
+
+        if reason := why_not():
+            raise ArgumentError(reason)
+        return EmulatedTarget(0, A100)
+    found = re.fullmatch(r"cuda(?::(\d+))?", device)
+    if found is None:
+        raise ArgumentError(
+            f"there is no device {device} here; there can be cpu, cuda:0 and {EMULATED}"
+        )
+    from tcl.codegen.cuda.profile import device_count, of_device
+
+    number, count = int(found[1] or 0), device_count()
+    if number >= count:
+        has = f"the last one is cuda:{count - 1}" if count else "CuPy finds no GPU"
+        raise ArgumentError(f"there is no device cuda:{number} here; {has}")
+    return CudaTarget(number, of_device(number))
+
+
+def check_emulated(sized: SizedDef) -> None:
+    """``ArgumentError`` for what would take too long to be emulated."""
+    points = sum(
+        math.prod(s.extent(i) for i in (*s.statement.indices, *s.statement.reduction))
+        for s in sized.statements
+    )
+    if points > EMULATED_POINTS:
+        raise ArgumentError(
+            f"{sized.checked.name} has {points:,} points with these sizes; at most "
+            f"{EMULATED_POINTS:,} are emulated"
+        )
