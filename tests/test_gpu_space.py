@@ -91,11 +91,7 @@ def test_every_configuration_can_be_applied_and_comes_back(name: str, profile: G
         assert space.from_json(space.to_json(options)) == options
 
 
-KNOWN = {"nearest_code-nearest_codes": "where threads share the minimum that others compare with"}
-"""What cannot be built yet in all configurations."""
-
-
-@pytest.mark.parametrize("name", [n for n in DEFS if n not in KNOWN])
+@pytest.mark.parametrize("name", DEFS)
 def test_examples(name: str) -> None:
     """The default is the preset's; nine of ten configurations can be scheduled, at the least."""
     rng, failed = Random(1), []

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from tcl.codegen import ir
 from tcl.codegen.cuda.bind import Bind, thread_count
+from tcl.codegen.cuda.limits import within_limits
 from tcl.codegen.cuda.mma import check_mma
 from tcl.codegen.cuda.mma_shape import COLUMNS, ROWS, mma_type
 from tcl.codegen.cuda.profile import GpuProfile
@@ -51,16 +52,18 @@ def contraction(shape: Shape, profile: GpuProfile) -> Choice | None:
     cores = _on_tensor_cores(shape, sides, lane, (one, other), profile)
     if cores is not None:
         return cores
+    enough = _WAVES * profile.multiprocessors
     for held in _HELD:
         made = _tiles(shape, sides, lane, held)
-        if _blocks(shape, made) >= _WAVES * profile.multiprocessors or held == _HELD[-1]:
-            break
-    _reductions(shape, made, (one, other))
-    tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
-    made.stage = tuple(1 + tiles if k in shape.pair else -1 for k in range(len(reads)))
-    if tiles:
-        made.buffers = 3 if profile.async_copies else 2
-    return made
+        if held != _HELD[-1] and _blocks(shape, made) < enough:
+            continue
+        _reductions(shape, made, (one, other))
+        tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
+        made.stage = tuple(1 + tiles if k in shape.pair else -1 for k in range(len(reads)))
+        for made.buffers in (3 if profile.async_copies else 2, 2, 1) if tiles else (1,):
+            if _fits(shape, made, profile):
+                return made
+    return None
 
 
 def _tiles(shape: Shape, sides: list[list[int]], lane: int | None, held: tuple[int, int]) -> Choice:
@@ -159,11 +162,11 @@ def _on_tensor_cores(
     reads = operands(shape.nest.point)
     made.stage = tuple(1 + tiles if load in pair else -1 for load in reads)
     made.buffers = 4 if tiles else 1
-    return made if _feeds(shape, made, profile) else None
+    return made if _fits(shape, made, profile) else None
 
 
-def _feeds(shape: Shape, made: Choice, profile: GpuProfile) -> bool:
-    """Whether panels lie so that tensor cores can read them."""
+def _fits(shape: Shape, made: Choice, profile: GpuProfile) -> bool:
+    """Whether panels fit into shared memory, and lie so that tensor cores can read them."""
     name, o = shape.nest.name, made.options(len(shape.results))
     program = replace(shape.program, nests=(shape.nest,))
     try:
@@ -173,6 +176,7 @@ def _feeds(shape: Shape, made: Choice, profile: GpuProfile) -> bool:
         threads = thread_count(program.nest(name))
         program = Share(name, o.stage or (), threads, o.buffers or 1)(program)
         check_mma(program, name, o.mma or (), profile)
+        within_limits(program, profile)
     except OptionsError:
         return False
     return True

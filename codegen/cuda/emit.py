@@ -29,6 +29,8 @@ from tcl.codegen.recursion import with_room
 from tcl.grammar.sized import SizedDef
 
 WARP = 32
+FEW = 128
+"""Threads of a block that is a small one."""
 _COMMENT = 260
 _WIDE = 2**30
 
@@ -80,7 +82,9 @@ def emit(program: ir.Program, profile: GpuProfile, unchecked: bool = False) -> M
     texts = []
     for launch, parameters, lines in found:
         parameters = [*parameters, *(["unsigned long long *error"] if sites else [])]
-        head = f'extern "C" __global__ void __launch_bounds__({launch.threads})\n{launch.name}('
+        # Few threads may have all registers that a thread can have: two such blocks still fit.
+        bounds = f"{launch.threads}, 1" if launch.threads <= FEW else f"{launch.threads}"
+        head = f'extern "C" __global__ void __launch_bounds__({bounds})\n{launch.name}('
         texts.append(f"{head}{_wrapped(parameters)})\n{{\n" + "\n".join(lines) + "\n}\n")
     source = "\n".join([prelude(used), *texts]).lstrip()
     kept = tuple(t for t in program.tensors if not t.shared)

@@ -39,6 +39,9 @@ def write_leaf(
     # Whole vectors where there are any, single elements at the edge.
     reach = sum(x.fold.step * (x.fold.count - 1) for x in loops if x.fold.dim == lane.dim)
     dim = writer.geometry.dims[lane.dim]
+    if reach >= dim.extent:  # there is no whole vector
+        leaf.write(scope)
+        return
     first = writer.memory.index(ir.Affine.of(lane.dim), scope)
     with writer.lines.block(f"if ({first} + {reach} < {dim.first + dim.extent}) {{"):
         rest = tuple(d for d in guarded if d != lane.dim)
