@@ -134,7 +134,7 @@ def _kernel(
     wide = any(_reach(t.layout) >= _WIDE for t in program.tensors)
     writer = Writer(geometry, memory, names, wide=wide)
     writers.append(writer)
-    kernel = Kernel(writer, threads, async_copies=profile.async_copies)
+    kernel = Kernel(writer, threads, profile)
     chunks, inside = chunks_of(body)
     written = _written(body)
     kernel.written = frozenset(written)

@@ -15,6 +15,7 @@ from tcl.codegen.cuda.guards import guarded
 from tcl.codegen.cuda.leaf import write_leaf
 from tcl.codegen.cuda.mma_shape import THREADS
 from tcl.codegen.cuda.pipeline import pipeline
+from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.scope import Scope
 from tcl.codegen.cuda.types import c_type, constant
 from tcl.codegen.cuda.writer import Accumulators, Writer, chain
@@ -29,13 +30,16 @@ LONGEST = 16
 class Kernel:
     """Writes the statements of one kernel."""
 
-    def __init__(self, writer: Writer, threads: int, *, async_copies: bool) -> None:
+    def __init__(self, writer: Writer, threads: int, profile: GpuProfile) -> None:
         self.writer = writer
         self.geometry, self.memory = writer.geometry, writer.memory
         self.lines, self.integer = writer.lines, writer.integer
         self.threads = threads
         """Of a block."""
-        self.async_copies = async_copies
+        self.async_copies = profile.async_copies
+        # NVRTC 13.5 crashes on some sums that not all threads take part in, from sm_100 on. What the
+        # others add up then is what the first ones do, and is stored nowhere.
+        self.idle_sums = profile.capability >= (10, 0)
         self.fills = Fills(writer)
         self.offsets: dict[str, str] = {}
         """Expression of a block's or thread's offset → its variable."""
@@ -162,7 +166,10 @@ class Kernel:
         inside = list(statements(statement))
         bound = {s.loop.fold for s in inside if isinstance(s, ir.For)}
         stores = any(isinstance(s, ir.Store) for s in inside)
-        tests = self._one_thread(nest, bound, scope) if stores else self._busy(nest)
+        if stores:
+            tests = self._one_thread(nest, bound, scope)
+        else:
+            tests = [] if self.idle_sums else self._busy(nest)
         with self.lines.nested():
             if tests:
                 self.lines.open(f"if ({' && '.join(tests)}) {{")
