@@ -37,8 +37,8 @@ class Kernel:
         self.threads = threads
         """Of a block."""
         self.async_copies = profile.async_copies
-        # NVRTC 13.5 crashes on some sums that not all threads take part in, from sm_100 on. What the
-        # others add up then is what the first ones do, and is stored nowhere.
+        # From sm_100 on, NVRTC 13.5 crashes on some sums that not all threads take part in. What
+        # the others add up then is what the first ones do, and is stored nowhere.
         self.idle_sums = profile.capability >= (10, 0)
         self.fills = Fills(writer)
         self.offsets: dict[str, str] = {}
