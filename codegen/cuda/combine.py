@@ -45,6 +45,8 @@ def _rest(
     with writer.unrolled(kept, scope) as each:
         numbers = (iteration(f, each) for f in kept)
         later = " || ".join(f"{n} > 0" for n in numbers if n != "0")
+        if not later:
+            return  # the others have no points
         text = writer.text(combined.value, each)
         made = writer.expressions(each).merge(combined.op, target, text, combined.type)
         writer.lines.add(f"if ({later}) {target} = {made};")

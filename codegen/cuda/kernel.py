@@ -247,12 +247,13 @@ class _Opened:
     def __enter__(self) -> Scope:
         self.nested.__enter__()
         fold, kernel = self.fold, self.kernel
-        if fold.count == 1:
+        count = kernel.geometry.iterations(fold)
+        if count == 1:
             return self.scope.with_fold(fold, "0")
         index = fold.dim.rpartition(".")[2]
         wish = index if fold.step == 1 and fold.level == "point" else f"{index}_{fold.level}"
         name = kernel.writer.names.new(wish)
-        end = fold.step * fold.count
+        end = fold.step * count
         kernel.lines.open(
             f"for ({kernel.integer} {name} = 0; {name} < {end}; {name} += {fold.step}) {{"
         )

@@ -55,6 +55,10 @@ class Geometry:
         made.ragged = {**self.ragged, dim: False}
         return made
 
+    def iterations(self, fold: ir.Fold) -> int:
+        """How many iterations of a fold have points, whatever the other folds are at."""
+        return min(fold.count, max(1, -(-self.dims[fold.dim].extent // fold.step)))
+
     def dim_of(self, name: str) -> str:
         """The dimension of a name in an index expression."""
         return self.fold[name].dim if name in self.fold else name

@@ -82,11 +82,12 @@ class Writer:
 
     def _enter(self, fold: ir.Fold, scope: Scope) -> Scope:
         """Opens a loop that is written out."""
-        if fold.count == 1:
+        count = self.geometry.iterations(fold)
+        if count == 1:
             return scope.with_fold(fold, "0")
         name = self.names.of(f"iteration {fold.name}", fold.name.partition(".")[2])
         self.lines.add("#pragma unroll", margin=True)
-        self.lines.open(f"for (int {name} = 0; {name} < {fold.count}; ++{name}) {{")
+        self.lines.open(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
         return scope.with_fold(fold, name if fold.step == 1 else f"{name} * {fold.step}")
 
     def complete(
