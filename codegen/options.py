@@ -72,7 +72,8 @@ class NestOptions:
     """GPU: parts of a reduction that blocks share among themselves, one number per leading
     dimension, combined by a nest of their own; 0, 1 or a missing number does not split."""
     buffers: int | None = None
-    """GPU: copies of each panel, so that one can be filled while another one is read."""
+    """GPU: copies of each panel that is filled in a loop, so that one can be filled while another
+    one is read. Without such a panel there is nothing to copy."""
     mma: tuple[int, ...] | None = None
     """GPU: the dimensions that tensor cores multiply along: rows, columns, and, where there is a
     reduction, that; () uses none. Factors of float32 are rounded to tf32."""

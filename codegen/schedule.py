@@ -71,6 +71,19 @@ def stages(
     layouts: Mapping[str, ir.Layout] | None = None,
 ) -> Iterator[tuple[str, ir.Program]]:
     """(name, program) after lowering, merging, and each of the passes."""
+    for name, program in begun(sized, options, layouts):
+        yield name, program
+    for name, passes in passes_for(program, options, device):
+        for each in passes:
+            program = each(program)
+        verify(program)
+        yield name, program
+
+
+def begun(
+    sized: SizedDef, options: MappingOptions, layouts: Mapping[str, ir.Layout] | None
+) -> Iterator[tuple[str, ir.Program]]:
+    """(name, program) after what is the same for all devices: lowering and merging."""
     program = lower(sized, layouts)
     verify(program)
     yield "lower", program
@@ -78,11 +91,6 @@ def stages(
         program = merged(program)
         verify(program)
     yield "merge", program
-    for name, passes in passes_for(program, options, device):
-        for each in passes:
-            program = each(program)
-        verify(program)
-        yield name, program
 
 
 def schedule(

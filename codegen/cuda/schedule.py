@@ -16,8 +16,6 @@ from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.resolve import resolve
 from tcl.codegen.cuda.share import Share
 from tcl.codegen.ir_verify import verify
-from tcl.codegen.lower import lower
-from tcl.codegen.merge import merged
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.codegen.passes.build import groups
 from tcl.codegen.passes.chunk import Chunk
@@ -25,6 +23,7 @@ from tcl.codegen.passes.fuse import Fuse
 from tcl.codegen.passes.order import Order
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.recursion import with_room
+from tcl.codegen.schedule import begun
 from tcl.grammar.sized import SizedDef
 
 
@@ -35,13 +34,8 @@ def stages(
     layouts: Mapping[str, ir.Layout] | None = None,
 ) -> Iterator[tuple[str, ir.Program]]:
     """(name, program) after lowering, merging, and each of the passes."""
-    program = lower(sized, layouts)
-    verify(program)
-    yield "lower", program
-    if options.merges:
-        program = merged(program)
-        verify(program)
-    yield "merge", program
+    for name, program in begun(sized, options, layouts):
+        yield name, program
     program, chosen = resolve(program, options, profile)
     verify(program)
     yield "split", program
