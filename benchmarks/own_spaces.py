@@ -32,8 +32,8 @@ from tcl.tuner.config import TunerConfig, available_cores, split_cores
 from tcl.tuner.evaluate import compute_reference, race_candidates, set_up
 from tcl.tuner.mapping import MappingSpace
 from tcl.tuner.measure import MeasureSettings
-from tcl.tuner.pool import WorkerPool
 from tcl.tuner.tuner import Tuner, TuningResult
+from tcl.workers.pool import WorkerPool
 from tcl.workspace import workspace
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -33,8 +33,8 @@ from tcl.tuner.cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.events import CandidateDone, Event, FinalsStarted, GenerationStarted
 from tcl.tuner.mapping import MappingSpace
-from tcl.tuner.pool import WorkerPool
 from tcl.tuner.tuner import Tuner
+from tcl.workers.pool import WorkerPool
 from tcl.workspace import workspace
 
 SOURCE = "def matmul(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"

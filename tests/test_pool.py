@@ -15,8 +15,9 @@ from tuner_fakes import gone, started
 
 from tcl.codegen.errors import OptionsError
 from tcl.tuner import memory
-from tcl.tuner.memory import allowance, available, in_words, resident
-from tcl.tuner.pool import WorkerDiedError, WorkerMemoryError, WorkerPool, WorkerTimeoutError
+from tcl.tuner.memory import allowance, available
+from tcl.workers.memory import in_words, resident
+from tcl.workers.pool import WorkerDiedError, WorkerMemoryError, WorkerPool, WorkerTimeoutError
 
 
 def double(value: int) -> int:

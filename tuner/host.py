@@ -18,8 +18,8 @@ from enum import Enum
 from typing import Any
 
 from tcl.tuner.lock import locked
-from tcl.tuner.pool import WorkerPool
 from tcl.tuner.workplace import Orders
+from tcl.workers.pool import WorkerPool
 
 _IDLE = 300.0
 """Seconds without a task after which a search is thought to have ended without saying so."""

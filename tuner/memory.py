@@ -1,4 +1,4 @@
-"""How much memory there is, what a process has of it, and how much a candidate may take."""
+"""How much memory there is, and how much of it a candidate may take."""
 
 from __future__ import annotations
 
@@ -36,28 +36,6 @@ def available() -> int | None:
     except (OSError, StopIteration, ValueError, IndexError):
         return None
     return min([free, *_left_in_group()])
-
-
-def resident(process: int) -> int | None:
-    """Bytes of memory that a process has; None if it is gone or the system does not tell."""
-    try:
-        with open(f"/proc/{process}/statm", "rb") as file:
-            return int(file.read().split()[1]) * _page_size()
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-def in_words(count: int) -> str:
-    """A number of bytes for people: 512 MB, 1.5 GB."""
-    if count < 1e9:
-        return f"{count / 1e6:.0f} MB"
-    return f"{count / 1e9:.1f}".removesuffix(".0") + " GB"
-
-
-def _page_size() -> int:
-    import resource  # there is none on Windows, nor a /proc
-
-    return resource.getpagesize()
 
 
 def _left_in_group() -> list[int]:

@@ -14,10 +14,10 @@ from tcl.tuner.backend import Backend, OptionsT
 from tcl.tuner.errors import ExecutorLostError
 from tcl.tuner.evaluate import Timed, compile_candidate, evaluate_candidate, race_candidates
 from tcl.tuner.interrupt import FINISH, KILL
-from tcl.tuner.pool import WorkerDiedError, WorkerTimeoutError
 from tcl.tuner.space import Config
 from tcl.tuner.verdict import Outcome, Verdict
 from tcl.tuner.workplace import Compilers, Stages
+from tcl.workers.pool import WorkerDiedError, WorkerTimeoutError
 
 _POLL = 0.05
 """Seconds between two looks at interrupts."""

@@ -23,11 +23,11 @@ from tcl.tuner.ledger import Ledger
 from tcl.tuner.measure import MeasureSettings
 from tcl.tuner.nearby import opening_configs
 from tcl.tuner.pipeline import Pipeline
-from tcl.tuner.pool import WorkerDiedError, WorkerPool
 from tcl.tuner.saved import Plan, SavedSearch, kept
 from tcl.tuner.search import Search
 from tcl.tuner.space import Config
 from tcl.tuner.workplace import Here, Orders, Workplace, check_cores
+from tcl.workers.pool import WorkerDiedError, WorkerPool
 
 
 @dataclass(frozen=True, slots=True)

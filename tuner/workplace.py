@@ -15,8 +15,8 @@ from tcl.tuner.config import available_cores, split_cores
 from tcl.tuner.evaluate import set_up
 from tcl.tuner.measure import MeasureSettings
 from tcl.tuner.memory import allowance
-from tcl.tuner.pool import WorkerPool
 from tcl.tuner.verify import Array
+from tcl.workers.pool import WorkerPool
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from tcl.files import write_whole
 from tcl.known import device_identity
 from tcl.tuner.cache import default_path
 from tcl.tuner.config import available_cores
-from tcl.tuner.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
+from tcl.workers.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
 
 _FILE = "ceilings.json"
 _SCHEMA = 1

@@ -1,4 +1,4 @@
-"""A worker process: runs the tasks that ``tcl.tuner.pool`` sends to it, one after the other.
+"""A worker process: runs the tasks that ``tcl.workers.pool`` sends to it, one after the other.
 
 Tasks and results travel over a pair of pipes as length-prefixed pickles; both ends are the same
 program, started by the same user, and nothing is ever unpickled from a file.

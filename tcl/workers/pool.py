@@ -24,15 +24,15 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import IO, Any, ParamSpec, TypeVar
 
-from tcl.tuner import worker as protocol
-from tcl.tuner.memory import in_words, resident
+from tcl.workers import worker as protocol
+from tcl.workers.memory import in_words, resident
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _BOOT = (
     "import json, sys; path, cpus = json.loads(sys.argv[1]); sys.path[:] = path; "
-    "from tcl.tuner.worker import main; main(cpus)"
+    "from tcl.workers.worker import main; main(cpus)"
 )
 _GLANCE = 0.05
 """Seconds between two looks at the memory of a process."""

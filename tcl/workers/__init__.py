@@ -1,0 +1,1 @@
+"""Processes for work that may crash, hang or take too much memory."""
