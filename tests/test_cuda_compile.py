@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
+import signal
 import sys
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 from cuda_modules import ADDING, GATHERING, REVERSING, SPILL, needs_nvrtc
 
-from tcl.codegen.cuda.compile import compile_cubin, ptx
+from tcl.codegen.cuda.compile import SIMPLER, _compiled, compile_cubin, ptx
 from tcl.codegen.cuda.driver import cupy, nvrtc
 from tcl.codegen.cuda.module import Module
-from tcl.codegen.cuda.profile import A100, H200, PROFILES, T4, GpuProfile, of_device, profile
+from tcl.codegen.cuda.profile import A100, B200, H200, PROFILES, T4, GpuProfile, of_device, profile
 from tcl.codegen.errors import ArgumentError, CompileError
 
 
@@ -69,12 +72,13 @@ def changed(old: str, new: str) -> Module:
 
 
 @needs_nvrtc
-def test_errors_show_the_line() -> None:
+@pytest.mark.parametrize("device", [H200, B200], ids=["sm_90", "sm_100"])
+def test_errors_show_the_line(device: GpuProfile) -> None:
     with pytest.raises(CompileError) as caught:
-        compile_cubin(changed("+ B[i]", "+ D[i]"), H200)
+        compile_cubin(changed("+ B[i]", "+ D[i]"), device)
     assert str(caught.value) == (
-        'NVRTC does not compile this kernel for sm_90: identifier "D" is undefined\n'
-        "  line 6: C[i] = A[i] + D[i];"
+        f'NVRTC does not compile this kernel for {device.architecture}: identifier "D" is '
+        "undefined\n  line 6: C[i] = A[i] + D[i];"
     )
 
 
@@ -116,6 +120,30 @@ def test_a_kernel_that_is_not_there() -> None:
 def test_an_architecture_that_nvrtc_does_not_know() -> None:
     with pytest.raises(ArgumentError, match=r"NVRTC \d+\.\d does not compile for sm_20, but for"):
         compile_cubin(ADDING, replace(T4, capability=(2, 0)))
+
+
+def dies(source: str, architecture: str, options: tuple[str, ...]) -> NoReturn:
+    """In place of the compiler."""
+    os.kill(os.getpid(), signal.SIGILL)
+    raise AssertionError
+
+
+def dies_unless_simpler(
+    source: str, architecture: str, options: tuple[str, ...]
+) -> tuple[bytes, str]:
+    if SIMPLER not in options:
+        dies(source, architecture, options)
+    return _compiled(source, architecture, options)
+
+
+@needs_nvrtc
+def test_a_crash_of_nvrtc_is_survived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcl.codegen.cuda.compile._compiled", dies_unless_simpler)
+    assert compile_cubin(ADDING, B200).code.startswith(b"\x7fELF")
+    assert ".target sm_100" in ptx(ADDING.source, B200)
+    monkeypatch.setattr("tcl.codegen.cuda.compile._compiled", dies)
+    with pytest.raises(CompileError, match="NVRTC crashes on this kernel for sm_100; map it by"):
+        compile_cubin(ADDING, B200)
 
 
 @needs_nvrtc

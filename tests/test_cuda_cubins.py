@@ -3,7 +3,6 @@ nothing."""
 
 from __future__ import annotations
 
-import os
 import random
 import statistics
 import time
@@ -44,19 +43,6 @@ def check(module: Module, device: GpuProfile, what: str, *, spills: bool) -> flo
     return seconds
 
 
-def crashes(module: Module, device: GpuProfile) -> bool:
-    """Whether NVRTC does not survive a kernel: 13.5 does not survive a few, from sm_100 on."""
-    if device.capability < (10, 0):
-        return False
-    child = os.fork()
-    if child == 0:
-        try:
-            compile_cubin(module, device)
-        finally:
-            os._exit(0)
-    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
-
-
 def of_rows() -> Iterator[tuple[str, SizedDef]]:
     """The suite for the sizes at which it is measured, each def once for each."""
     seen: dict[tuple[str, str], Row] = {}
@@ -87,7 +73,7 @@ def test_what_is_measured_spills_nothing(device: GpuProfile) -> None:
 @pytest.mark.slow
 @each_file
 def test_all_become_cubins_for_all_architectures(file: str) -> None:
-    seconds, crashed = [], []
+    seconds = []
     for entry, checked in definitions(file).items():
         sized = sized_for(checked, example_sizes(file, entry))
         for device in DEVICES:
@@ -98,15 +84,11 @@ def test_all_become_cubins_for_all_architectures(file: str) -> None:
                 rng = random.Random(f"{file}.{entry} {number}")
                 options = random_gpu_options(rng, sized, device)
                 module = emit_module(sized, options, device)
-                if crashes(module, device):
-                    crashed.append(f"{entry} {options}")
-                else:
-                    seconds.append(check(module, device, f"{entry} {options}", spills=True))
+                seconds.append(check(module, device, f"{entry} {options}", spills=True))
     print(
         f"\n{file}: {len(seconds)} CUBINs, median {statistics.median(seconds):.3f} s, "
-        f"longest {max(seconds):.2f} s; NVRTC crashed on {len(crashed)}"
+        f"longest {max(seconds):.2f} s"
     )
-    assert 100 * len(crashed) <= len(seconds), crashed
 
 
 @pytest.mark.slow

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tcl.codegen.cuda.driver import nvrtc
@@ -11,6 +13,7 @@ from tcl.codegen.cuda.module import Module
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.resources import Resources, read_resources
 from tcl.codegen.errors import ArgumentError, CompileError
+from tcl.workers.pool import WorkerDiedError, WorkerPool
 
 OPTIONS = (
     "--fmad=false",  # sums ask for fused operations where they want them
@@ -18,6 +21,12 @@ OPTIONS = (
     "--ptxas-options=-v",  # says what kernels take
 )
 """How everything is compiled, besides the architecture."""
+
+CRASHES = (10, 0)
+"""From this capability on, NVRTC 13.5 crashes on some kernels, and takes its process along: on one
+in 1,900 with random options."""
+SIMPLER = "--Ofast-compile=min"
+"""Leaves out the optimisations in which it does."""
 
 FILE = "kernel.cu"
 """What messages call the source."""
@@ -44,7 +53,7 @@ def compile_cubin(module: Module, profile: GpuProfile) -> Cubin:
     Raises ``CompileError`` for a source that NVRTC refuses, ``ArgumentError`` if CuPy or NVRTC is
     missing, or does not know the architecture.
     """
-    code, log = _compiled(module.source, profile.architecture, OPTIONS)
+    code, log = _survived(module.source, profile, profile.architecture, OPTIONS)
     found = {entry.kernel: entry for entry in read_resources(log)}
     missing = [launch.name for launch in module.launches if launch.name not in found]
     if missing:
@@ -57,13 +66,39 @@ def ptx(source: str, profile: GpuProfile) -> str:
 
     Raises what ``compile_cubin`` raises.
     """
-    return _ptx(source, profile.architecture)
-
-
-def _ptx(source: str, architecture: str) -> str:
-    options = tuple(o for o in OPTIONS if not o.startswith("--ptxas"))
-    code, _ = _compiled(source, architecture.replace("sm", "compute"), options)
+    code, _ = _survived(source, profile, *_ahead(profile.architecture))
     return code.rstrip(b"\0").decode()
+
+
+def _ahead(architecture: str) -> tuple[str, tuple[str, ...]]:
+    """The architecture and the options that give PTX."""
+    options = tuple(o for o in OPTIONS if not o.startswith("--ptxas"))
+    return architecture.replace("sm", "compute"), options
+
+
+def _survived(
+    source: str, profile: GpuProfile, architecture: str, options: tuple[str, ...]
+) -> tuple[bytes, str]:
+    """``_compiled``, in another process where this one might not survive it."""
+    if profile.capability < CRASHES:
+        return _compiled(source, architecture, options)
+    elsewhere = _processes(os.getpid())
+    try:
+        return elsewhere.submit(_compiled, source, architecture, options).result()
+    except WorkerDiedError:
+        pass
+    try:
+        return elsewhere.submit(_compiled, source, architecture, (*options, SIMPLER)).result()
+    except (WorkerDiedError, CompileError):
+        raise CompileError(
+            f"NVRTC crashes on this kernel for {architecture}; map it by other options"
+        ) from None
+
+
+@cache
+def _processes(parent: int) -> WorkerPool:
+    """Where this process, ``parent``, compiles what it might not survive itself."""
+    return WorkerPool(os.cpu_count() or 1)
 
 
 def _compiled(source: str, architecture: str, options: tuple[str, ...]) -> tuple[bytes, str]:
@@ -114,7 +149,7 @@ def _explained(log: str, source: str, architecture: str) -> str:
             errors.append(f"{found[2]}\n{_quoted('line', int(found[1]), source.splitlines())}")
         elif found := _ASSEMBLER.match(line):
             if lines is None:
-                lines = _ptx(source, architecture).splitlines()
+                lines = _compiled(source, *_ahead(architecture))[0].decode().splitlines()
             errors.append(f"{found[2]}\n{_quoted('line of PTX', int(found[1]), lines)}")
         elif (found := _WHOLE.match(line)) and not found[1].startswith("Ptx assembly aborted"):
             errors.append(found[1])
