@@ -154,16 +154,19 @@ def values_in(statement: ir.Statement) -> tuple[ir.Value, ...]:
 def straight(statement: ir.Statement) -> bool:
     """Whether it is run from front to back, once everything that is unrolled is written out."""
     for s in statements(statement):
-        match s:
-            case ir.For(loop=loop):
-                if loop.kind is ir.Kind.SERIAL:
-                    return False
-            case ir.First():
-                return False
-            case ir.Let(value=value) | ir.Accumulate(value=value) | ir.Store(value=value):
-                if any(map(_may_branch, walk(value))):
-                    return False
-    return True
+        if isinstance(s, ir.First) or (isinstance(s, ir.For) and s.loop.kind is ir.Kind.SERIAL):
+            return False
+    return not branches(statement)
+
+
+def branches(statement: ir.Statement) -> bool:
+    """Whether what some statement in it computes takes branches."""
+    return any(
+        _may_branch(v)
+        for s in statements(statement)
+        if isinstance(s, ir.Let | ir.Accumulate | ir.Store)
+        for v in walk(s.value)
+    )
 
 
 def _may_branch(value: ir.Value) -> bool:

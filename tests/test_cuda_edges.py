@@ -4,6 +4,7 @@ scalars, and tensors of more elements than 32 bits count."""
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from itertools import product
 
@@ -289,3 +290,21 @@ def test_tensors_of_more_elements_than_32_bits_count(case: str) -> None:
         assert "long long " in kernels
         assert "const int " not in kernels
         compile_cubin(module, device)
+
+
+def test_what_branches_is_unrolled_less() -> None:
+    """NVRTC takes half a minute to straighten out a thousand branches in a row."""
+    options = MappingOptions("naive").register(8, 8, 2)
+    texts = {
+        condition: f"def f(float(M, K) A, float(K, N) B) -> (C) "
+        f"{{ C(m, n) +=! {condition} A(m, k) * B(k, n) {': 0' if condition else ''} }}"
+        for condition in ("", "m < k + n ?")
+    }
+    times = []
+    for text in texts.values():
+        (checked,) = check(text).values()
+        sized = infer(checked, {"A": (64, 64), "B": (64, 64)})
+        source = emit_module(sized, options, H200).source
+        (unrolled,) = re.findall(r"#pragma unroll(?: (\d+))?\n *for \(int k_point", source)
+        times.append(int(unrolled))
+    assert times == [4, 2]

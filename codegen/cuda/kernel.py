@@ -19,10 +19,12 @@ from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.scope import Scope
 from tcl.codegen.cuda.types import c_type, constant
 from tcl.codegen.cuda.writer import Accumulators, Writer, chain
-from tcl.codegen.ir_walk import statements
+from tcl.codegen.ir_walk import branches, statements
 
 UNROLLED = 1024
 """Points that may be written out one after the other."""
+BRANCHING = 4
+"""How many of those a point with branches is worth: compilers take long to straighten them out."""
 LONGEST = 16
 """Iterations that are."""
 
@@ -229,6 +231,8 @@ class Kernel:
         if any(x.fold.level == "mma" for x in inside):  # an instruction for many points
             inside = [x for x in inside if x.fold.level == "register"]
         points = math.prod(x.fold.count for x in inside if x.kind is not ir.Kind.THREAD)
+        if branches(loop.body):
+            points *= BRANCHING
         if count < 2 or points > UNROLLED:
             return
         whole = count <= LONGEST and count * points <= UNROLLED
