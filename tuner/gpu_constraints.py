@@ -44,7 +44,7 @@ def constraints(
     for member in knobs.members:
         nest = _Nest(member, profile)
         found += [nest.threads, nest.coalesced, nest.registers]
-        if member.knobs.use_cores and member.knobs.split:
+        if member.knobs.divided.use_cores and member.knobs.divided.split:
             found.append(nest.on_cores)
         if member.knobs.panels.knobs:
             found.append(nest.shares)
@@ -88,34 +88,35 @@ class _Nest:
         room = math.prod(int(k.threads.choices[-1]) for k in self.member.knobs.dims)
         if threads < min(self.profile.warp, room):
             return self._says(f"{threads} threads are less than a warp")
-        counts = [(k, self.member.knobs.threads(values, k)) for k in self.member.knobs.dims]
-        if any(k.dim.reduction and count > 1 for k, count in counts):
-            uneven = [count for _, count in counts if count & (count - 1)]
+        counts = self.member.knobs.divided(values).threads
+        if any(counts[k.position] > 1 for k in self.member.knobs.reductions):
+            uneven = [count for count in counts.values() if count & (count - 1)]
             if uneven:
                 return self._says(f"where sums are combined, {uneven[0]} is no power of two")
         return None
 
     def coalesced(self, values: Values) -> str | None:
         """Neighbouring threads touch neighbours in memory of some tensor."""
-        knobs = self.member.knobs
-        along = [k for k in knobs.dims if k.dim.name in knobs.in_order]
+        divided = self.member.knobs.divided
+        along = [k for k in divided.dims if k.dim.name in divided.in_order]
         if not along:
             return None
+        found = divided(values)
         for each in along:
-            together = knobs.threads(values, each) * knobs.lanes(values, each)
+            together = found.threads[each.position] * found.lanes[each.position]
             if together >= min(_LINES, each.dim.extent // 2):
                 return None
         return self._says("no memory is read in lines")
 
     def registers(self, values: Values) -> str | None:
         """What threads hold fits into their registers."""
-        knobs = self.member.knobs
-        held = {k.dim.name: knobs.held(values, k) * knobs.lanes(values, k) for k in knobs.dims}
+        knobs, divided = self.member.knobs, self.member.knobs.divided(values)
+        held = {k.dim.name: divided.points(k) for k in knobs.dims}
         points = math.prod(held.values())
         if points > _WRITTEN_OUT:
             return self._says(f"{points} points are many to be written out")
         own = {k.dim.name: held[k.dim.name] for k in knobs.results}
-        lanes = {k.dim.name: knobs.lanes(values, k) for k in knobs.reductions}
+        lanes = {k.dim.name: divided.lanes[k.position] for k in knobs.reductions}
         words = 0
         if self.member.nest.point.op != "=":
             words = math.prod(own.values()) * _words(self.member.nest.point.type.compute.bits)
@@ -135,8 +136,8 @@ class _Nest:
 
     def on_cores(self, values: Values) -> str | None:
         """Tensor cores add up all of a reduction."""
-        knobs = self.member.knobs
-        if knobs.mma(values) and knobs.parts(values) > 1:
+        divided = self.member.knobs.divided(values)
+        if divided.mma and divided.parts > 1:
             return self._says("what tensor cores add up is not split")
         return None
 
@@ -192,7 +193,7 @@ class _Kernel:
         """What is split has kernels of its own."""
         kernel = self.knobs.kernel(self.position, values)
         for member in kernel if len(kernel) > 1 else ():
-            if member.knobs.parts(values) > 1:
+            if member.knobs.divided(values).parts > 1:
                 return f"nest {member.nest.name}: nests that share a kernel are not split"
         return None
 
@@ -269,7 +270,7 @@ class _Kernel:
         first, chunks = members[0]
         extents = {k.dim.name: k.dim.extent for k in first.knobs.results}
         blocks = math.prod(-(-extents[name] // size) for name, size in chunks.items())
-        return blocks, first.knobs.parts(values)
+        return blocks, first.knobs.divided(values).parts
 
     def _of_default(self) -> int:
         """The preset's blocks: so few are enough."""
@@ -278,13 +279,13 @@ class _Kernel:
 
 
 def _thread_count(member: Member, values: Values) -> int:
-    return math.prod(member.knobs.threads(values, k) for k in member.knobs.dims)
+    return math.prod(member.knobs.divided(values).threads.values())
 
 
 def _exchange(member: Member, values: Values) -> int:
     """Bytes in which threads hand each other sums."""
-    knobs = member.knobs
-    if all(knobs.threads(values, k) == 1 for k in knobs.reductions):
+    threads = member.knobs.divided(values).threads
+    if all(threads[k.position] == 1 for k in member.knobs.reductions):
         return 0
     return _thread_count(member, values) * member.nest.point.type.compute.bits // 8
 
@@ -294,14 +295,14 @@ def _inside(
 ) -> dict[str, int]:
     """The points of each dimension that are gone through inside of some loops."""
     knobs = member.knobs
-    found = {}
+    found, divided = {}, knobs.divided(values)
     tiles = knobs.tiles(values)
     for each in knobs.dims:
-        name, unit = each.dim.name, knobs.unit(values, each)
+        name, unit = each.dim.name, divided.unit(each)
         if not each.dim.reduction:
             points = unit if name in outer else chunks.get(name, each.dim.extent)
         else:
-            extent = knobs.extent(values, each)
+            extent = divided.extents[each.position]
             points = tiles.get(name, extent)
             if name in tiles and name not in outer:
                 points = -(-extent // points) * points

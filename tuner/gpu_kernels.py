@@ -215,7 +215,7 @@ def chunks_of(kernel: Sequence[Member], values: Mapping[str, Value]) -> list[dic
 def unit_of(member: Member, dim: str, values: Mapping[str, Value]) -> int:
     """Points of a dimension that a member's threads hold at once."""
     each = next(k for k in member.knobs.results if k.dim.name == dim)
-    return member.knobs.unit(values, each)
+    return member.knobs.divided(values).unit(each)
 
 
 def _member(
