@@ -32,7 +32,7 @@ def define(
     for the nearest sizes that were, if they can be applied, with a ``TclWarning`` that says so.
     ``threads`` is how many threads a call may use; with none, what the environment variable
     ``TCL_NUM_THREADS`` says, else all cores of this process. With arrays of CuPy or torch on a CUDA
-    device a call runs there (``CudaExecutor``), by the given options or a heuristic default. Raises
+    device a call runs there (``CudaExecutor``), by the options that are best for that GPU. Raises
     ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``, ``ArgumentError``.
     """
     return Definitions(source, options, threads, nearest)

@@ -17,15 +17,13 @@ from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.known import best_known, cuda_key
+from tcl.known import best_known
 
 
 class OptionsFactory(Protocol):
     """Makes options for inputs that are about to be run on."""
 
-    def __call__(
-        self, source: str, entry_point: str, /, *inputs: Argument
-    ) -> MappingOptions | None: ...
+    def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None: ...
 
 
 OptionsLike: TypeAlias = MappingOptions | str | OptionsFactory | None
@@ -81,8 +79,9 @@ class Kernels:
         self, definition: CheckedDef, inputs: Sequence[Any]
     ) -> tuple[Calls[Any], tuple[Any, ...]]:
         """Likewise, for arrays on a CUDA device."""
-        from tcl.cuda_arguments import cuda_inputs, shadows
+        from tcl.cuda_arguments import cuda_inputs
         from tcl.cuda_executor import CudaExecutor, this_machine
+        from tcl.inputs import gpu_inputs
 
         machine = this_machine()
         given = cuda_inputs(definition, inputs, machine.driver)
@@ -91,10 +90,8 @@ class Kernels:
             sized = size(definition, given.arrays)
             options = self._given(definition.name, given.arrays)
             if options is None:
-                with machine.driver.on(given.device):
-                    arrays = shadows(definition, given)
-                key = cuda_key(sized, arrays, machine.profile(given.device))
-                options = best_known(sized, arrays, key=key)
+                like = gpu_inputs(definition, given, machine)
+                options = best_known(sized, like.arrays, nearest=self.nearest, gpu=like.gpu)
             return CudaExecutor(sized, options, given.device)
 
         key = (definition.name, given.device, *(tuple(a.shape) for a in given.arrays))

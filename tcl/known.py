@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,15 +68,18 @@ def best_known(
     threads: int = 1,
     *,
     nearest: bool = False,
+    gpu: GpuProfile | None = None,
     key: CacheKey | None = None,
 ) -> MappingOptions:
     """The best options that the user's cache has for this, else the heuristic default.
 
     ``nearest``: before the default, those for the nearest sizes that apply, with a warning.
-    ``key``: as in ``known_options``.
+    ``gpu`` and ``key`` are as in ``known_options``.
     """
     try:
-        found = known_options(TuningCache(), sized, arrays, threads, nearest=nearest, key=key)
+        found = known_options(
+            TuningCache(), sized, arrays, threads, nearest=nearest, gpu=gpu, key=key
+        )
     except CacheError as error:
         warn(f"cached options are not used: {error}")
         found = None
@@ -90,17 +93,19 @@ def known_options(
     threads: int = 1,
     *,
     nearest: bool = False,
+    gpu: GpuProfile | None = None,
     key: CacheKey | None = None,
 ) -> MappingOptions | None:
-    """The best options that a cache has for this; None if there are none. ``key``: that of another
-    device than this CPU with so many threads.
+    """The best options that a cache has for this CPU with so many threads, or for ``gpu``; None if
+    there are none. ``key``: what to look for, if it is not what these say.
 
     ``nearest``: where there are none, those for the nearest sizes that apply, with a
     ``TclWarning`` that says for which. Raises ``CacheError``.
     """
     if not cache.path.exists():
         return None
-    key = key or cache_key(sized, arrays, threads)
+    if key is None:
+        key = cuda_key(sized, arrays, gpu) if gpu else cache_key(sized, arrays, threads)
     refused = None
     for record in cache.top(key, _TRIES):
         try:
@@ -109,7 +114,7 @@ def known_options(
             refused = refused or error
     if refused is not None:
         warn(f"cached options are not used: {refused}")
-    near = nearest_options(cache, key, sized, threads) if nearest else None
+    near = nearest_options(cache, key, sized, threads, gpu) if nearest else None
     if near is None:
         return None
     options, used = near
@@ -123,28 +128,52 @@ def known_options(
 
 
 def nearest_options(
-    cache: TuningCache, key: CacheKey, sized: SizedDef, threads: int = 1
+    cache: TuningCache,
+    key: CacheKey,
+    sized: SizedDef,
+    threads: int = 1,
+    gpu: GpuProfile | None = None,
 ) -> tuple[MappingOptions, CacheKey] | None:
     """The best options for the sizes nearest to these that can be applied to these, and what those
     are for; None if there are none."""
+    inputs = zip(sized.checked.inputs, key.inputs, strict=True)
+    strides = {tensor.name: i.strides for tensor, i in inputs}
+    applied = _on_gpu(sized, strides, gpu) if gpu else _on_cpu(sized, strides, threads)
+    for near in nearby(cache, key):
+        try:
+            options = MappingOptions.from_json(near.record.options)
+            applied(options)
+        except OptionsError:  # it does not fit these sizes
+            continue
+        return options, near.key
+    return None
+
+
+def _on_cpu(
+    sized: SizedDef, strides: Mapping[str, tuple[int, ...]], threads: int
+) -> Callable[[MappingOptions], object]:
+    """What raises ``OptionsError`` for options that cannot be applied."""
     from tcl.codegen.cpu.kernel import layouts
     from tcl.codegen.lower import lower
     from tcl.codegen.schedule import schedule
     from tcl.codegen.worth import with_threads_worth
 
-    inputs = zip(sized.checked.inputs, key.inputs, strict=True)
-    places = layouts(sized, {tensor.name: i.strides for tensor, i in inputs})
+    places = layouts(sized, strides)
     device = replace(host_cpu(), threads=threads)
     if threads > 1:
         device = with_threads_worth(lower(sized, places), device)
-    for near in nearby(cache, key):
-        try:
-            options = MappingOptions.from_json(near.record.options)
-            schedule(sized, options, device, places)
-        except OptionsError:  # it does not fit these sizes
-            continue
-        return options, near.key
-    return None
+    return lambda options: schedule(sized, options, device, places)
+
+
+def _on_gpu(
+    sized: SizedDef, strides: Mapping[str, tuple[int, ...]], gpu: GpuProfile
+) -> Callable[[MappingOptions], object]:
+    """Likewise."""
+    from tcl.codegen.cuda.schedule import schedule
+    from tcl.codegen.layouts import layouts
+
+    places = layouts(sized, strides, aligned=True)
+    return lambda options: schedule(sized, options, gpu, places)
 
 
 def device_identity(device: CpuProfile) -> str:

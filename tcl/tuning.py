@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcl.api import Definitions, OptionsFactory, compile, size
-from tcl.arguments import Argument, input_arrays
+from tcl.arguments import Argument
 from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.codegen.options import MappingOptions
-from tcl.executor import Executor
-from tcl.known import DEFAULT, cache_key, known_options
-from tcl.targets import Target, target
+from tcl.executor import Calls
+from tcl.inputs import GpuInputs, HostInputs, inputs_of
+from tcl.known import DEFAULT, known_options
+from tcl.targets import CpuTarget, CudaTarget, Target, target
 from tcl.tuner.cache import CacheKey, TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
@@ -40,8 +41,8 @@ class Tuner:
     Results go to the cache file as they come in, if one is named. ``threads`` is as for ``define``;
     kernels are measured on so many cores, which nothing else of ours uses then. ``workplace``:
     where candidates are compiled and measured, if not here: a ``tcl.cluster.Cluster``.
-    ``device``: what kernels are for: ``cpu``, or ``cuda:0``, a GPU of this machine. Raises
-    ``ArgumentError`` for one that there is not.
+    ``device``: what kernels are for: ``cpu``, or ``cuda:0``, a GPU of this machine; with none, the
+    one that the inputs lie on. Raises ``ArgumentError`` for one that there is not.
     """
 
     def __init__(
@@ -51,19 +52,19 @@ class Tuner:
         *,
         threads: int | None = None,
         workplace: Workplace | None = None,
-        device: str = "cpu",
+        device: str | None = None,
     ) -> None:
         self._source = source
         self._workplace = workplace
         self._threads = thread_count(threads)
-        self._target = target(device, self._threads)
+        self._target = None if device is None else target(device, self._threads)
         self._definitions = Definitions(source, None, self._threads)
         self._cache = TuningCache(cache_filename) if cache_filename else None
 
     def tune(
         self,
         entry_point: str,
-        inputs: Sequence[Argument],
+        inputs: Sequence[Argument] | Sequence[Any],
         starting_options: Start = None,
         config: TunerConfig | None = None,
         *,
@@ -71,7 +72,8 @@ class Tuner:
         resume: bool = False,
         report: Report | None = None,
     ) -> TuningResult[MappingOptions]:
-        """Search for the fastest options of ``entry_point`` on these inputs.
+        """Search for the fastest options of ``entry_point`` on these inputs: arrays of NumPy, or
+        of CuPy or torch on a CUDA device, whose values are copied to the host first.
 
         ``starting_options`` is measured first (with none, the heuristic default is); ``report``
         is called with every event. Ctrl+C ends the search early and keeps what was found.
@@ -88,9 +90,11 @@ class Tuner:
         range, ``ArgumentError`` for more threads than cores to measure them on, or for options that
         a resumed search did not start from, and ``CacheError`` if the search cannot be resumed.
         """
-        arrays = input_arrays(self._definitions.definition(entry_point), inputs)
-        sized = size(self._definitions.definition(entry_point), arrays)
-        key = self._target.key(sized, arrays) if self._cache is not None else None
+        definition = self._definitions.definition(entry_point)
+        found = inputs_of(definition, inputs)
+        where = _where(found, self._target, self._threads)
+        arrays = found.values()
+        key = where.key(size(definition, arrays), arrays) if self._cache is not None else None
         given = _options(starting_options)
         saved = self._saved(key, report) if resume else None
         if saved is not None:
@@ -101,9 +105,9 @@ class Tuner:
                     "or begin a new search"
                 )
         with workspace() as folder:
-            backend = self._target.backend(self._source, entry_point, arrays)
+            backend = where.backend(self._source, entry_point, arrays)
             backend = backend.holding(arrays, folder)
-            space = _space(self._target, backend, fixed or {})
+            space = _space(where, backend, fixed or {})
             tuner = BackendTuner(
                 backend,
                 space,
@@ -111,8 +115,8 @@ class Tuner:
                 cache=self._cache,
                 key=key,
                 entry=entry_point,
-                timing=self._target.timing,
-                measure_cores=self._target.cores,
+                timing=where.timing,
+                measure_cores=where.cores,
                 workplace=self._workplace,
             )
             return tuner.tune(_start(space, given), report, saved)
@@ -130,7 +134,7 @@ class Tuner:
 def autotune(
     source: str,
     entry_point: str,
-    *inputs: Argument,
+    *inputs: Any,
     starting_options: Start = None,
     tuner_config: TunerConfig | None = None,
     cache_filename: str | os.PathLike[str] | None = None,
@@ -139,6 +143,7 @@ def autotune(
     fixed: Mapping[str, Value] | None = None,
     resume: bool = False,
     threads: int | None = None,
+    device: str | None = None,
     report: Report | None = None,
 ) -> MappingOptions | None:
     """The best options found for a def on these inputs; None if nothing was found.
@@ -147,9 +152,10 @@ def autotune(
     ``load_from_cache``; with neither, from the heuristic default. With ``store_to_cache``
     everything measured is kept in ``cache_filename`` (default: the user's cache), and with
     ``resume`` the last search that was kept there goes on. For that and ``fixed`` see
-    ``Tuner.tune``. ``threads`` is as for ``define``; what is found for one number of threads is
-    not used with another. Raises what ``Tuner.tune`` raises, ``ArgumentError`` for a combination
-    that makes no sense, ``CacheError`` when there is nothing to load.
+    ``Tuner.tune``, for ``device`` ``Tuner``. ``threads`` is as for ``define``; what is found for
+    one number of threads is not used with another. Raises what ``Tuner.tune`` raises,
+    ``ArgumentError`` for a combination that makes no sense, ``CacheError`` when there is nothing to
+    load.
     """
     if starting_options is not None and load_from_cache:
         raise ArgumentError("give either starting_options or load_from_cache=True, not both")
@@ -163,14 +169,16 @@ def autotune(
     path = Path(cache_filename) if cache_filename is not None else default_path()
     start = starting_options
     if load_from_cache:
-        found = MappingOptionsCache(path).load(source, entry_point, inputs, threads=threads)
+        found = MappingOptionsCache(path).load(
+            source, entry_point, inputs, threads=threads, device=device
+        )
         if not found:
             raise CacheError(
                 f"{path} has no options for {entry_point} on these inputs; tune it first, "
                 "or give starting_options"
             )
         start = found[0]
-    tuner = Tuner(source, path if store_to_cache else None, threads=threads)
+    tuner = Tuner(source, path if store_to_cache else None, threads=threads, device=device)
     result = tuner.tune(
         entry_point, inputs, start, tuner_config, fixed=fixed, resume=resume, report=report
     )
@@ -180,15 +188,18 @@ def autotune(
 def autotune_and_compile(
     source: str,
     entry_point: str,
-    *inputs: Argument,
+    *inputs: Any,
     threads: int | None = None,
     **settings: Any,
-) -> Executor | None:
-    """``autotune`` with these settings, then ``compile`` with what it found."""
+) -> Calls[Any] | None:
+    """``autotune`` with these settings, then ``compile`` with what it found, for the device that
+    the inputs lie on: there is no ``device``."""
+    _check_no_device(settings)
     best = autotune(source, entry_point, *inputs, threads=threads, **settings)
     if best is None:
         return None
-    return compile(source, entry_point, best, *inputs, threads=threads)
+    made: Calls[Any] = compile(source, entry_point, best, *inputs, threads=threads)
+    return made
 
 
 class MappingOptionsCache:
@@ -201,19 +212,22 @@ class MappingOptionsCache:
         self,
         source: str,
         entry_point: str,
-        inputs: Sequence[Argument],
+        inputs: Sequence[Argument] | Sequence[Any],
         count: int = 1,
         *,
         threads: int | None = None,
+        device: str | None = None,
     ) -> list[MappingOptions]:
-        """The best ``count`` options for a def on inputs of these sizes, strides and types, with
-        so many threads (see ``define``), best first; fewer, or none, if fewer are known. Raises
-        ``CacheError``."""
+        """The best ``count`` options for a def on inputs of these sizes, strides and types, on
+        ``device`` (see ``Tuner``) with so many threads (see ``define``), best first; fewer, or
+        none, if fewer are known. Raises ``CacheError``."""
         definition = Definitions(source).definition(entry_point)
-        arrays = input_arrays(definition, inputs)
+        found = inputs_of(definition, inputs)
+        cores = thread_count(threads)
+        where = _where(found, None if device is None else target(device, cores), cores)
         if not self._path.exists():
             return []
-        key = cache_key(size(definition, arrays), arrays, thread_count(threads))
+        key = where.key(size(definition, found.arrays), found.arrays)
         records = TuningCache(self._path).top(key, count)
         return [MappingOptions.from_json(record.options) for record in records]
 
@@ -221,7 +235,7 @@ class MappingOptionsCache:
 def make_naive_options_factory() -> OptionsFactory:
     """A factory that always gives the naive options."""
 
-    def generate(source: str, entry_point: str, /, *inputs: Argument) -> MappingOptions:
+    def generate(source: str, entry_point: str, /, *inputs: Any) -> MappingOptions:
         return MappingOptions("naive")
 
     return generate
@@ -234,28 +248,52 @@ def make_load_from_cache_options_factory(
     nearest: bool = False,
 ) -> OptionsFactory:
     """A factory that takes the best options for so many threads (see ``define``) from a cache
-    file, and gives None if there are none.
+    file, or for the GPU that the inputs lie on, and gives None if there are none.
 
     ``nearest``: where there are none, it takes those for the nearest sizes that can be applied,
     with a ``TclWarning`` that says so.
     """
 
-    def generate(source: str, entry_point: str, /, *inputs: Argument) -> MappingOptions | None:
+    def generate(source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
         definition = Definitions(source).definition(entry_point)
-        arrays = input_arrays(definition, inputs)
-        cache, sized = TuningCache(cache_filename), size(definition, arrays)
-        return known_options(cache, sized, arrays, thread_count(threads), nearest=nearest)
+        found = inputs_of(definition, inputs)
+        gpu = found.gpu if isinstance(found, GpuInputs) else None
+        cache, sized = TuningCache(cache_filename), size(definition, found.arrays)
+        cores = thread_count(threads)
+        return known_options(cache, sized, found.arrays, cores, nearest=nearest, gpu=gpu)
 
     return generate
 
 
 def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:
-    """A factory that tunes each time, with the settings of ``autotune``."""
+    """A factory that tunes each time, with the settings of ``autotune``, for the device that the
+    inputs lie on: there is no ``device``."""
+    _check_no_device(settings)
 
-    def generate(source: str, entry_point: str, /, *inputs: Argument) -> MappingOptions | None:
+    def generate(source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
         return autotune(source, entry_point, *inputs, **settings)
 
     return generate
+
+
+def _check_no_device(settings: Mapping[str, Any]) -> None:
+    if settings.get("device") is not None:
+        raise ArgumentError(
+            "what is called runs on the device that its inputs lie on; leave out device="
+        )
+
+
+def _where(inputs: HostInputs | GpuInputs, chosen: Target | None, threads: int) -> Target:
+    """What kernels are for: what was chosen, else the device that the inputs lie on."""
+    if isinstance(inputs, HostInputs):
+        return chosen or CpuTarget(threads)
+    found = CudaTarget(inputs.device, inputs.gpu)
+    if chosen is not None and chosen.name != found.name:
+        raise ArgumentError(
+            f"the inputs lie on {found.name}, but kernels are to be for {chosen.name}; "
+            "leave out device=, or pass NumPy arrays"
+        )
+    return found
 
 
 def _space(device: Target, backend: Any, fixed: Mapping[str, Value]) -> ProgramSpace:

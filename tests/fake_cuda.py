@@ -76,6 +76,10 @@ class FakeDriver(Driver):
         self.asked |= {name: size for name, size in kernels.items() if size > WITHOUT_ASKING}
         return Loaded({name: 1 + self._names.index(name) for name in kernels}, code)
 
+    def download(self, address: int, size: int, stream: int) -> bytearray:
+        self.waits.append(stream)
+        return bytearray(ctypes.string_at(address, size))
+
     def record(self, words: int) -> Record:
         self.records += 1
         memory = (ctypes.c_uint64 * words)()

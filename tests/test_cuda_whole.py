@@ -1,13 +1,8 @@
-"""From arrays on a device to results: all parts but the GPU.
-
-Real arrays of CuPy and torch (on the host's memory, see ``cuda_arrays``), real sources, real
-CUBINs; what a launch would have a GPU do, the emulator does with the same source.
-"""
+"""From arrays on a device to results: all parts but the GPU (see ``emulating_cuda``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,97 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 from cpu_kernels import reference, sized_of
-from cuda_arrays import HostCupy, HostTorch, cupy_array, on_host, torch_tensor
+from cuda_arrays import HostTorch, cupy_array, on_host, torch_tensor
 from cuda_modules import needs_nvrtc
-from fake_cuda import FakeDriver
+from emulating_cuda import Emulating
+from emulating_cuda import driver as driver
 
 import tcl
 from tcl import cuda_executor, cuda_libraries
-from tcl.codegen import ir
-from tcl.codegen.cuda.driver import Loaded
-from tcl.codegen.cuda.emit import emit_module
-from tcl.codegen.cuda.emulator import compile_modules, why_not
-from tcl.codegen.cuda.module import Module
-from tcl.codegen.cuda.profile import H200, T4, GpuProfile
-from tcl.codegen.cuda.ready import Machine
-from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.cuda.profile import T4
 from tcl.codegen.options import MappingOptions
-from tcl.grammar.sized import SizedDef
 
 pytest.importorskip("cupy", reason="needs CuPy: pip install 'tcl[cuda]'")
 pytestmark = [needs_nvrtc, pytest.mark.skipif(bool(why_not()), reason=why_not() or "")]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ROOT = Path(__file__).parent.parent
-
-
-@dataclass
-class Emulating(FakeDriver):
-    """Runs a module's kernels on the CPU once the last of them is launched."""
-
-    arguments: Mapping[str, int] = field(default_factory=dict)
-    profile: GpuProfile = H200
-    codes: list[bytes] = field(default_factory=list)
-
-    def emit(
-        self,
-        sized: SizedDef,
-        options: MappingOptions,
-        profile: GpuProfile,
-        layouts: Mapping[str, ir.Layout],
-        unchecked: bool,
-    ) -> Module:
-        self._module = emit_module(sized, options, profile, layouts, unchecked)
-        return self._module
-
-    def load(self, code: bytes, kernels: Mapping[str, int]) -> Loaded:
-        self.codes.append(code)
-        module = self._module
-        more = bool(module.sites)
-        self.arguments = {x.name: len(x.tensors) + more for x in module.launches}
-        self._names = list(self.arguments)
-        places: dict[str, int] = {}
-
-        def ran(name: str) -> Callable[[tuple[int, ...]], None]:
-            def run(addresses: tuple[int, ...]) -> None:
-                launch = next(x for x in module.launches if x.name == name)
-                places.update(zip(launch.tensors, addresses, strict=False))
-                if launch is module.launches[-1]:
-                    _emulate(module, places)
-
-            return run
-
-        self.effects = {name: ran(name) for name in kernels}
-        return super().load(code, kernels)
-
-
-def _emulate(module: Module, places: Mapping[str, int]) -> None:
-    outer = [t for t in module.tensors if t.role is not ir.Role.SCRATCH]
-    (emulated,) = compile_modules([module])
-    emulated.run({t.name: _memory(t, places[t.name]) for t in outer})
-
-
-def _memory(tensor: ir.Tensor, address: int) -> Array:
-    interface = {
-        "version": 3,
-        "data": (address, False),
-        "shape": tensor.layout.extents,
-        "strides": tensor.layout.strides,
-        "typestr": f"|V{tensor.layout.itemsize}",
-    }
-    held = np.asarray(type("Holder", (), {"__array_interface__": interface})())
-    return held.view(numpy_dtype(tensor.layout.type))
-
-
-@pytest.fixture
-def driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Emulating:
-    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
-    made = Emulating()
-    machine = Machine(made, lambda _: made.profile, made.emit)
-    monkeypatch.setattr(cuda_executor, "this_machine", lambda: machine)
-    host = HostCupy()
-    monkeypatch.setattr(cuda_libraries, "_cupy_arrays", lambda: host)
-    return made
 
 
 def rand(*shape: int, dtype: Any = np.float32) -> Array:

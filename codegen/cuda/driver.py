@@ -96,6 +96,15 @@ class Driver:
             raise CompileError(f"the compiled kernel cannot be loaded: {error}") from None
         return Loaded({name: f.ptr for name, f in functions.items()}, (module, functions))
 
+    def download(self, address: int, size: int, stream: int) -> bytearray:
+        """Bytes of the current device's memory, once all that a stream was given has ended."""
+        found = bytearray(size)
+        host = ctypes.addressof(ctypes.c_char.from_buffer(found))
+        copy = self._runtime.memcpyDeviceToHost
+        self._runtime.memcpyAsync(host, address, size, copy, stream)
+        self._runtime.streamSynchronize(stream)
+        return found
+
     def record(self, words: int) -> Record:
         """Zeroed memory on the current device that can be read back."""
         size = 8 * words
