@@ -35,9 +35,7 @@ another version, may be none."""
 
 def cache_key(sized: SizedDef, arrays: Sequence[Array], threads: int = 1) -> CacheKey:
     """What measured times of this def on these inputs, with so many threads, depend on."""
-    return layout_key(
-        sized, tuple(ArrayLayout(a.shape, a.strides, a.dtype.name) for a in arrays), threads
-    )
+    return layout_key(sized, array_layouts(arrays), threads)
 
 
 def layout_key(sized: SizedDef, inputs: tuple[ArrayLayout, ...], threads: int = 1) -> CacheKey:
@@ -51,10 +49,14 @@ def layout_key(sized: SizedDef, inputs: tuple[ArrayLayout, ...], threads: int = 
     )
 
 
-def cuda_key(sized: SizedDef, arrays: Sequence[Array], profile: GpuProfile) -> CacheKey:
-    """What measured times of this def on these inputs depend on, on a GPU."""
-    inputs = tuple(ArrayLayout(a.shape, a.strides, a.dtype.name) for a in arrays)
+def cuda_key(sized: SizedDef, inputs: tuple[ArrayLayout, ...], profile: GpuProfile) -> CacheKey:
+    """What measured times of this def on inputs of these layouts depend on, on a GPU."""
     return replace(layout_key(sized, inputs), backend="cuda", device=gpu_identity(profile))
+
+
+def array_layouts(arrays: Sequence[Array]) -> tuple[ArrayLayout, ...]:
+    """What a kernel is compiled for, of these arrays."""
+    return tuple(ArrayLayout(a.shape, a.strides, a.dtype.name) for a in arrays)
 
 
 def gpu_identity(profile: GpuProfile) -> str:
@@ -105,7 +107,8 @@ def known_options(
     if not cache.path.exists():
         return None
     if key is None:
-        key = cuda_key(sized, arrays, gpu) if gpu else cache_key(sized, arrays, threads)
+        inputs = array_layouts(arrays)
+        key = cuda_key(sized, inputs, gpu) if gpu else layout_key(sized, inputs, threads)
     refused = None
     for record in cache.top(key, _TRIES):
         try:

@@ -15,7 +15,7 @@ from tcl.codegen.device import host_cpu
 from tcl.codegen.errors import ArgumentError
 from tcl.cpu_backend import CpuBackend
 from tcl.grammar.sized import SizedDef
-from tcl.known import cache_key, cuda_key, device_identity, gpu_identity
+from tcl.known import array_layouts, cuda_key, device_identity, gpu_identity, layout_key
 from tcl.tuner.cache_key import ArrayLayout, CacheKey
 from tcl.tuner.knobs import Value
 from tcl.tuner.mapping import MappingSpace
@@ -62,8 +62,12 @@ class Target(ABC):
         """What is searched. ``ValueError`` for a fixed knob that there is not."""
 
     @abstractmethod
+    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
+        """What measured times of a def on inputs of these layouts depend on."""
+
     def key(self, sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
         """What measured times of a def on these inputs depend on."""
+        return self.layout_key(sized, array_layouts(arrays))
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,8 @@ class CpuTarget(Target):
     def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
         return MappingSpace(backend.program(), backend.device, fixed)
 
-    def key(self, sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
-        return cache_key(sized, arrays, self.threads)
+    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
+        return layout_key(sized, inputs, self.threads)
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,8 @@ class CudaTarget(Target):
 
         return GpuMappingSpace(backend.program(), self.profile, fixed)
 
-    def key(self, sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
-        return cuda_key(sized, arrays, self.profile)
+    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
+        return cuda_key(sized, inputs, self.profile)
 
 
 @dataclass(frozen=True)
@@ -150,8 +154,9 @@ class EmulatedTarget(CudaTarget):
 
         return EmulatedBackend.described(source, entry, arrays, self.profile)
 
-    def key(self, sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
-        return replace(super().key(sized, arrays), backend=EMULATED, device=self.identity)
+    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
+        key = super().layout_key(sized, inputs)
+        return replace(key, backend=EMULATED, device=self.identity)
 
 
 def target(device: str, threads: int) -> Target:
@@ -180,6 +185,19 @@ def target(device: str, threads: int) -> Target:
         has = f"the last one is cuda:{count - 1}" if count else "CuPy finds no GPU"
         raise ArgumentError(f"there is no device cuda:{number} here; {has}")
     return CudaTarget(number, of_device(number))
+
+
+def timed_target(device: str, threads: int, *, here: bool) -> Target:
+    """``target``, for a search. ``here``: whether this machine does the work.
+
+    Raises ``ArgumentError`` for a device on which nothing is timed, or not from here, too.
+    """
+    if device == EMULATED:
+        raise ArgumentError("times of emulated kernels mean nothing: they cannot be tuned")
+    found = target(device, threads)
+    if found.name != "cpu" and not here:
+        raise ArgumentError(f"{device} is tuned on this machine; leave out --executor")
+    return found
 
 
 def check_emulated(sized: SizedDef) -> None:

@@ -13,6 +13,9 @@ from cuda_modules import needs_nvrtc
 from test_cli import tcl
 
 from tcl.arguments import Array
+from tcl.cli.grid import Wishes, tune_grid
+from tcl.cli.grid_file import read_grid
+from tcl.cli.grid_plan import make_plan
 from tcl.cli.kernels import Work
 from tcl.cli.tuned import Session
 from tcl.codegen.cuda.compile import Cubin
@@ -110,6 +113,25 @@ def test_a_search_of_the_command_line(tmp_path: Path) -> None:
     found = known_options(TuningCache(cache), work.sized, work.inputs, key=key)
     assert found == ended.result.options
     assert known_options(TuningCache(cache), work.sized, work.inputs) is None  # not the CPU's
+
+
+def test_a_grid_for_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its searches go to the GPU's part of the cache, where the next plan finds them."""
+    monkeypatch.setattr(
+        "tcl.cli.grid_plan.timed_target", lambda device, threads, here: target(device, threads)
+    )
+    (tmp_path / "mm.tc").write_text(MATMUL)
+    grid, cache = tmp_path / "grid.toml", tmp_path / "tuning.sqlite"
+    table = '[[tune]]\nfile = "mm.tc"\nsizes = { M = 4, K = 3, N = 40 }\n'
+    grid.write_text(f'device = "cuda-emulated"\ngenerations = 1\npopulation = 3\njobs = 1\n{table}')
+    wishes = Wishes(grid, {}, cache, None, "local", resume=True, as_json=False)
+    assert tune_grid(read_grid(grid), wishes, dry_run=False) == 0
+    assert "f M=4 K=3 N=40 (cuda-emulated)" in capsys.readouterr().out
+    assert {s.key.backend for s in TuningCache(cache).list()} == {"cuda-emulated"}
+    plan = make_plan(read_grid(grid), {}, str(tmp_path), TuningCache(cache))
+    assert [p.standing.done for p in plan.points] == [True]
 
 
 def test_options_that_do_not_fit_are_refused(emulated: EmulatedBackend) -> None:

@@ -18,7 +18,7 @@ from tcl.api import size
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.cuda.profile import H200
 from tcl.inputs import GpuInputs, inputs_of
-from tcl.known import cuda_key
+from tcl.known import array_layouts, cuda_key
 from tcl.targets import EmulatedTarget
 from tcl.tuner.cache import TuningCache, default_path
 from tcl.tuner.verdict import Outcome, Verdict
@@ -38,7 +38,7 @@ def rand(*shape: int) -> np.ndarray[Any, np.dtype[Any]]:
 def tuned(path: Path, *arrays: np.ndarray[Any, np.dtype[Any]]) -> None:
     """As if the def had been tuned for such arrays."""
     sized = size(tcl.define(MM).definition("mm"), arrays)
-    key = cuda_key(sized, arrays, H200)
+    key = cuda_key(sized, array_layouts(arrays), H200)
     TuningCache(path).store(key, NAIVE.to_json(), Outcome(Verdict.CORRECT, (1e-6,)), run="r")
 
 

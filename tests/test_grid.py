@@ -170,6 +170,7 @@ def planned(path: Path, cache: Path, **given: Any) -> Plan:
         ("threads = 500", "kernels with 500 threads are measured on as many cores"),
         ("options = 'none.json'", "unknown preset"),
         ("device = 'abacus'", "there is no device abacus here"),
+        ("device = 'cuda-emulated'", "times of emulated kernels mean nothing"),
         ("time_limit = 0", "time_limit must be a number of seconds above 0"),
     ],
 )

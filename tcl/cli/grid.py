@@ -24,7 +24,6 @@ from tcl.cli.kernels import Work
 from tcl.cli.tuned import TUNED, UNTUNED, Ended, Session
 from tcl.cluster import LOCAL, workplace
 from tcl.grammar.errors import ArgumentError, SourceError, TclError
-from tcl.targets import CpuTarget
 from tcl.tuner.cache import TuningCache, default_path
 from tcl.tuner.workplace import Workplace
 
@@ -62,14 +61,14 @@ def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> 
             report(f"{wrong} of {len(plan.points)} points cannot be tuned")
         return 1 if wrong else 0
     with ExitStack() as stack:
-        counts = {p.choice.threads for p in plan.points}
+        counts = {p.choice.target.cores for p in plan.points}
         places = {n: stack.enter_context(_place(wishes, n)) for n in sorted(counts)}
         return _Grid(plan, wishes, cache, show, places).run()
 
 
-def _place(wishes: Wishes, threads: int) -> AbstractContextManager[Workplace | None]:
-    """Where kernels with so many threads are compiled and measured."""
-    return workplace(wishes.executor, threads, lambda line: click.echo(line, err=wishes.as_json))
+def _place(wishes: Wishes, cores: int) -> AbstractContextManager[Workplace | None]:
+    """Where kernels are compiled, and measured on so many cores."""
+    return workplace(wishes.executor, cores, lambda line: click.echo(line, err=wishes.as_json))
 
 
 class _Grid:
@@ -83,7 +82,7 @@ class _Grid:
         show: Show,
         places: Mapping[int, Workplace | None],
     ) -> None:
-        """``places``: where to work, by the number of threads."""
+        """``places``: where to work, by the number of cores to measure on."""
         self._points = plan.points
         self._wishes = wishes
         self._cache = cache
@@ -151,8 +150,8 @@ class _Grid:
         work = Work.of(about.text, about.checked, about.sizes, config.settings.seed or 0)
         page = None if wishes.pages is None else wishes.pages / _page_name(point)
         session = Session(
-            *(work, CpuTarget(choice.threads), config, self._cache.path, page),
-            self._places[choice.threads],
+            *(work, choice.target, config, self._cache.path, page),
+            self._places[choice.target.cores],
             threads=choice.threads,
             fixed={},
             resume=last is not None,

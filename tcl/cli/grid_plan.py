@@ -13,21 +13,19 @@ import numpy as np
 from tcl.cli.cache_common import layouts_of
 from tcl.cli.grid_cost import Estimate
 from tcl.cli.grid_file import GridError, GridPoint
-from tcl.cli.kernels import parse_options, require_cpu
+from tcl.cli.kernels import parse_options
 from tcl.cli.settings import search_config
 from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import PRESETS, MappingOptions
-from tcl.cpu_backend import CpuBackend
 from tcl.grammar.errors import ArgumentError, SourceError, TclError
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.known import layout_key
+from tcl.targets import Target, timed_target
 from tcl.tuner.cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
-from tcl.tuner.mapping import MappingSpace
 from tcl.tuner.saved import SavedSearch, SearchBusyError
 from tcl.tuner.workplace import check_cores
 from tcl.tuning import STARTS
@@ -43,6 +41,8 @@ class Choice:
 
     config: TunerConfig
     threads: int
+    """Of a kernel on a CPU."""
+    target: Target
     start: MappingOptions | None
 
 
@@ -82,9 +82,11 @@ class Point:
 
     @property
     def title(self) -> str:
-        """The def, its sizes and its threads, for people."""
-        count = self.choice.threads
-        return f"{self.about.title} ({count} thread{'' if count == 1 else 's'})"
+        """The def, its sizes and its device, or its threads if that is the CPU, for people."""
+        count, where = self.choice.threads, self.choice.target.name
+        if where == "cpu":
+            where = f"{count} thread{'' if count == 1 else 's'}"
+        return f"{self.about.title} ({where})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def _identity(point: Point) -> object:
     """Equal for points that are the same thing to tune."""
     about = point.about
     sizes = tuple(about.sizes.items())
-    return point.key or (about.text, about.checked.name, sizes, point.choice.threads)
+    return point.key or (about.text, about.checked.name, sizes, point.choice.target)
 
 
 def _choices(
@@ -153,16 +155,16 @@ def _choice(
     own: Mapping[str, Any], chosen: Mapping[str, Any], folder: str, *, here: bool
 ) -> Choice:
     settings = {"device": "cpu", "generations": _GENERATIONS, **own, **chosen}
-    require_cpu(settings["device"])
     config = search_config(settings)
     config.settings.check()
     threads = thread_count(settings.get("threads"))
+    target = timed_target(settings["device"], threads, here=here)
     if here:
-        check_cores(threads)
+        check_cores(target.cores)
     options = settings.get("options")
     if options is not None and "options" not in chosen:
         options = _beside(options, folder)
-    return Choice(config, threads, parse_options(options))
+    return Choice(config, threads, target, parse_options(options))
 
 
 def _beside(options: str, folder: str) -> str:
@@ -179,8 +181,8 @@ def _planned(
         shapes, layouts = layouts_of(about.checked, about.sizes)
         sized = infer(about.checked, shapes)
         _check_memory(sized)
-        key = layout_key(sized, layouts, choice.threads)
-        backend = CpuBackend.described(about.text, about.checked.name, layouts, choice.threads)
+        key = choice.target.layout_key(sized, layouts)
+        backend = choice.target.backend(about.text, about.checked.name, layouts)
         standing = _standing(cache, key, choice, backend)
         cost = estimate.of(sized, key)
     except SourceError as error:
@@ -229,10 +231,10 @@ def _candidates(choice: Choice) -> int:
     return starts + settings.population + (settings.generations - 1) * children
 
 
-def _standing(cache: TuningCache, key: CacheKey, choice: Choice, backend: CpuBackend) -> Standing:
+def _standing(cache: TuningCache, key: CacheKey, choice: Choice, backend: Any) -> Standing:
     settings = choice.config.settings
     ended = SavedSearch.ended(cache, key)
-    space = MappingSpace(backend.program(), backend.device).space if ended else None
+    space = choice.target.space(backend).space if ended else None
     right = [s for s in ended if space is not None and s.suits(space) and _fits(s, choice)]
     if any(search.found and search.complete(settings) for search in right):
         return Standing(done=True)

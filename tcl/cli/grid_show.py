@@ -198,7 +198,7 @@ def _sum(plan: Plan, *, resume: bool) -> str:
 def _identity(point: Point) -> dict[str, Any]:
     about = point.about
     who = {"point": point.number, "entry": about.checked.name, "sizes": dict(about.sizes)}
-    return {**who, "threads": point.choice.threads}
+    return {**who, "threads": point.choice.threads, "device": point.choice.target.name}
 
 
 def _result(outcome: Outcome) -> dict[str, Any]:

@@ -81,12 +81,6 @@ def parse_options(text: str | None) -> MappingOptions | None:
         ) from None
 
 
-def require_cpu(device: str) -> None:
-    """Refuse devices that a command has nothing for."""
-    if device != "cpu":
-        raise ArgumentError(f"there is no device {device} here; this is done on: cpu")
-
-
 def interleaved(
     contenders: Mapping[str, Callable[[], object]], rounds: int = 5
 ) -> dict[str, float]:

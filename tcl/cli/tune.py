@@ -185,16 +185,11 @@ def _tune(
     from tcl.cli.kernels import Work, parse_options
     from tcl.cli.settings import search_config
     from tcl.cli.tuned import Session, resumed
-    from tcl.cluster import workplace
-    from tcl.targets import EMULATED, target
+    from tcl.cluster import LOCAL, workplace
+    from tcl.targets import timed_target
     from tcl.tuner.cache import TuningCache, default_path
 
-    device = settings["device"] or "cpu"
-    if device == EMULATED:
-        raise ArgumentError("times of emulated kernels mean nothing: they cannot be tuned")
-    chosen = target(device, count)
-    if chosen.name != "cpu" and executor != "local":
-        raise ArgumentError(f"{device} is tuned on this machine; leave out --executor")
+    chosen = timed_target(settings["device"] or "cpu", count, here=executor == LOCAL)
     config = search_config(settings)
     start = parse_options(settings["options"])
     path = cache or default_path()
