@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -506,8 +507,9 @@ def test_a_process_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.Monk
     contender.start()
     with pytest.raises(ContenderError, match="there is no request 'dance'"):
         contender.ask(10, do="dance")
+    os.kill(contender._process.pid, signal.SIGSTOP)
     with pytest.raises(ContenderError, match="no answer in 0 s"):
-        contender.ask(0.0, do="hello")
+        contender.ask(0.1, do="hello")
     assert not contender.alive
     contender.start()
     assert contender.versions == {"fake": "7"}

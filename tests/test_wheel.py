@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 AGAIN = (
     "test_api.py", "test_bench.py", "test_call_path.py", "test_check.py", "test_cli.py",
-    "test_cuda_whole.py", "test_emulator.py", "test_report.py", "test_tables.py", "test_tuner.py",
+    "test_cuda_whole.py", "test_emulator.py", "test_report.py", "test_tables.py",
 )  # fmt: skip
 """Tests of what a wheel can lack: data files, packages, commands, processes that import it."""
 
@@ -50,7 +50,16 @@ def test_tests_pass_against_the_wheel(tmp_path: Path) -> None:
     python = sys.executable
     code = "import tcl.grammar, tcl.codegen.cuda; print(tcl.grammar.__file__)"
     assert str(site) in _run(python, "-c", code, folder=outside, path=site)
-    command = python, "-m", "pytest", "-q", "-p", "no:cacheprovider"
+    command = (
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "not interrupt and not ctrl",
+    )
     print(_run(*command, folder=outside, path=site)[-300:])
 
 
