@@ -150,7 +150,7 @@ class Bound:
             for _ in range(count - 1):
                 inputs, outputs = ([h.another() for h in x] for x in (self._inputs, self._outputs))
                 self._keep.append((inputs, outputs))
-                self._sets.append(lambda i=inputs, o=outputs: self._run(i, o))  # type: ignore[misc]
+                self._sets.append(partial(self._run, inputs, outputs))
         return self._sets
 
 
