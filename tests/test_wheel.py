@@ -16,6 +16,8 @@ AGAIN = (
     "test_cuda_whole.py", "test_emulator.py", "test_report.py", "test_tables.py",
 )  # fmt: skip
 """Tests of what a wheel can lack: data files, packages, commands, processes that import it."""
+ELSEWHERE = "not interrupt and not ctrl_c and not compete"
+"""Long ones that show nothing more of that are run in the tree alone."""
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "setup.cfg").exists(), reason="needs the source tree to build a wheel"
