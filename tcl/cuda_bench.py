@@ -284,7 +284,7 @@ class CupyDevice:
                     launch()
             finally:
                 graph = self._stream.end_capture()
-        except (RuntimeError, IndexError):  # of kernels that are waited for
+        except RuntimeError:  # of launches that cannot be captured
             return None
         finally:
             self._captured = None

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_modules import needs_nvrtc
+from cuda_modules import GATHERING, needs_nvrtc
+from fake_cuda import FakeDriver
 from test_cli import tcl
 
 from tcl.arguments import Array
@@ -329,6 +330,17 @@ def test_copies_take_their_turn_on_the_stream_of_the_kernels(
     del bindings.said[:]
     device.flush()
     assert bindings.said == [("set", 0x1000, 0, 50_000, 7)]  # 50 µs of a memory of 1 GB/s
+
+
+def test_checks_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is timed, or captured, are the kernels."""
+    driver = FakeDriver({"gather": 4})
+    monkeypatch.setattr("tcl.cuda_backend.this_machine", lambda: SimpleNamespace(driver=driver))
+    backend = CudaBackend.described(GATHER, "f", [np.ones(10), np.zeros(256)], A100)
+    kernel = backend.load(encode(GATHERING, b"code"))
+    arrays = [DeviceArray(FakeDevice(), address) for address in (16, 32, 48)]
+    kernel(arrays[:2], arrays[2:])
+    assert driver.launched[0].arguments[:3] == (16, 32, 48) and not driver.waits
 
 
 def timing(each: float, *, captures: bool = True) -> tuple[CudaBench, FakeDevice, Run, list[int]]:
