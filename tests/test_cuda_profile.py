@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -23,6 +26,7 @@ from tcl.codegen.cuda.profile import (
     profile,
 )
 from tcl.codegen.errors import ArgumentError
+from tcl.targets import target
 
 TRAITS = "_core/include/cupy/_cccl/libcudacxx/cuda/__device/arch_traits.h"
 
@@ -145,3 +149,24 @@ def test_other_devices() -> None:
 def test_too_old_a_device() -> None:
     with pytest.raises(ArgumentError, match=r"compute capability 7.0; 7.5 is needed"):
         described("Tesla V100-SXM2-16GB", (7, 0), attributes_of(A100))
+
+
+def test_why_there_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver that is too old for CuPy says so, and is not taken for none."""
+
+    def cupy_that(count: Callable[[], int]) -> Any:
+        runtime = SimpleNamespace(getDeviceCount=count)
+        return lambda what="": SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+
+    def refuse() -> int:
+        raise RuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient")
+
+    for count, reason in (
+        (lambda: 0, r"no device cuda:1 here; CuPy finds no GPU"),
+        (lambda: 1, r"no device cuda:1 here; the last is cuda:0"),
+        (refuse, r"no device cuda:1 here; CuPy finds no driver for it: .*version is insufficient"),
+    ):
+        monkeypatch.setattr("tcl.codegen.cuda.profile.cupy", cupy_that(count))
+        for asked in (lambda: profile("cuda:1"), lambda: target("cuda:1", 1)):
+            with pytest.raises(ArgumentError, match=reason):
+                asked()

@@ -44,7 +44,8 @@ class Guarded:
         size = below + sum(r for r in reach if r > 0) + like.itemsize
         self._raw = np.empty(size + 2 * _MARGIN + 64, dtype=np.uint8)
         shift = (like.ctypes.data - below - self._raw.ctypes.data - _MARGIN) % 64
-        self._start, self._stop = _MARGIN + shift, _MARGIN + shift + size
+        self._start: int = _MARGIN + shift
+        self._stop: int = self._start + size
         self.array: Array = np.ndarray(
             like.shape, like.dtype, self._raw.data, self._start + below, like.strides
         )
@@ -53,6 +54,11 @@ class Guarded:
     def raw(self) -> Array:
         """All bytes, margins included."""
         return self._raw
+
+    @property
+    def start(self) -> int:
+        """Where the array's own bytes begin among them."""
+        return self._start
 
     def poison(self) -> None:
         """Fill everything: floats with NaN, the rest and the margins with a pattern."""

@@ -13,7 +13,9 @@ from benchmarks.gpu.samples import Sample
 
 _WARM = 3
 """Calls before anything is captured or timed."""
-_LEAST_FLUSH = 64 << 20
+_LEAST_FLUSH = 256 << 20
+"""Bytes that are read before a replay: also so many that reading them takes longer than launching
+the replay, which is done meanwhile."""
 
 
 class Nvml:

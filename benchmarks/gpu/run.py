@@ -109,21 +109,24 @@ class _Runner:
         try:
             ready = self.preparation.take(position)
         except Exception as error:  # no memory or no space; others may do
-            reason = f"its inputs cannot be made: {type(error).__name__}: {error}"
-            return replace(report, skipped={**report.skipped, row.name: reason})
-        ready = replace(ready, task=replace(ready.task, tuned=self._tuned(row)))
-        entries, facts = measure(
-            row,
-            ready,
-            self.contenders,
-            self.budget,
-            self.settings.seed,
-            self.device.get("highest_mhz"),
-            self.say,
-        )
-        self.preparation.done(position)
-        wall = time.monotonic() - begin
-        self.budget.took(wall)
+            return _without(report, row, "its inputs cannot be made", error)
+        try:
+            ready = replace(ready, task=replace(ready.task, tuned=self._tuned(row)))
+            entries, facts = measure(
+                row,
+                ready,
+                self.contenders,
+                self.budget,
+                self.settings.seed,
+                self.device.get("highest_mhz"),
+                self.say,
+            )
+        except Exception as error:  # nobody thought of it; the other rows are worth as much
+            return _without(report, row, "it cannot be measured", error)
+        finally:
+            self.preparation.done(position)
+            wall = time.monotonic() - begin
+            self.budget.took(wall)
         result = Result(
             row.name,
             row.kind,
@@ -148,6 +151,12 @@ class _Runner:
             return ""
         self.say(f"{row.name}: tuning")
         return tune(row, self.settings.tune, self.cache, self.settings.seed)
+
+
+def _without(report: Report, row: GpuRow, what: str, error: Exception) -> Report:
+    """The report without a row, and why."""
+    reason = f"{what}: {type(error).__name__}: {str(error)[:300]}"
+    return replace(report, skipped={**report.skipped, row.name: reason})
 
 
 @contextlib.contextmanager

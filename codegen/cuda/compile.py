@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from tcl.codegen.cuda.driver import nvrtc
+from tcl.codegen.cuda.fuller import fuller, spills
 from tcl.codegen.cuda.module import Module
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.resources import Resources, read_resources
@@ -53,7 +54,18 @@ def compile_cubin(module: Module, profile: GpuProfile) -> Cubin:
     Raises ``CompileError`` for a source that NVRTC refuses, ``ArgumentError`` if CuPy or NVRTC is
     missing, or does not know the architecture.
     """
-    code, log = _survived(module.source, profile, profile.architecture, OPTIONS)
+    found = _assembled(module, module.source, profile)
+    source = fuller(module, found.resources, profile)
+    if source is not None:
+        other = _assembled(module, source, profile)
+        if spills(other.resources) <= spills(found.resources):
+            return other
+    return found
+
+
+def _assembled(module: Module, source: str, profile: GpuProfile) -> Cubin:
+    """Machine code of a module by this source."""
+    code, log = _survived(source, profile, profile.architecture, OPTIONS)
     found = {entry.kernel: entry for entry in read_resources(log)}
     missing = [launch.name for launch in module.launches if launch.name not in found]
     if missing:

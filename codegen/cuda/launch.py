@@ -91,12 +91,14 @@ class Launcher:
         except IndexError:
             return Frame(self)
 
-    def launch(self, frame: Frame, stream: int, allocate: Callable[[int], Memory]) -> None:
+    def launch(
+        self, frame: Frame, stream: int, allocate: Callable[[int], Memory], wait: bool = True
+    ) -> None:
         """Launch on the arguments in a frame, which is put back. The device is the current one.
 
         ``allocate`` gives memory on the device that may be used on the stream from then on.
         Waits for the kernels only if the module has sites: ``IndexError`` for a subscript that
-        was out of range.
+        was out of range. Not with ``wait`` off, which is for kernels whose results are looked at.
         """
         if self.room:
             memory = allocate(sum(self.room))  # goes back when this returns, in stream order
@@ -107,7 +109,7 @@ class Launcher:
         launch = self.driver.launch
         for kernel, blocks, threads, shared, arguments in frame.steps:
             launch(kernel, blocks, 1, 1, threads, 1, 1, shared, stream, arguments, 0)
-        if frame.record is not None:
+        if wait and frame.record is not None:
             failed, value = frame.record.read(stream)
             if failed:  # the frame is not used again: the next one's record is zero
                 raise IndexError(self._message(failed - 1, value))
@@ -117,15 +119,19 @@ class Launcher:
         return self.module.sites[site].message(value - (value >> 63 << 64))
 
     def __call__(
-        self, addresses: Sequence[int], stream: int, allocate: Callable[[int], Memory]
+        self,
+        addresses: Sequence[int],
+        stream: int,
+        allocate: Callable[[int], Memory],
+        wait: bool = True,
     ) -> None:
         """Run on tensors at these addresses: inputs, then outputs. Nothing is checked but
-        data-dependent subscripts."""
+        data-dependent subscripts; ``wait`` as in ``launch``."""
         with self.driver.on(self.device):
             frame = self.frame()
             for slot, address in enumerate(addresses):
                 frame.addresses[slot] = address
-            self.launch(frame, stream, allocate)
+            self.launch(frame, stream, allocate, wait)
 
 
 def _bytes(tensor: ir.Tensor) -> int:

@@ -172,9 +172,14 @@ def of_device(number: int = 0) -> GpuProfile:
         runtime = cupy("finding one").cuda.runtime
     except ArgumentError as error:
         raise ArgumentError(f"there is no device cuda:{number} here: {error}") from None
-    count = device_count()
+    try:
+        count = int(runtime.getDeviceCount())
+    except RuntimeError as error:  # such as that the driver is older than CuPy's CUDA
+        raise ArgumentError(
+            f"there is no device cuda:{number} here; CuPy finds no driver for it: {error}"
+        ) from None
     if number >= count:
-        why = "CuPy finds no driver or no GPU" if count == 0 else f"the last is cuda:{count - 1}"
+        why = f"the last is cuda:{count - 1}" if count else "CuPy finds no GPU"
         raise ArgumentError(f"there is no device cuda:{number} here; {why}")
     title = runtime.getDeviceProperties(number)["name"].decode()
     attributes = {

@@ -1,0 +1,78 @@
+"""Kernels that are told how many blocks have to fit, where that takes a few registers less."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tcl.codegen.cuda import compile as compiler
+from tcl.codegen.cuda.compile import compile_cubin
+from tcl.codegen.cuda.fuller import fuller
+from tcl.codegen.cuda.module import Launch, Module
+from tcl.codegen.cuda.profile import H200, GpuProfile
+from tcl.codegen.cuda.resources import Resources
+
+KERNEL = 'extern "C" __global__ void __launch_bounds__({})\n{}(float *C)\n{{\n}}\n'
+
+
+def module(bounds: str = "256", threads: int = 256, blocks: int = 1024, shared: int = 0) -> Module:
+    """Two kernels, of which the second is a small one."""
+    source = KERNEL.format(bounds, "f_1") + KERNEL.format("256", "f_10")
+    launches = (Launch("f_1", blocks, threads, shared, ()), Launch("f_10", 1, 256, 0, ()))
+    return Module(source, launches, ())
+
+
+def taken(registers: int, spilled: int = 0) -> tuple[Resources, ...]:
+    first = Resources("f_1", registers, 0, spilled, 0, 0)
+    return first, Resources("f_10", 32, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "registers", "bounds"),
+    [
+        (module(), 128, None),  # two fit
+        (module(), 129, "256, 2"),
+        (module(), 136, "256, 2"),
+        (module(), 137, None),  # too many to do without
+        (module(), 82, "256, 3"),
+        (module(), 66, None),  # three fit: one more is not much
+        (module(), 255, None),
+        (module(blocks=132), 129, None),  # one each for the multiprocessors is all there are
+        (module(shared=120 << 10), 129, None),  # nor would shared memory let another one in
+        (module("128, 1", 128), 170, "128, 3"),
+        (module("128, 1", 128), 204, None),
+    ],
+)
+def test_bounds(given: Module, registers: int, bounds: str | None) -> None:
+    found = fuller(given, taken(registers), H200)
+    if bounds is None:
+        assert found is None
+    else:
+        wanted = KERNEL.format(bounds, "f_1") + KERNEL.format("256", "f_10")
+        assert found == wanted
+
+
+@pytest.mark.parametrize(("spilled", "better"), [(0, True), (8, False)])
+def test_what_would_spill_is_left_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, spilled: int, better: bool
+) -> None:
+    """129 registers at first, 128 when asked for, with or without spills."""
+
+    def survived(source: str, profile: GpuProfile, *_: object) -> tuple[bytes, str]:
+        asked = "(256, 2)\nf_1" in source
+        lines = []
+        for name, registers in (("f_1", 128 if asked else 129), ("f_10", 32)):
+            stores = spilled if asked else 0
+            lines += [
+                f"ptxas info    : Compiling entry function '{name}' for 'sm_90'",
+                f"ptxas info    : Function properties for {name}",
+                f"    0 bytes stack frame, {stores} bytes spill stores, 0 bytes spill loads",
+                f"ptxas info    : Used {registers} registers, used 0 barriers",
+            ]
+        return re.sub(r"\s", "", source).encode(), "\n".join(lines)
+
+    monkeypatch.setattr(compiler, "_survived", survived)
+    found = compile_cubin(module(), H200)
+    assert found.resources[0].registers == (128 if better else 129)
+    assert (b"(256,2)f_1" in found.code) is better
