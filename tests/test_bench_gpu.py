@@ -40,6 +40,7 @@ from benchmarks.gpu.rows import GPU_ROWS, GpuRow, gpu_rows, rehearsed, retyped
 from benchmarks.gpu.run import SPECS, Settings, run
 from benchmarks.gpu.samples import Sample, counted, enough, quartiles, spread
 from benchmarks.gpu.table import duration, lines
+from benchmarks.gpu.tuning import options_for
 from benchmarks.gpu.typed import load_input, save_input, widened
 from tcl.bench.arrays import save
 from tcl.bench.contender import Spec
@@ -47,6 +48,8 @@ from tcl.bench.report import DEFAULT, TUNED
 from tcl.bench.rows import ROWS
 from tcl.codegen.options import MappingOptions
 from tcl.grammar.errors import ArgumentError
+from tcl.targets import target
+from tcl.tuner.config import TunerConfig
 
 # Samples.
 
@@ -638,11 +641,11 @@ def test_tuned_options_are_measured_beside_the_default(
 ) -> None:
     asked: list[tuple[str, float, int]] = []
 
-    def tune(row: GpuRow, seconds: float, cache: Path, seed: int) -> str:
+    def found_for(row: GpuRow, seconds: float, cache: Path, seed: int, device: str) -> str:
         asked.append((row.name, seconds, seed))
         return MappingOptions("naive").to_json()
 
-    monkeypatch.setattr("benchmarks.gpu.run.tuner_for", lambda device: tune)
+    monkeypatch.setattr("benchmarks.gpu.run.options_for", found_for)
     found, _ = rehearse("row sum*", SPECS[0], cache=tmp_path / "c.db", tune=2.5, seed=4)
     assert asked == [("row sum 4096x4096", 2.5, 4)]
     entries = found.results[0].entries
@@ -651,6 +654,23 @@ def test_tuned_options_are_measured_beside_the_default(
     facts = found.results[0].facts
     assert [facts[form]["kernels"] for form in ("default", "tuned")] == [[], []]
     assert MappingOptions.from_json(facts["tuned"]["options"]) == MappingOptions("naive")
+
+
+def test_options_come_from_a_search_and_from_the_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """For the GPU, which here is an emulated one."""
+    small = TunerConfig(generations=1, population=2, threads=1, seed=0)
+    monkeypatch.setattr("tcl.bench.tuning.TunerConfig", lambda **settings: small)
+    emulated = target("cuda-emulated", 1)
+    for module in ("tcl.tuning", "tcl.bench.tuning"):
+        monkeypatch.setattr(f"{module}.target", lambda device, threads: emulated)
+    row = rehearsed(gpu_rows("row sum*", quick=True)[0])
+    cache = tmp_path / "c.db"
+    assert options_for(row, 0.0, cache, 4, "cuda") == ""
+    found = options_for(row, 1.0, cache, 4, "cuda")
+    assert MappingOptions.from_json(found)
+    assert options_for(row, 0.0, cache, 4, "cuda") == found
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--rows", metavar="PATTERN", help="name, def or kind; comma-separated")
     parser.add_argument("--device", type=int, default=0, metavar="N", help="which one")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="of the whole run")
-    parser.add_argument("--tune", type=float, default=0.0, metavar="SECONDS", help="per row")
+    parser.add_argument(
+        "--tune", type=float, default=0.0, metavar="SECONDS", help="of a search per row"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
     parser.add_argument(
         "--peers", help="comma-separated, or nothing; default: all that are installed"
@@ -71,7 +73,6 @@ def _measure(given: argparse.Namespace) -> None:
     from benchmarks.gpu.rows import gpu_rows, rehearsed
     from benchmarks.gpu.run import SPECS, Settings, run
     from benchmarks.gpu.table import lines
-    from benchmarks.gpu.tuning import tuner_for
     from tcl.bench.report import OURS
     from tcl.grammar.errors import ArgumentError
 
@@ -80,8 +81,6 @@ def _measure(given: argparse.Namespace) -> None:
         rows: list[GpuRow] = gpu_rows(given.rows, given.quick)
     except ArgumentError as error:
         _refuse(str(error))
-    if given.tune and tuner_for(kind) is None:
-        _refuse("there is no tuner for GPUs yet; leave --tune out")
     specs: tuple[Spec, ...] = SPECS
     if given.peers is not None:
         wanted = {name for text in given.peers.split(",") if (name := text.strip().lower())}

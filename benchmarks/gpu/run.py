@@ -18,7 +18,7 @@ from benchmarks.gpu.lanes import OURS, ask, measure
 from benchmarks.gpu.prepared import Preparation, scratch
 from benchmarks.gpu.report import COMPILED, TORCH, Report, Result
 from benchmarks.gpu.rows import GpuRow
-from benchmarks.gpu.tuning import tuner_for
+from benchmarks.gpu.tuning import options_for
 from tcl.bench.contender import Contender, ContenderError, Spec
 
 _PEERS = "benchmarks.gpu.peers"
@@ -145,12 +145,13 @@ class _Runner:
         return replace(report, results=(*report.results, result))
 
     def _tuned(self, row: GpuRow) -> str:
-        """Options that a search finds, if one is asked for."""
-        tune = tuner_for(self.settings.device)
-        if not self.settings.tune or tune is None or self.cache is None:
+        """Options from the cache, and from a search before, if one is asked for."""
+        settings = self.settings
+        if self.cache is None:
             return ""
-        self.say(f"{row.name}: tuning")
-        return tune(row, self.settings.tune, self.cache, self.settings.seed)
+        if settings.tune:
+            self.say(f"{row.name}: tuning")
+        return options_for(row, settings.tune, self.cache, settings.seed, settings.device)
 
 
 def _without(report: Report, row: GpuRow, what: str, error: Exception) -> Report:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+
+import numpy as np
 
 from benchmarks.gpu.rows import GpuRow
 from tcl.bench.tuning import tune, tuned_options
-from tcl.sample import random_inputs
-
-Tune: TypeAlias = Callable[[GpuRow, float, Path, int], str]
-"""Search for about so many seconds, with a cache file and a seed: options as JSON, or nothing."""
+from tcl.codegen.dtypes import numpy_dtype
+from tcl.sample import input_shape
 
 
-def tuner_for(device: str) -> Tune | None:
-    """The tuner for a device, ``cuda`` or ``cpu``; None if there is none."""
-    return _on_cpu if device == "cpu" else None
-
-
-def _on_cpu(row: GpuRow, seconds: float, cache: Path, seed: int) -> str:
-    tune([row], seconds, cache, seed, lambda text: None)
-    return tuned_options(row, random_inputs(row.checked, row.values, seed), cache)
+def options_for(row: GpuRow, seconds: float, cache: Path, seed: int, device: str) -> str:
+    """The best options that a cache file has for a row, as JSON, or nothing; before, a search of
+    about so many ``seconds`` adds to it. ``device``: ``cuda`` or ``cpu``."""
+    where = "cpu" if device == "cpu" else "cuda:0"  # the only one that is to be seen
+    if seconds:
+        tune([row], seconds, cache, seed, lambda text: None, device=where)
+    # Nobody looks at their values.
+    inputs = [np.empty(input_shape(t, row.values), numpy_dtype(t.type)) for t in row.checked.inputs]
+    return tuned_options(row, inputs, cache, device=where)

@@ -8,8 +8,8 @@ from pathlib import Path
 from tcl.api import size
 from tcl.bench.arrays import Array
 from tcl.bench.rows import Row
-from tcl.known import cache_key
 from tcl.sample import random_inputs
+from tcl.targets import target
 from tcl.tuner.cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuning import Tuner
@@ -24,8 +24,10 @@ def tune(
     seed: int,
     say: Callable[[str], object],
     threads: int = 1,
+    device: str = "cpu",
 ) -> dict[str, str]:
-    """Tune each row for about ``seconds``; rows without a result, and why.
+    """Tune each row for about ``seconds``; rows without a result, and why. ``device`` is as for
+    ``Tuner``.
 
     What is found goes to ``cache``, from which runs load it; what is there already is where the
     search begins. Ctrl+C ends one row's search early and is then raised as ``KeyboardInterrupt``.
@@ -35,7 +37,7 @@ def tune(
         say(f"tuning {row.name} for {seconds:.0f} s, {threads} thread{'s' * (threads > 1)}")
         config = TunerConfig(generations=_GENERATIONS, time_limit=seconds, seed=seed)
         inputs = random_inputs(row.checked, row.values, seed)
-        tuner = Tuner(row.text, cache, threads=threads)
+        tuner = Tuner(row.text, cache, threads=threads, device=device)
         result = tuner.tune(row.entry, inputs, None, config)
         if result.interrupted and result.seconds < 0.9 * seconds:
             raise KeyboardInterrupt
@@ -46,7 +48,9 @@ def tune(
     return failed
 
 
-def tuned_options(row: Row, arrays: Sequence[Array], cache: Path, threads: int = 1) -> str:
+def tuned_options(
+    row: Row, arrays: Sequence[Array], cache: Path, threads: int = 1, device: str = "cpu"
+) -> str:
     """The best options for a row that a cache file holds, as JSON; empty if it holds none.
 
     Looked up here and not where kernels run: the key holds the number of cores, and the processes
@@ -55,5 +59,5 @@ def tuned_options(row: Row, arrays: Sequence[Array], cache: Path, threads: int =
     if not cache.exists():
         return ""
     sized = size(row.checked, tuple(arrays))
-    record = TuningCache(cache).best(cache_key(sized, arrays, threads))
+    record = TuningCache(cache).best(target(device, threads).key(sized, arrays))
     return "" if record is None else record.options
