@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -171,7 +172,8 @@ def target(device: str, threads: int) -> Target:
     found = re.fullmatch(r"cuda(?::(\d+))?", device)
     if found is None:
         raise ArgumentError(
-            f"there is no device {device} here; there can be cpu, cuda:0 and {EMULATED}"
+            f"there is no device {shlex.quote(device)} here; "
+            f"there can be cpu, cuda:0 and {EMULATED}{_shown(device)}"
         )
     from tcl.codegen.cuda.profile import device_count, of_device
 
@@ -180,6 +182,17 @@ def target(device: str, threads: int) -> Target:
         has = f"the last one is cuda:{count - 1}" if count else "CuPy finds no GPU"
         raise ArgumentError(f"there is no device cuda:{number} here; {has}")
     return CudaTarget(number, of_device(number))
+
+
+def _shown(name: str) -> str:
+    """What can be done with a GPU that is named and not here."""
+    from tcl.codegen.cuda.profile import profile
+
+    try:
+        known = profile(name)
+    except ArgumentError:
+        return ""
+    return f"; what becomes of a def on any {known.name}, tcl show --device tells"
 
 
 def check_emulated(sized: SizedDef) -> None:

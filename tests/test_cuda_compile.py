@@ -155,7 +155,7 @@ def killed(source: str, architecture: str, options: tuple[str, ...]) -> NoReturn
 @needs_nvrtc
 def test_nvrtc_is_not_blamed_for_what_others_did(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcl.codegen.cuda.compile._compiled", killed)
-    with pytest.raises(CompileError, match="did not get to compile .* sm_100: .* by SIGKILL"):
+    with pytest.raises(CompileError, match=r"did not get to compile .* sm_100: .* by SIGKILL"):
         compile_cubin(ADDING, B200)
 
 

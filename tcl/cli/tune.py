@@ -189,7 +189,7 @@ def _tune(
     from tcl.targets import EMULATED, target
     from tcl.tuner.cache import TuningCache, default_path
 
-    device = settings["device"] or "cpu"
+    device = "cpu" if settings["device"] is None else settings["device"]
     if device == EMULATED:
         raise ArgumentError("times of emulated kernels mean nothing: they cannot be tuned")
     chosen = target(device, count)
