@@ -176,7 +176,8 @@ def of_device(number: int = 0) -> GpuProfile:
         raise ArgumentError(f"there is no device cuda:{number} here: {error}") from None
     count = device_count()
     if number >= count:
-        why = "CuPy finds no driver or no GPU" if count == 0 else f"the last is cuda:{count - 1}"
+        none = "CuPy finds no GPU, or no driver that is new enough for it"
+        why = f"the last is cuda:{count - 1}" if count else none
         raise ArgumentError(f"there is no device cuda:{number} here; {why}")
     title = runtime.getDeviceProperties(number)["name"].decode()
     attributes = {
