@@ -326,7 +326,7 @@ class MappingOptions:
     def from_json(cls, text: str) -> MappingOptions:
         """The inverse of ``to_json``; ``OptionsError`` for anything else."""
         try:
-            data = json.loads(text)
+            data = json.loads(text, object_pairs_hook=_once)
         except (ValueError, RecursionError, TypeError) as error:
             raise OptionsError(f"options: not valid JSON: {error}") from None
         return cls.from_dict(data)
@@ -437,6 +437,16 @@ def _vectorize(value: object) -> tuple[int, int]:
     return pair[0], pair[1]
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, in which each key stands once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise OptionsError(f"options: the key {twice!r} stands twice in one object")
+    return found
+
+
 def _known(data: Mapping[Any, Any], keys: tuple[str, ...], where: str) -> None:
     for key in data:
         if key not in keys:
@@ -449,6 +459,8 @@ def _json(key: str, value: object, where: str) -> Any:
             raise OptionsError(f"{where}: must be true or false: {value!r}")
         return value
     if key == "buffers":
+        if value is None:
+            raise OptionsError(f"{where}: must be from 1 to {MAX_BUFFERS}: {value!r}")
         return value
     if not isinstance(value, list):
         raise OptionsError(f"{where}: must be a list of integers: {value!r}")

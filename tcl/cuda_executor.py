@@ -23,8 +23,10 @@ Key: TypeAlias = tuple[bool, Strides, tuple[bool, ...]]
 
 @functools.cache
 def this_machine() -> Machine:
-    """The GPUs that are here. Raises ``ArgumentError`` if CuPy is missing."""
-    return Machine(Driver())
+    """The GPUs that are here. Raises ``ArgumentError`` if CuPy is missing, or can use none."""
+    driver = Driver()
+    driver.check()
+    return Machine(driver)
 
 
 class CudaExecutor(Calls[Any]):

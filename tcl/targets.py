@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -176,7 +177,8 @@ def target(device: str, threads: int) -> Target:
     found = re.fullmatch(r"cuda(?::(\d+))?", device)
     if found is None:
         raise ArgumentError(
-            f"there is no device {device} here; there can be cpu, cuda:0 and {EMULATED}"
+            f"there is no device {shlex.quote(device)} here; "
+            f"there can be cpu, cuda:0 and {EMULATED}{_shown(device)}"
         )
     from tcl.codegen.cuda.profile import of_device
 
@@ -195,6 +197,17 @@ def timed_target(device: str, threads: int, *, here: bool) -> Target:
     if found.name != "cpu" and not here:
         raise ArgumentError(f"{device} is tuned on this machine; leave out --executor")
     return found
+
+
+def _shown(name: str) -> str:
+    """What can be done with a GPU that is named and not here."""
+    from tcl.codegen.cuda.profile import profile
+
+    try:
+        known = profile(name)
+    except ArgumentError:
+        return ""
+    return f"; what becomes of a def on any {known.name}, tcl show --device tells"
 
 
 def check_emulated(sized: SizedDef) -> None:

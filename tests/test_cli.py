@@ -239,6 +239,8 @@ def test_a_gpu_that_is_not_here(mm: Path, tmp_path: Path, command: str) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("error: there is no device cuda:99 here")
     assert done.stderr.count("\n") == 1 and not done.stdout
+    nameless = tcl(command, mm, "-s", "M=5,K=5,N=5", "--device", "", cache=tmp_path)
+    assert nameless.returncode == 1 and "there is no device '' here" in nameless.stderr
 
 
 def test_version() -> None:

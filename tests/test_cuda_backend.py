@@ -467,6 +467,10 @@ def test_targets(monkeypatch: pytest.MonkeyPatch) -> None:
         target("cuda:99", 1)
     with pytest.raises(ArgumentError, match="there is no device gpu here"):
         target("gpu", 1)
+    with pytest.raises(ArgumentError, match="there is no device '' here"):
+        target("", 1)
+    with pytest.raises(ArgumentError, match=r"device h200 here; .* any H200, tcl show --device"):
+        target("h200", 1)
     monkeypatch.setattr("tcl.codegen.cuda.emulator.why_not", lambda: "a compiler is missing")
     with pytest.raises(ArgumentError, match="a compiler is missing"):
         target("cuda-emulated", 1)
@@ -497,11 +501,22 @@ def test_run_on_an_emulated_gpu(file: str, entry: str, tmp_path: Path) -> None:
     assert "every access was checked on an emulated A100" in done.stdout
 
 
+@needs_emulator
+@pytest.mark.parametrize("sizes", ["M=0,K=3,N=4", "M=5,K=0,N=4", "M=0,K=0,N=0"])
+def test_run_on_tensors_without_elements(sizes: str, tmp_path: Path) -> None:
+    """Nothing at all is launched if there are no results."""
+    given = ("-e", "matmul", "-s", sizes, "--device", "cuda-emulated")
+    done = tcl("run", EXAMPLES / "matmul.tc", *given, cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "agrees with the reference" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "variables", "sentence"),
     [
         (("run", "-s", "M=9999,K=99,N=999"), {}, "at most 20,000,000 are emulated"),
         (("run", "-s", "test"), {"CXX": "", "PATH": ""}, "needs a C++ compiler"),
+        (("run", "-s", "test", "--threads", "2"), {}, "--threads are those of a CPU; leave it out"),
         (("tune", "-s", "test"), {}, "times of emulated kernels mean nothing"),
     ],
 )

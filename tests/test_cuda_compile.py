@@ -146,6 +146,19 @@ def test_a_crash_of_nvrtc_is_survived(monkeypatch: pytest.MonkeyPatch) -> None:
         compile_cubin(ADDING, B200)
 
 
+def killed(source: str, architecture: str, options: tuple[str, ...]) -> NoReturn:
+    """In place of the compiler: somebody, or the system for want of memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+@needs_nvrtc
+def test_nvrtc_is_not_blamed_for_what_others_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcl.codegen.cuda.compile._compiled", killed)
+    with pytest.raises(CompileError, match=r"did not get to compile .* sm_100: .* by SIGKILL"):
+        compile_cubin(ADDING, B200)
+
+
 @needs_nvrtc
 def test_ptx() -> None:
     text = ptx(ADDING.source, H200)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from tcl import cuda_executor
 from tcl.codegen.cuda import driver as module
 from tcl.codegen.cuda.driver import Driver
-from tcl.codegen.errors import CompileError
+from tcl.codegen.errors import ArgumentError, CompileError
 
 
 class NoContextError(RuntimeError):
@@ -28,9 +29,15 @@ class Bindings:
     said: list[tuple[Any, ...]] = field(default_factory=list)
     refuses: bool = False
 
+    def _count(self) -> int:
+        if self.refuses:
+            raise RuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient")
+        return 1
+
     def package(self) -> Any:
         runtime = SimpleNamespace(
             getDevice=lambda: self.device,
+            getDeviceCount=self._count,
             setDevice=self._set,
             free=lambda pointer: self._say("free", pointer),
             memcpyDeviceToHost=2,
@@ -112,6 +119,18 @@ def test_nothing_is_done_where_the_device_is_the_current_one(bindings: Bindings)
     with Driver().on(1):
         pass
     assert bindings.said == []
+
+
+def test_a_driver_that_is_missing_or_too_old(bindings: Bindings) -> None:
+    cuda_executor.this_machine.cache_clear()
+    try:
+        assert cuda_executor.this_machine() is cuda_executor.this_machine()
+        cuda_executor.this_machine.cache_clear()
+        bindings.refuses = True
+        with pytest.raises(ArgumentError, match=r"a driver for it: cudaErrorInsufficientDriver"):
+            cuda_executor.this_machine()
+    finally:
+        cuda_executor.this_machine.cache_clear()
 
 
 def test_loading(bindings: Bindings) -> None:

@@ -89,7 +89,9 @@ def test_architectures() -> None:
     assert profile("sm_100a").architecture == "sm_100a"
 
 
-@pytest.mark.parametrize("name", ["H20", "sm_70", "sm_80a", "", "cuda:", "cuda:x", "H200 NVL 2"])
+@pytest.mark.parametrize(
+    "name", ["H20", "sm_70", "sm_80a", "", "cuda:", "cuda:x", "cuda:-1", "H200 NVL 2"]
+)
 def test_unknown_names(name: str) -> None:
     with pytest.raises(ArgumentError, match="there is no GPU profile") as caught:
         profile(name)

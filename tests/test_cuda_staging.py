@@ -77,3 +77,21 @@ def test_what_the_same_block_made_is_staged_after_all_have_made_it(buffers: int)
     cases = [case_of(work, options, d) for d in (H200, T4)]
     assert all(len(c.module.launches) == 1 for c in cases)
     check_cases(cases).none()
+
+
+@pytest.mark.parametrize("device", [H200, T4], ids=["sm_90", "sm_75"])
+@pytest.mark.parametrize("buffers", [2, 3, 4])
+def test_nothing_is_filled_for_iterations_that_are_not_run(
+    device: GpuProfile, buffers: int
+) -> None:
+    """A chunk that is longer than its dimension: what is filled ahead for its end would still be
+    on its way when the next row's fills begin."""
+    text = "def f(float(C, H, K) A) -> (B) { B(c, h) +=! A(c, h, k) }"
+    cases = []
+    for rows, chunk in ((5, 10), (2, 8), (1, 4), (7, 7)):
+        work = work_of_text(text, floats(3, rows, 24))
+        own = NestOptions(
+            chunk=(3, chunk), threads=(0, 0, 8), order=(0, 1, 2), stage=(3,), buffers=buffers
+        )
+        cases.append(case_of(work, MappingOptions().with_nest(0, own), device))
+    check_cases(cases).none()

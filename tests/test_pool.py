@@ -17,7 +17,13 @@ from tcl.codegen.errors import OptionsError
 from tcl.tuner import memory
 from tcl.tuner.memory import allowance, available
 from tcl.workers.memory import in_words, resident
-from tcl.workers.pool import WorkerDiedError, WorkerMemoryError, WorkerPool, WorkerTimeoutError
+from tcl.workers.pool import (
+    WorkerCrashedError,
+    WorkerDiedError,
+    WorkerMemoryError,
+    WorkerPool,
+    WorkerTimeoutError,
+)
 
 
 def double(value: int) -> int:
@@ -51,6 +57,10 @@ def fail_awkwardly() -> None:
 
 def crash() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fault() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def leave() -> None:
@@ -105,6 +115,25 @@ def test_crash_fails_its_task_alone(pool: WorkerPool) -> None:
     assert slow.result(20) == 0.3
     with pytest.raises(WorkerDiedError, match="status 4: famous last words"):
         pool.submit(leave).result(20)
+    assert pool.submit(double, 4).result(20) == 8
+
+
+def test_whether_a_process_ended_by_its_own_fault(pool: WorkerPool) -> None:
+    with pytest.raises(WorkerCrashedError, match="ended by SIGSEGV"):
+        pool.submit(fault).result(20)
+    for task in (crash, leave):
+        with pytest.raises(WorkerDiedError) as error:
+            pool.submit(task).result(20)
+        assert not isinstance(error.value, WorkerCrashedError)
+
+
+def test_files_of_the_current_folder_are_not_imported(
+    pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the ``tcl`` command itself does not."""
+    for name in ("json", "pickle", "tcl"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong one')")
+    monkeypatch.chdir(tmp_path)
     assert pool.submit(double, 4).result(20) == 8
 
 

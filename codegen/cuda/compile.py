@@ -14,7 +14,7 @@ from tcl.codegen.cuda.module import Module
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.resources import Resources, read_resources
 from tcl.codegen.errors import ArgumentError, CompileError
-from tcl.workers.pool import WorkerDiedError, WorkerPool
+from tcl.workers.pool import WorkerCrashedError, WorkerDiedError, WorkerPool
 
 OPTIONS = (
     "--fmad=false",  # sums ask for fused operations where they want them
@@ -96,14 +96,19 @@ def _survived(
         return _compiled(source, architecture, options)
     elsewhere = _processes(os.getpid())
     try:
-        return elsewhere.submit(_compiled, source, architecture, options).result()
-    except WorkerDiedError:
-        pass
-    try:
-        return elsewhere.submit(_compiled, source, architecture, (*options, SIMPLER)).result()
-    except (WorkerDiedError, CompileError):
+        try:
+            return elsewhere.submit(_compiled, source, architecture, options).result()
+        except WorkerCrashedError:
+            simpler = (*options, SIMPLER)
+        try:
+            return elsewhere.submit(_compiled, source, architecture, simpler).result()
+        except (WorkerCrashedError, CompileError):
+            raise CompileError(
+                f"NVRTC crashes on this kernel for {architecture}; map it by other options"
+            ) from None
+    except WorkerDiedError as error:  # not of itself: the simpler code would be kept for ever
         raise CompileError(
-            f"NVRTC crashes on this kernel for {architecture}; map it by other options"
+            f"NVRTC did not get to compile this kernel for {architecture}: {error}"
         ) from None
 
 

@@ -55,6 +55,15 @@ class Driver:
         """Takes a kernel, blocks and threads (each along x, y, z), bytes of shared memory, a
         stream, the address of the array of the arguments' addresses, and 0."""
 
+    def check(self) -> None:
+        """Raise ``ArgumentError`` if there is no GPU, or none that CuPy can use."""
+        try:
+            self._runtime.getDeviceCount()
+        except RuntimeError as error:  # CuPy's own, which says what CUDA says
+            raise ArgumentError(
+                f"running on a GPU needs one that CuPy can use, and a driver for it: {error}"
+            ) from None
+
     def current(self) -> int:
         """The device that launches go to in this thread; -1 if none was chosen yet."""
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from tcl.codegen.cuda.scope import Geometry, Scope
 from tcl.codegen.cuda.types import memory_type
 from tcl.codegen.cuda.writer import Writer
 from tcl.codegen.ir_print import show_ref, show_value
-from tcl.codegen.ir_walk import loads, statements, values_in
+from tcl.codegen.ir_walk import loads, statements, values_in, walk
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.passes.units import Unit
 from tcl.codegen.recursion import with_room
@@ -112,55 +113,61 @@ def _kernel(
     used: set[str],
     unchecked: bool,
 ) -> tuple[Launch, list[str], list[str]]:
-    names = Names()
-    geometry = Geometry(program)
-    threads = max(map(thread_count, with_fills(group)))
-    exchange = exchange_bytes(list(group))
-    threads = max(threads, 1) if threads == 1 else -(-threads // WARP) * WARP
-    touched = _touched(body)
+    nests, touched, written = with_fills(group), _touched(body), _written(body)
     tensors = [t for t in program.tensors if t.name in touched and not t.shared]
     panels = [t for t in program.tensors if t.name in touched and t.shared]
-    sources = {c.panel.tensor: c for n in group for c in n.staged}
+    staged = {c.panel.tensor: c for n in group for c in n.staged}
+    names = Names()
     for tensor in tensors:
         names.of(f"tensor {tensor.name}", tensor.name)
     for panel in panels:
-        names.of(f"tensor {panel.name}", f"{sources[panel.name].source.ref.tensor}_tile")
-    writers: list[Writer] = []
+        names.of(f"tensor {panel.name}", f"{staged[panel.name].source.ref.tensor}_tile")
+    writer = _writer(program, names, sites, unchecked)
+    threads = _threads(nests)
+    kernel = Kernel(writer, threads, profile)
+    kernel.written = frozenset(written)
+    for nest in group:
+        for part in _comment(_said(nest.point)):
+            kernel.lines.add(f"// {part}")
+    buffers = {k: c.buffers for k, c in staged.items()}
+    shared = _panels(panels, buffers, exchange_bytes(group), writer.memory, kernel.lines.add)
+    chunks, inside = chunks_of(body)
+    kernel.together(inside, kernel.bind(chunks, nests))
+    used |= writer.used | writer.memory.used
+    parameters = [
+        f"{'' if t.name in written else 'const '}{memory_type(t.layout.type)} "
+        f"*__restrict__ {writer.memory.name(t.name)}"
+        for t in tensors
+    ]
+    blocks = math.prod(folds[0].count for folds in chunks)
+    launch = Launch(name, blocks, threads, shared, tuple(t.name for t in tensors))
+    return launch, parameters, kernel.lines.lines
+
+
+def _writer(program: ir.Program, names: Names, sites: list[Site], unchecked: bool) -> Writer:
+    """What writes values and memory accesses, which hold each other."""
 
     def value(one: ir.Value, scope: Scope) -> str:
-        return writers[0].text(one, scope)
+        return writer.text(one, scope)
 
+    geometry = Geometry(program)
     memory = Memory(geometry, names, sites, unchecked, value)
     wide = any(_reach(t.layout) >= _WIDE for t in program.tensors)
     writer = Writer(geometry, memory, names, wide=wide)
-    writers.append(writer)
-    kernel = Kernel(writer, threads, profile)
-    chunks, inside = chunks_of(body)
-    written = _written(body)
-    kernel.written = frozenset(written)
-    lines = kernel.lines
-    for nest in group:
-        point = nest.point
-        mark = "!" if point.initialise else ""
-        op = "=" if point.op == "=" else f"{point.op}={mark}"
-        for part in _comment(f"{show_ref(point.target)} {op} {show_value(point.value)}"):
-            lines.add(f"// {part}")
-    shared = _panels(
-        panels, {k: c.buffers for k, c in sources.items()}, exchange, memory, lines.add
-    )
-    scope = kernel.bind(chunks, with_fills(group))
-    kernel.together(inside, scope)
-    used |= writer.used | memory.used
-    parameters = [
-        f"{'' if t.name in written else 'const '}{memory_type(t.layout.type)} "
-        f"*__restrict__ {memory.name(t.name)}"
-        for t in tensors
-    ]
-    blocks = 1
-    for folds in chunks:
-        blocks *= folds[0].count
-    launch = Launch(name, blocks, threads, shared, tuple(t.name for t in tensors))
-    return launch, parameters, lines.lines
+    return writer
+
+
+def _threads(nests: Sequence[ir.Nest]) -> int:
+    """Of a block: one, or whole warps."""
+    threads = max(map(thread_count, nests))
+    return 1 if threads == 1 else -(-threads // WARP) * WARP
+
+
+def _said(point: ir.Point) -> str:
+    """A statement, for people."""
+    mark = "!" if point.initialise else ""
+    op = "=" if point.op == "=" else f"{point.op}={mark}"
+    return f"{show_ref(point.target)} {op} {show_value(point.value)}"
 
 
 def _comment(text: str) -> list[str]:
@@ -204,8 +211,6 @@ def _touched(body: ir.Statement) -> set[str]:
 
 
 def _combined(value: ir.Value) -> set[str]:
-    from tcl.codegen.ir_walk import walk
-
     inner = (v.value for v in walk(value) if isinstance(v, ir.Combined))
     return {load.ref.tensor for v in inner for load in loads(v)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tcl.codegen import ir
 from tcl.codegen.cuda.bind import thread_count
@@ -46,7 +47,7 @@ def room(layout: ir.Layout) -> int:
     return -(-size // LINE) * LINE
 
 
-def exchange_bytes(group: list[ir.Nest]) -> int:
+def exchange_bytes(group: Sequence[ir.Nest]) -> int:
     """Bytes in which threads hand sums to those of other warps."""
     widths = [n.point.type.compute.bits // 8 for n in group if _exchanges(n)]
     return max(1, *widths) * max(map(thread_count, group)) if widths else 0

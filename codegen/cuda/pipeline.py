@@ -52,11 +52,16 @@ class Pipeline:
         values = (v for f in self.fills for s in statements(f) for v in values_in(s))
         return {load.ref.tensor for v in values for load in loads(v)}
 
+    @property
+    def _count(self) -> int:
+        """Iterations that the loop has. What is filled for any other is waited for by nobody."""
+        return self.kernel.geometry.iterations(self.fold)
+
     def _asynchronous(self, scope: Scope) -> None:
         lines, fold, ahead = self.kernel.lines, self.fold, self.buffers - 1
         fills = self.kernel.fills
         for k in range(ahead):
-            if k < fold.count:
+            if k < self._count:
                 self._into(str(k), scope.with_fold(fold, str(k * fold.step)), fills.fill_async)
             lines.add("commit_copies();")
         with self.kernel.serial(fold, scope) as inner:
@@ -110,7 +115,7 @@ class Pipeline:
         """The place so many iterations further, and the test that there is one."""
         offset = scope.folds[self.fold.name]
         further = f"{offset} + {ahead * self.fold.step}"
-        test = f"{further} < {self.fold.step * self.fold.count}"
+        test = f"{further} < {self.fold.step * self._count}"
         return scope.with_fold(self.fold, further), test
 
     def _compute(self, now: str, scope: Scope) -> None:

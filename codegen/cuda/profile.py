@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -134,7 +135,7 @@ def profile(name: str) -> GpuProfile:
     the first GPU that has it; ``sm_90a``: built for it alone), or of a device of this machine
     (``cuda:0``). Raises ``ArgumentError``."""
     wanted = _plain(name)
-    device = re.fullmatch(r"cuda(?::(\d+))?", wanted)
+    device = re.fullmatch(r"cuda(?::(\d+))?", name.strip().lower())
     if device:
         return of_device(int(device[1] or 0))
     for known in PROFILES:
@@ -146,7 +147,8 @@ def profile(name: str) -> GpuProfile:
     close = difflib.get_close_matches(wanted, list(names), n=1)
     hint = f"did you mean {names[close[0]]}? " if close else ""
     raise ArgumentError(
-        f"there is no GPU profile {name}; {hint}known are {', '.join(names.values())}, their "
+        f"there is no GPU profile {shlex.quote(name)}; {hint}"
+        f"known are {', '.join(names.values())}, their "
         f"architectures ({', '.join(dict.fromkeys(p.architecture for p in PROFILES))}), and "
         "cuda:0 for a device of this machine"
     )

@@ -40,6 +40,12 @@ threads_option = click.option(
 )
 
 
+def without_threads(device: str, threads: int | None) -> None:
+    """Refuse a number of threads for kernels that a CPU does not run."""
+    if threads is not None:
+        raise ArgumentError(f"--threads are those of a CPU; leave it out with --device {device}")
+
+
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 

@@ -73,12 +73,16 @@ def parse_options(text: str | None) -> MappingOptions | None:
     if text in PRESETS:
         return MappingOptions(text)
     try:
-        return MappingOptions.from_json(read(Path(text)))
+        content = read(Path(text))
     except (ArgumentError, ValueError) as error:
         presets = ", ".join(PRESETS)
         raise OptionsError(
             f"unknown preset {text!r}: use one of {presets}, JSON, or a file of JSON ({error})"
         ) from None
+    try:
+        return MappingOptions.from_json(content)
+    except OptionsError as error:
+        raise OptionsError(f"{text}: {error}") from None
 
 
 def interleaved(

@@ -17,6 +17,7 @@ from tcl.cli.common import (
     reporting,
     sizes_option,
     threads_option,
+    without_threads,
 )
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def command(
         from tcl.targets import target
 
         where = target(device, count)
+        without_threads(device, threads)
         work = Work.load(file, entry, sizes, seed)
         run_cuda(work, parse_options(options), where, compare=not no_reference)
         return

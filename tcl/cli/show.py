@@ -15,6 +15,7 @@ from tcl.cli.common import (
     reporting,
     sizes_option,
     threads_option,
+    without_threads,
 )
 from tcl.grammar.errors import ArgumentError
 
@@ -82,6 +83,14 @@ def command(
     else:
         from tcl.cli.gpu import stage_text
         from tcl.codegen.cuda.profile import profile
+        from tcl.targets import EMULATED
+
+        without_threads(device, threads)
+        if device == EMULATED:
+            raise ArgumentError(
+                f"{EMULATED} is for tcl run; say which GPU to show kernels for, "
+                "as in --device a100, which is the one that it emulates"
+            )
 
         click.echo(stage_text(stage, sized, chosen, profile(device)))
 

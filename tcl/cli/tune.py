@@ -189,7 +189,8 @@ def _tune(
     from tcl.targets import timed_target
     from tcl.tuner.cache import TuningCache, default_path
 
-    chosen = timed_target(settings["device"] or "cpu", count, here=executor == LOCAL)
+    device = "cpu" if settings["device"] is None else settings["device"]
+    chosen = timed_target(device, count, here=executor == LOCAL)
     config = search_config(settings)
     start = parse_options(settings["options"])
     path = cache or default_path()

@@ -36,12 +36,21 @@ _BOOT = (
 )
 _GLANCE = 0.05
 """Seconds between two looks at the memory of a process."""
+_CRASHES = frozenset(
+    {signal.SIGSEGV, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}
+    | {getattr(signal, name) for name in ("SIGBUS", "SIGTRAP") if hasattr(signal, name)}
+)
+"""Signals that end a process for what it does itself."""
 _LONG = 3600.0
 """Seconds that a thread sleeps at most: some systems refuse years."""
 
 
 class WorkerDiedError(Exception):
     """The process that ran a task ended: it crashed, or was killed."""
+
+
+class WorkerCrashedError(WorkerDiedError):
+    """What ran in the process ended it by a fault of its own."""
 
 
 class WorkerMemoryError(WorkerDiedError):
@@ -195,7 +204,8 @@ class _Process:
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
         argument = json.dumps([[str(p) or os.getcwd() for p in sys.path], list(cpus)])
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _BOOT, argument],
+            # Not the folder that this runs in: files there may have the names of modules.
+            [sys.executable, "-P", "-c", _BOOT, argument],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -217,7 +227,7 @@ class _Process:
                 protocol.send(self._process.stdin, message)
                 reply: tuple[bool, Any] = pickle.loads(protocol.receive(self._process.stdout))
             except (EOFError, OSError):
-                raise watch.stop() or WorkerDiedError(self._last_words()) from None
+                raise watch.stop() or self._died() from None
             if (reason := watch.stop()) is not None:  # at the same moment: the process is dead
                 raise reason
             return reply
@@ -233,17 +243,19 @@ class _Process:
                 with contextlib.suppress(OSError):
                     stream.close()
 
-    def _last_words(self) -> str:
+    def _died(self) -> WorkerDiedError:
         """How the process ended, as a sentence."""
         code = self._process.wait()
         if code < 0:
+            kind = WorkerCrashedError if -code in _CRASHES else WorkerDiedError
             try:
-                return f"its process was ended by {signal.Signals(-code).name}"
+                return kind(f"its process was ended by {signal.Signals(-code).name}")
             except ValueError:
-                return f"its process was ended by signal {-code}"
+                return kind(f"its process was ended by signal {-code}")
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").strip().splitlines()
-        return f"its process ended with status {code}" + (f": {lines[-1]}" if lines else "")
+        last = f": {lines[-1]}" if lines else ""
+        return WorkerDiedError(f"its process ended with status {code}{last}")
 
 
 class _Watch:
