@@ -162,6 +162,16 @@ def test_a_cpu_takes_what_says_no_to_a_gpus_options() -> None:
     schedule_cpu(PRODUCT, MappingOptions("mlp", nothing), host_cpu())
 
 
+def test_a_reduction_has_as_many_parts_as_were_asked_for() -> None:
+    sized = sized_for(check("def f(float(K) A) -> (B) { B +=! A(k) }")["f"], {"K": 10})
+    for parts in (2, 3, 4, 5, 10):
+        program = schedule(sized, MappingOptions().split(parts), H200)
+        assert program.tensor("s0.parts").layout.extents[0] == parts
+    for parts, sentence in ((6, "10 points of s0.k in 6 parts of up to 2 are 5"), (11, "no 11")):
+        with pytest.raises(OptionsError, match=f"split: nest s0: .*{sentence}"):
+            schedule(sized, MappingOptions().with_nest(0, NestOptions(split=(parts,))), H200)
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_choices_for_all_nests_are_left_off_where_they_cannot_be(file: str) -> None:
     """Nests are joined that can be, operands staged that can be; and what a preset chooses gives

@@ -133,6 +133,7 @@ def test_files_of_the_current_folder_are_not_imported(
     """As the ``tcl`` command itself does not."""
     for name in ("json", "pickle", "tcl"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong one')")
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # which may name the current folder
     monkeypatch.chdir(tmp_path)
     assert pool.submit(double, 4).result(20) == 8
 

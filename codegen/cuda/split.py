@@ -37,8 +37,8 @@ class Split:
             raise OptionsError(f"split: nest {nest.name}: {reason}")
         k = chosen[0]
         dim = nest.dims[k]
-        size = -(-dim.extent // self.parts[k])
-        count = -(-dim.extent // size)
+        count = self.parts[k]
+        size = -(-dim.extent // count)
         memory = _memory(nest, count)
         first = _of_parts(nest, dim, size, count, memory)
         second = _of_whole(nest, count, memory)
@@ -57,8 +57,13 @@ class Split:
             return f"{dim.name} is no reduction: its points are shared among blocks by chunk"
         if any(d.extent == 0 for d in nest.dims):
             return "there is nothing to reduce"
-        if self.parts[chosen[0]] > dim.extent:
-            return f"{dim.name} has {dim.extent} points, no {self.parts[chosen[0]]} parts"
+        parts = self.parts[chosen[0]]
+        if parts > dim.extent:
+            return f"{dim.name} has {dim.extent} points, no {parts} parts"
+        size = -(-dim.extent // parts)
+        made = -(-dim.extent // size)
+        if made != parts:
+            return f"{dim.extent} points of {dim.name} in {parts} parts of up to {size} are {made}"
         return None
 
 
