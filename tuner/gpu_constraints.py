@@ -7,7 +7,7 @@ not met. The default meets all of them, whatever it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -210,9 +210,9 @@ class _Kernel:
 
     def memory(self, values: Values) -> str | None:
         """Panels fit into shared memory."""
-        most, needed = self.profile.shared_per_block, 0
-        for member, chunks in self._members(values):
-            needed += self._panels(member, values, chunks) + _exchange(member, values)
+        most, members = self.profile.shared_per_block, self._members(values)
+        needed = sum(self._panels(member, values, chunks) for member, chunks in members)
+        needed += _exchange([member for member, _ in members], values)
         if needed > most:
             name = self.knobs.members[self.position].nest.name
             return f"nest {name}: panels of {needed} bytes are more than the {most} of a block"
@@ -282,12 +282,16 @@ def _thread_count(member: Member, values: Values) -> int:
     return math.prod(member.knobs.divided(values).threads.values())
 
 
-def _exchange(member: Member, values: Values) -> int:
-    """Bytes in which threads hand each other sums."""
-    threads = member.knobs.divided(values).threads
-    if all(threads[k.position] == 1 for k in member.knobs.reductions):
+def _exchange(kernel: Sequence[Member], values: Values) -> int:
+    """Bytes in which threads hand each other sums: ``limits.exchange_bytes``, from knobs."""
+    widths = []
+    for member in kernel:
+        threads = member.knobs.divided(values).threads
+        if any(threads[k.position] > 1 for k in member.knobs.reductions):
+            widths.append(member.nest.point.type.compute.bits // 8)
+    if not widths:
         return 0
-    return _thread_count(member, values) * member.nest.point.type.compute.bits // 8
+    return max(1, *widths) * max(_thread_count(member, values) for member in kernel)
 
 
 def _inside(

@@ -12,6 +12,7 @@ from tcl.codegen.cuda.module import Module
 from tcl.codegen.cuda.profile import GpuProfile
 from tcl.codegen.cuda.resources import Resources
 from tcl.codegen.store import Store, seal, unseal
+from tcl.codegen.version import CODEGEN_VERSION
 
 MAGIC = b"tcl cubin 1 "
 
@@ -39,6 +40,7 @@ def digest(module: Module, profile: GpuProfile) -> str:
         "architecture": profile.architecture,
         "options": OPTIONS,
         "version": version(),
+        "ours": CODEGEN_VERSION,  # of what is done with the source, besides
     }
     return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
 

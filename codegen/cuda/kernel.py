@@ -82,7 +82,7 @@ class Kernel:
         if fold.count == 1:
             return "0"
         index = fold.dim.rpartition(".")[2]
-        if ".fill" in fold.dim:
+        if self.geometry.nest_of[fold.dim].name in self.geometry.fills:
             index = f"copy{index}"
         step = f" * {fold.step}" if fold.step != 1 else ""
         cast = f"({self.integer})"
@@ -152,7 +152,7 @@ class Kernel:
         if combines(statement):
             write_combined(self.writer, statement, scope)
             return
-        if nest is not None and ".fill" in nest.name:
+        if nest is not None and nest.name in self.geometry.fills:
             self.of_thread(statement, scope, self.fills.fill)
         else:
             self.of_thread(statement, scope, self._loops)

@@ -42,6 +42,8 @@ class Geometry:
     def __init__(self, program: ir.Program) -> None:
         self.program = program
         self.nests = program.all_nests
+        self.fills = {c.fill.name for n in self.nests for c in n.staged if c.fill is not None}
+        """The nests that copy to shared memory."""
         self.dims = {d.name: d for n in self.nests for d in n.dims}
         self.nest_of = {d.name: n for n in self.nests for d in n.dims}
         self.folds = {d: self.nest_of[d].folds(d) for d in self.dims}
