@@ -138,6 +138,24 @@ def test_show(mm: Path, stage: str, expected: str) -> None:
     assert expected in done.stdout
 
 
+@pytest.mark.parametrize("stage", ["ast", "canonical", "reference"])
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (("--device", "abacus"), "there is no GPU profile abacus"),
+        (("--device", "cuda-emulated"), "is for tcl run"),
+        (("-o", "fast"), "unknown preset 'fast'"),
+        (("--threads", "0"), "threads"),
+    ],
+)
+def test_show_refuses_what_is_wrong_though_it_makes_no_difference(
+    mm: Path, stage: str, given: tuple[str, str], sentence: str
+) -> None:
+    done = tcl("show", mm, "--sizes", "M=5,K=6,N=7", "--stage", stage, *given)
+    assert done.returncode in (1, 2) and done.stdout == ""
+    assert sentence in done.stderr and "Traceback" not in done.stderr
+
+
 def test_run(mm: Path, tmp_path: Path) -> None:
     done = tcl("run", mm, "-s", "M=5,K=6,N=7", cache=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -20,10 +20,13 @@ from tcl.cli.common import (
 from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from tcl.codegen.cuda.profile import GpuProfile
     from tcl.codegen.options import MappingOptions
     from tcl.grammar.sized import SizedDef
 
 _STAGES = ("ast", "canonical", "ir", "schedule", "source", "asm", "resources", "reference")
+_OF_TEXT = ("ast", "canonical", "reference")
+"""Those that are the same for all options and devices."""
 
 
 @click.command("show")
@@ -59,6 +62,8 @@ def command(
     threads: int | None,
 ) -> None:
     """Show what becomes of a def, stage by stage."""
+    if stage in _OF_TEXT:
+        _check(options, device, threads)
     if stage in ("ast", "canonical"):
         click.echo(_without_sizes(file, entry, stage), nl=False)
         return
@@ -82,17 +87,36 @@ def command(
         click.echo(_on_cpu(stage, sized, chosen, threads))
     else:
         from tcl.cli.gpu import stage_text
-        from tcl.codegen.cuda.profile import profile
-        from tcl.targets import EMULATED
 
-        without_threads(device, threads)
-        if device == EMULATED:
-            raise ArgumentError(
-                f"{EMULATED} is for tcl run; say which GPU to show kernels for, "
-                "as in --device a100, which is the one that it emulates"
-            )
+        click.echo(stage_text(stage, sized, chosen, _gpu(device, threads)))
 
-        click.echo(stage_text(stage, sized, chosen, profile(device)))
+
+def _check(options: str | None, device: str, threads: int | None) -> None:
+    """Refuse what is wrong where it makes no difference, too."""
+    if options is not None:
+        from tcl.cli.kernels import parse_options
+
+        parse_options(options)
+    if device != "cpu":
+        _gpu(device, threads)
+    elif threads is not None:
+        from tcl.codegen.cpu.threads import thread_count
+
+        thread_count(threads)
+
+
+def _gpu(device: str, threads: int | None) -> GpuProfile:
+    """The GPU to show kernels for."""
+    from tcl.codegen.cuda.profile import profile
+    from tcl.targets import EMULATED
+
+    without_threads(device, threads)
+    if device == EMULATED:
+        raise ArgumentError(
+            f"{EMULATED} is for tcl run; say which GPU to show kernels for, "
+            "as in --device a100, which is the one that it emulates"
+        )
+    return profile(device)
 
 
 def _on_cpu(stage: str, sized: SizedDef, chosen: MappingOptions, threads: int | None) -> str:
