@@ -107,8 +107,10 @@ def known_options(
     if not cache.path.exists():
         return None
     if key is None:
-        inputs = array_layouts(arrays)
-        key = cuda_key(sized, inputs, gpu) if gpu else layout_key(sized, inputs, threads)
+        if gpu is None:
+            key = cache_key(sized, arrays, threads)
+        else:
+            key = cuda_key(sized, array_layouts(arrays), gpu)
     refused = None
     for record in cache.top(key, _TRIES):
         try:

@@ -36,11 +36,8 @@ class BlockKnobs:
     ``chunks``, where methods take them, are the points per chunk of the results that are divided.
     """
 
-    nest: ir.Nest
-    dims: tuple[DimKnobs, ...]
-    """Of the dimensions with more than one point."""
     divided: Divider
-    """What the points of these dimensions are divided into."""
+    """What the points of the dimensions are divided into."""
     orders: tuple[Knob, ...]
     """Of the loops over tiles of reductions, and of the loops over reductions in a thread; empty
     when there is only one reduction."""
@@ -79,7 +76,17 @@ class BlockKnobs:
         use = (Knob(f"{nest.name}.mma", (0, 1), 1, ordered=False),) if cores else ()
         split = _split(nest, own)
         divided = Divider(nest, tuple(dims), in_order, block, vector, split, cores, use)
-        return BlockKnobs(nest, tuple(dims), divided, orders, PanelKnobs.of(nest, own))
+        return BlockKnobs(divided, orders, PanelKnobs.of(nest, own))
+
+    @property
+    def nest(self) -> ir.Nest:
+        """What the knobs are of."""
+        return self.divided.nest
+
+    @property
+    def dims(self) -> tuple[DimKnobs, ...]:
+        """Of the dimensions with more than one point."""
+        return self.divided.dims
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
