@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tcl.codegen.errors import ArgumentError
+from tcl.codegen.extras import installing
 from tcl.grammar.types import BFLOAT16, SCALAR_TYPES, ScalarType
 
 
@@ -51,7 +52,7 @@ def _bfloat16() -> np.dtype[Any]:
         import ml_dtypes
     except ImportError:
         raise ArgumentError(
-            "bfloat16 arrays need the package ml_dtypes; install it with pip install ml_dtypes"
+            f"bfloat16 arrays need the package ml_dtypes; install it with {installing('bfloat16')}"
         ) from None
     dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
     return dtype

@@ -21,6 +21,7 @@ from typing import Any
 
 from tcl import __version__
 from tcl.codegen.device import host_cpu
+from tcl.codegen.extras import installing
 from tcl.codegen.version import CODEGEN_VERSION
 from tcl.dask_workers import DaskWorkers
 from tcl.grammar.errors import ArgumentError
@@ -225,8 +226,8 @@ def _connect(address: str) -> Any:
         from distributed.comm.registry import get_backend
     except ImportError:
         raise ArgumentError(
-            "a Dask cluster needs the extra 'distributed'; install it with: "
-            "pip install 'tcl[distributed]'"
+            "a Dask cluster needs the extra 'distributed'; install it with "
+            f"{installing('distributed')}"
         ) from None
     try:
         connect: Any = Client

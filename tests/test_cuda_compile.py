@@ -196,5 +196,5 @@ def test_wheels_are_of_one_minor_version() -> None:
         try:
             found.append(importlib.metadata.version(wheel).split(".")[:2])
         except importlib.metadata.PackageNotFoundError:
-            pytest.skip(f"{wheel} is not here: pip install 'tcl[cuda]'")
+            pytest.skip(f"{wheel} is not here: pip install '.[cuda]'")
     assert found[0] == found[1]

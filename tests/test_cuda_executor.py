@@ -46,7 +46,7 @@ from tcl.cuda_shadow import shadow
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.types import SCALAR_TYPES
 
-pytest.importorskip("cupy", reason="needs CuPy: pip install 'tcl[cuda]'")
+pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ADD = "def add(float(N) A, float(N) B) -> (C) { C(i) = A(i) + B(i) }"

@@ -154,7 +154,7 @@ def test_shared_memory_below_the_limit_needs_no_asking() -> None:
 
 def test_cupy_has_all_that_is_used() -> None:
     """The bindings behind ``Driver``, which run on a machine with a GPU only."""
-    package = pytest.importorskip("cupy", reason="needs CuPy: pip install 'tcl[cuda]'")
+    package = pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
     runtime, driver = package.cuda.runtime, package.cuda.driver
     taken = {
         runtime.memcpyAsync: "(intptr_t dst, intptr_t src, size_t size, int kind, intptr_t stream)",

@@ -37,7 +37,7 @@ def traits() -> str:
     folders = spec.submodule_search_locations if spec else None
     path = Path(next(iter(folders or ["."]))) / TRAITS
     if not path.exists():
-        pytest.skip("CuPy's headers are not here: pip install 'tcl[cuda]'")
+        pytest.skip("CuPy's headers are not here: pip install '.[cuda]'")
     return path.read_text()
 
 

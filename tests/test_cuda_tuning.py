@@ -23,7 +23,7 @@ from tcl.targets import EmulatedTarget
 from tcl.tuner.cache import TuningCache, default_path
 from tcl.tuner.verdict import Outcome, Verdict
 
-pytest.importorskip("cupy", reason="needs CuPy: pip install 'tcl[cuda]'")
+pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
 pytestmark = [needs_nvrtc, pytest.mark.skipif(bool(why_not()), reason=why_not() or "")]
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"

@@ -21,7 +21,7 @@ from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.cuda.profile import T4
 from tcl.codegen.options import MappingOptions
 
-pytest.importorskip("cupy", reason="needs CuPy: pip install 'tcl[cuda]'")
+pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
 pytestmark = [needs_nvrtc, pytest.mark.skipif(bool(why_not()), reason=why_not() or "")]
 
 Array = np.ndarray[Any, np.dtype[Any]]

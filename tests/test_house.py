@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import configparser
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
+
+from tcl.codegen.extras import Extra
 
 ROOT = Path(__file__).parent.parent
 SOURCE_TREE = (ROOT / "setup.cfg").exists() and (ROOT / "grammar").is_dir()
@@ -57,6 +61,26 @@ def test_every_package_is_listed() -> None:
                 continue  # the same folders, by their links
             found.add(".".join((prefix, *parts)))
     assert listed == found
+
+
+@needs_source
+def test_the_distribution_is_ours_and_nothing_points_to_the_other_one() -> None:
+    """``tcl`` on the package index is a stranger's: no page or message may install it."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    assert config["metadata"]["name"] == "tensorcomp"
+    assert set(config["options.extras_require"]) == set(get_args(Extra))
+    tracked = run("git", "ls-files", "*.py", "*.md", "*.cfg", "*.toml", ".ci/run").split()
+    theirs = re.compile(
+        r"pip install[^\n]*\btcl\b(?!\.)|\btcl\[(?:" + "|".join(get_args(Extra)) + ")"
+    )
+    found = [
+        f"{name}: {line.strip()}"
+        for name in tracked
+        for line in (ROOT / name).read_text("utf-8").splitlines()
+        if theirs.search(line.partition("&&")[0])
+    ]
+    assert found == []
 
 
 def test_import_is_light() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tcl.codegen.errors import ArgumentError, CompileError
+from tcl.codegen.extras import installing
 
 
 def cupy(what: str = "CUDA") -> Any:
@@ -19,7 +20,7 @@ def cupy(what: str = "CUDA") -> Any:
         missing = isinstance(error, ModuleNotFoundError) and error.name == "cupy"
         why = "which is not installed" if missing else f"which cannot be imported: {error}"
         raise ArgumentError(
-            f"{what} needs the package CuPy, {why}; install it with pip install 'tcl[cuda]'"
+            f"{what} needs the package CuPy, {why}; install it with {installing('cuda')}"
         ) from None
     return package
 
@@ -34,7 +35,7 @@ def nvrtc() -> Any:
     except (RuntimeError, ImportError, OSError):  # of cuda-pathfinder: it looked everywhere
         raise ArgumentError(
             "compiling for CUDA needs the library NVRTC, which was not found; "
-            "install it with pip install 'tcl[cuda]'"
+            f"install it with {installing('cuda')}"
         ) from None
     return binding
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tcl.cli.common import fail, reporting
+from tcl.codegen.extras import installing
 
 if TYPE_CHECKING:
     from tcl.bench.contender import Spec
@@ -162,6 +163,6 @@ def _write(report: Report, folder: Path) -> None:
         try:
             draw(report, threads, picture)
         except ImportError:
-            click.echo("no picture: matplotlib is not installed (pip install 'tcl[bench]')")
+            click.echo(f"no picture: matplotlib is not installed; {installing('bench')}")
             return
         click.echo(f"written: {picture}")
