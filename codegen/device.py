@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tcl.grammar.interrupts import deferred
 from tcl.grammar.types import ScalarType
 
 
@@ -46,6 +47,11 @@ class CpuProfile:
 @functools.lru_cache(maxsize=1)
 def host_cpu() -> CpuProfile:
     """The machine this runs on."""
+    with deferred():  # an interrupted llvmlite may free something twice
+        return _host_cpu()
+
+
+def _host_cpu() -> CpuProfile:
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()

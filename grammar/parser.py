@@ -207,4 +207,5 @@ class _Builder(Transformer_NonRecursive[Token, list[ast.Def]]):
 
 
 def _type_name(token: Token) -> str:
-    return ALIASES.get(token, str(token))
+    name = str(token)
+    return ALIASES.get(name, name)

@@ -21,6 +21,7 @@ from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
 from tcl.grammar.folder import cache_folder
+from tcl.grammar.interrupts import deferred
 
 _LARGEST = 1 << 24
 _FORMAT = "1"
@@ -30,13 +31,15 @@ _FORMAT = "1"
 def parser(grammar: str, **options: Any) -> lark.Lark:
     """``lark.Lark(grammar, **options)``, from kept tables if there are any."""
     path = cache_folder() / f"grammar-{_digest(grammar, options)}.json"
-    # Whatever may be wrong with a file, or with how this version of Lark reads it: no call fails.
-    with contextlib.suppress(Exception):
-        return _read(path)
-    made = lark.Lark(grammar, **options)
-    with contextlib.suppress(Exception):
-        _write(path, made)
-    return made
+    with deferred():  # Lark is not made to be interrupted while it makes tables, see _loaded
+        # Whatever is wrong with a file, or with how this version of Lark reads it: no call fails.
+        with contextlib.suppress(Exception):
+            return _read(path)
+        made = lark.Lark(grammar, **options)
+        content = json.dumps(made.memo_serialize([TerminalDef, Rule])).encode()
+        with contextlib.suppress(Exception):
+            _write(path, content)
+        return _loaded(content)
 
 
 def _digest(grammar: str, options: dict[str, Any]) -> str:
@@ -54,6 +57,13 @@ def _read(path: Path) -> lark.Lark:
         checksum, _, content = file.read().partition(b"\n")
     if hashlib.sha256(content).hexdigest().encode() != checksum:
         raise ValueError("the file is damaged")
+    return _loaded(content)
+
+
+def _loaded(content: bytes) -> lark.Lark:
+    """The parser of tables, those just made as well: names in them are plain strings. In Lark's own
+    they are its tokens, which compare by a function in Python; while Python looks up the method of
+    that name, it drops what is raised there, as Ctrl+C may be, and finds no method."""
     data, memo = json.loads(content, object_pairs_hook=_with_numbers)
     kept: lark.Lark = lark.Lark._load_from_dict(data, memo)  # type: ignore[no-untyped-call]
     return kept
@@ -71,9 +81,8 @@ def _with_numbers(pairs: list[tuple[str, Any]]) -> dict[str | int, Any]:
     return {int(key) if key.isdigit() else key: value for key, value in pairs}
 
 
-def _write(path: Path, made: lark.Lark) -> None:
+def _write(path: Path, content: bytes) -> None:
     """Put a parser's tables into a file, in one step."""
-    content = json.dumps(made.memo_serialize([TerminalDef, Rule])).encode()
     checksum = hashlib.sha256(content).hexdigest().encode()
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(8)}")

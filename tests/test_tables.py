@@ -97,10 +97,16 @@ def test_only_a_file_of_ones_own_is_read(
     else:
         kept.unlink()
         os.mkfifo(kept)
-    read: list[Any] = []
-    monkeypatch.setattr(lark.Lark, "_load_from_dict", lambda *a: read.append(a))
+    made: list[lark.Lark] = []
+    make = lark.Lark.__init__
+
+    def noted(self: lark.Lark, *arguments: Any, **options: Any) -> None:
+        made.append(self)
+        make(self, *arguments, **options)
+
+    monkeypatch.setattr(lark.Lark, "__init__", noted)
     assert fresh().parse(TEXT)
-    assert not read
+    assert made
     assert kept.is_file() and not kept.is_symlink()  # replaced by one's own
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.errors import CompileError
+from tcl.grammar.interrupts import deferred
 
 LEVEL = 1
 """LLVM's optimisation level. Kernels are vectorised by us; level 1 runs as fast as 3."""
@@ -14,6 +15,14 @@ LEVEL = 1
 
 def compile_object(text: str, device: CpuProfile) -> bytes:
     """The object file of a module. Raises ``CompileError`` if LLVM refuses the text."""
+    # An interrupted llvmlite may free something twice. Half of the time goes into one call of LLVM,
+    # during which nothing could be interrupted anyway.
+    with deferred():
+        return _object(text, device)
+
+
+def _object(text: str, device: CpuProfile) -> bytes:
+    """A function of its own, so that what it made is gone when it returns."""
     module, machine = _optimised(text, device)
     return bytes(machine.emit_object(module))
 

@@ -13,6 +13,7 @@ from tcl.codegen.cpu.compile import new_machine
 from tcl.codegen.cpu.entry import ALONE, ENTRY
 from tcl.codegen.device import host_cpu
 from tcl.codegen.errors import CompileError
+from tcl.grammar.interrupts import deferred
 
 Function = Callable[[Any], int]
 """Takes the address of a call's record; 1 if a check failed. Without the GIL."""
@@ -27,6 +28,10 @@ class Loaded:
     """Code in this process. It stays in memory as long as this object, and no longer."""
 
     def __init__(self, object_code: bytes, symbols: Sequence[str] = (ENTRY, ALONE)) -> None:
+        with deferred():  # as in compile_object; it takes about a millisecond
+            self._load(object_code, symbols)
+
+    def _load(self, object_code: bytes, symbols: Sequence[str]) -> None:
         import llvmlite.binding as llvm
 
         builder = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()

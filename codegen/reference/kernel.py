@@ -15,6 +15,7 @@ from tcl.codegen.reference.expressions import Site
 from tcl.codegen.reference.runtime import jit_options, namespace
 from tcl.codegen.reference.statements import Function, emit_statement
 from tcl.grammar.checked import Tensor
+from tcl.grammar.interrupts import deferred
 from tcl.grammar.sized import SizedDef
 
 _Array = np.ndarray[Any, np.dtype[Any]]
@@ -86,7 +87,8 @@ def compile_reference(
             # Statements that differ in names alone are compiled once.
             same = emit_statement(sized, statement, "run", readable=False, unchecked=unchecked)
             types = tuple(_argument(sized, tensor) for tensor in same.tensors)
-            run = _compile(same.text, types)
+            with deferred():  # Numba stands on llvmlite, see tcl.codegen.cpu.compile
+                run = _compile(same.text, types)
         else:
             run = _interpret(function)
         steps.append(_Step(run, function.tensors, function.sites))

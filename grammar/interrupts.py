@@ -1,0 +1,60 @@
+"""Signals that wait until a piece of work is whole.
+
+Python runs a signal's handler between any two steps of the main thread, and what it raises, as
+``KeyboardInterrupt``, ends whatever runs there. Most code bears that. Some does not: what frees
+memory of a library by hand may free it twice, and an exception inside of a comparison that C code
+asked for may be dropped, its result with it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1")
+    if hasattr(signal, name)
+]
+"""Those whose handlers are likely to raise something."""
+
+_Handler = Callable[[int, FrameType | None], object]
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Handlers of signals that come within are called right after it, each once.
+
+    Only the main thread runs handlers: in other threads there is nothing to do. Keep what stands
+    within short: for as long Ctrl+C seems to do nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[signal.Signals] = []
+    before: dict[int, _Handler] = {}
+    within = True
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if within:
+            came.append(signal.Signals(number))
+        else:  # a handler that was set back raised, so that this one was not
+            before[number](number, frame)
+
+    try:
+        for number in _SIGNALS:
+            handler = signal.getsignal(number)
+            if callable(handler):
+                before[number] = handler
+                signal.signal(number, note)
+        yield
+    finally:
+        within = False
+        for number in before:
+            signal.signal(number, before[number])
+        # In one step, so that the first one's exception does not keep the others from being sent.
+        list(map(_thread.interrupt_main, dict.fromkeys(came)))
