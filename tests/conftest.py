@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
+
+Golden = Callable[[Path, str], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the files that tests compare with anew: read their diff before committing it",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first: where several processes share the tests, none is left with it alone."""
     items.sort(key=lambda item: "test_wheel" not in item.nodeid)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """``golden(file, text)``: the file holds this text, or holds it from now on where the tests
+    run with ``--update-golden``."""
+
+    def same(file: Path, text: str) -> None:
+        if request.config.getoption("--update-golden"):
+            file.write_text(text, "utf-8")
+        assert text == file.read_text("utf-8")
+
+    return same

@@ -1,0 +1,57 @@
+"""The pages of ``docs/`` print what the commands in them print, to the letter."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from conftest import Golden
+
+from tcl.cli import main
+from tcl.codegen.options import NestOptions
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<printed>.*?)```", re.DOTALL)
+PAGES = sorted(p for p in (ROOT / "docs").glob("*.md") if BLOCK.search(p.read_text("utf-8")))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_what_is_printed(
+    page: Path, golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+    monkeypatch.chdir(ROOT)
+    text = page.read_text("utf-8")
+    golden(
+        page,
+        BLOCK.sub(lambda m: f"```console\n$ {m['command']}\n{_printed(m['command'])}```", text),
+    )
+
+
+def _printed(command: str) -> str:
+    """What ``tcl ... | filter`` prints."""
+    first, *filters = command.split(" | ")
+    name, *arguments = shlex.split(first)
+    assert name == "tcl"
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    output = done.output
+    for each in filters:
+        output = subprocess.run(
+            shlex.split(each), input=output, capture_output=True, text=True, check=True
+        ).stdout
+    return output.rstrip("\n") + "\n"
+
+
+def test_every_option_has_its_picture() -> None:
+    headings = re.findall(
+        r"^### (.*)$", (ROOT / "docs/options.md").read_text("utf-8"), re.MULTILINE
+    )
+    explained = {name for heading in headings for name in re.findall(r"`(\w+)`", heading)}
+    options = {f.name for f in fields(NestOptions)} | {"merge"}
+    assert explained == options
