@@ -56,7 +56,7 @@ def input_array(entry: str, tensor: Tensor, argument: Argument) -> Array:
     dtype = numpy_dtype(tensor.type)
     if isinstance(argument, np.ndarray):
         _refuse_mask(what, argument)
-        array = argument
+        array = base_array(argument)
     elif isinstance(argument, np.generic):
         array = np.asarray(argument)
     elif tensor.rank == 0 and isinstance(argument, bool | int | float):
@@ -89,6 +89,26 @@ def _scalar(what: str, tensor: Tensor, value: bool | int | float) -> Array:
     if np.isinf(array) and abs(value) != math.inf:
         raise ArgumentError(f"{what} is {tensor.type}, which has no number as large as was given")
     return array
+
+
+def base_array(array: Array) -> Array:
+    """The array as NumPy itself sees it. Kernels go to memory by shape, strides and address, and
+    a subclass may say of these what it likes."""
+    return array if type(array) is np.ndarray else np.asarray(array)
+
+
+def base_outputs(outputs: Any) -> Any:
+    """A call's ``outputs=`` with the arrays that kernels write to. What is no array, or is one with
+    a mask, is left for ``output_arrays`` to refuse."""
+    if isinstance(outputs, tuple | list):
+        return tuple([_base_output(each) for each in outputs])
+    return _base_output(outputs)
+
+
+def _base_output(output: Any) -> Any:
+    if not issubclass(type(output), np.ndarray) or isinstance(output, np.ma.MaskedArray):
+        return output
+    return base_array(output)
 
 
 def _refuse_mask(what: str, array: Array) -> None:
@@ -164,7 +184,7 @@ def _new(tensor: Tensor, shape: tuple[int, ...]) -> Array:
 
 def _check_output(what: str, tensor: Tensor, array: Array, shape: tuple[int, ...]) -> None:
     dtype = numpy_dtype(tensor.type)
-    if not isinstance(array, np.ndarray):
+    if not issubclass(type(array), np.ndarray):  # a stand-in may have another ``__class__``
         raise ArgumentError(f"{what} has to be a NumPy array, not {type(array).__name__}")
     _refuse_mask(what, array)
     if array.dtype != dtype:

@@ -8,7 +8,14 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from tcl.arguments import Argument, Array, Scalar, input_arrays, output_arrays
+from tcl.arguments import (
+    Argument,
+    Array,
+    Scalar,
+    base_outputs,
+    input_arrays,
+    output_arrays,
+)
 from tcl.codegen.cpu.launch import DATA, DIRECT, Frame, Launcher, address_of, words
 from tcl.codegen.cpu.ready import ready
 from tcl.codegen.cpu.threads import thread_count
@@ -141,12 +148,14 @@ class Executor(Calls[Array]):
     def _first(
         self, inputs: Sequence[Array], outputs: Sequence[Array] | None, unchecked: bool
     ) -> Array | tuple[Array, ...]:
-        results = output_arrays(self._sized, inputs, outputs)
+        results = output_arrays(self._sized, inputs, base_outputs(outputs))
         arrays = (*inputs, *results)
         kernel = self.kernel(tuple(array.strides for array in arrays), unchecked=unchecked)
         kernel(arrays)
         fresh = not self._sized.checked.uninitialised
         self._repeats[1 if unchecked else 0] = Repeat(kernel, inputs, results, fresh)
+        if outputs is not None:  # the caller's own, of whichever class they are
+            results = (outputs,) if isinstance(outputs, np.ndarray) else tuple(outputs)
         return results[0] if len(results) == 1 else results
 
     def prepare(self, inputs: Sequence[Array]) -> None:

@@ -66,9 +66,7 @@ class CpuKernel:
             raise ArgumentError(
                 f"{len(self.arguments)} arrays are needed, {len(arrays)} were given"
             )
-        for tensor, array in zip(self.arguments, arrays, strict=True):
-            _fits(tensor, array)
-        self.launcher(arrays)
+        self.launcher([_fitted(*each) for each in zip(self.arguments, arrays, strict=True)])
 
 
 def compile_cpu(
@@ -119,10 +117,11 @@ def to_keep(program: ir.Program, source: Source, code: bytes, device: CpuProfile
     )
 
 
-def _fits(tensor: ir.Tensor, array: _Array) -> None:
+def _fitted(tensor: ir.Tensor, array: _Array) -> _Array:
     layout = tensor.layout
     if not isinstance(array, np.ndarray):  # NumPy's scalars have all that is asked of it below
         raise ArgumentError(f"{tensor.name} must be an array, but is {type(array).__name__}")
+    array = np.asarray(array)  # a subclass may say of its memory what it likes
     if array.shape != layout.extents:
         raise ArgumentError(
             f"{tensor.name} must have shape {layout.extents}, but has {array.shape}"
@@ -140,3 +139,4 @@ def _fits(tensor: ir.Tensor, array: _Array) -> None:
         )
     if tensor.role is ir.Role.OUTPUT and not array.flags.writeable:
         raise ArgumentError(f"{tensor.name} is an output, but its array is read-only")
+    return array
