@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import fields
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from conftest import Golden
@@ -31,6 +32,48 @@ def test_what_is_printed(
         page,
         BLOCK.sub(lambda m: f"```console\n$ {m['command']}\n{_printed(m['command'])}```", text),
     )
+
+
+SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+LINES = sorted(
+    {
+        line
+        for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+        for block in SHELL.findall(page.read_text("utf-8"))
+        for line in block.splitlines()
+        if line.startswith("tcl ")
+    }
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_commands_are_written_as_the_command_takes_them(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names, options and their values are checked, and nothing is run."""
+    monkeypatch.chdir(ROOT)
+    name, *arguments = shlex.split(line.replace(" FILE", " examples/matmul.tc"), comments=True)
+    command: click.Command = main
+    context = click.Context(main)
+    while isinstance(command, click.Group):
+        name, *arguments = arguments
+        found = command.get_command(context, name)
+        assert found is not None
+        command = found
+    command.make_context(name, arguments)
+
+
+def test_every_environment_variable_is_explained() -> None:
+    read = {
+        name
+        for folder in ("tcl", "grammar", "codegen", "tuner")
+        for file in (ROOT / folder).rglob("*.py")
+        for name in re.findall(r"\"(TCL_[A-Z_]+)\"", file.read_text("utf-8"))
+    }
+    table = re.findall(
+        r"^\| `(TCL_\w+)`", (ROOT / "docs/tuning.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert read == set(table) and read
 
 
 def _printed(command: str) -> str:
