@@ -1,8 +1,8 @@
-"""What ``show``, ``run`` and ``tune`` share: options from the command line, devices, timing."""
+"""What ``show``, ``run`` and ``tune`` share: options from the command line, devices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from tcl.grammar.checked import CheckedDef, Tensor
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.sized import SizedDef
 from tcl.sample import random_inputs
-from tcl.tuner.measure import measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +82,3 @@ def parse_options(text: str | None) -> MappingOptions | None:
         return MappingOptions.from_json(content)
     except OptionsError as error:
         raise OptionsError(f"{text}: {error}") from None
-
-
-def interleaved(
-    contenders: Mapping[str, Callable[[], object]], rounds: int = 5
-) -> dict[str, float]:
-    """Median seconds per call of each contender, measured in turns so that drift hits all alike."""
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(rounds):
-        for name, run in contenders.items():
-            times[name].append(measure(run).median)
-    return {name: float(np.median(found)) for name, found in times.items()}

@@ -18,8 +18,9 @@ from rich.table import Table
 
 from tcl import __version__
 from tcl.bench.roofline import Yardstick, describe_ceilings, kept_ceilings, measure_ceilings
+from tcl.bench.turns import interleaved
 from tcl.cli.common import duration, numpy_threads, report
-from tcl.cli.kernels import Work, interleaved
+from tcl.cli.kernels import Work
 from tcl.cli.progress import Progress
 from tcl.cli.progress_json import JsonProgress
 from tcl.cli.progress_state import Event

@@ -1,0 +1,33 @@
+"""Timing several ways to compute the same thing, in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tcl.tuner.measure import measure
+from tcl.tuner.verdict import median
+
+
+def interleaved(
+    contenders: Mapping[str, Callable[[], object]], rounds: int = 5
+) -> dict[str, float]:
+    """Median seconds per call of each contender, measured in turns so that drift hits all alike."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            times[name].append(measure(run).median)
+    return {name: median(tuple(found)) for name, found in times.items()}
+
+
+def compare(contenders: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
+    """Print what a call of each contender takes beside the first; the seconds, by name.
+
+    The times are medians of ``rounds`` rounds in which each has its turn. A fair comparison gives
+    all of them the same inputs, and outputs that are there already.
+    """
+    times = interleaved(contenders, rounds)
+    first = next(iter(times.values()))
+    width = max(map(len, times))
+    for name, seconds in times.items():
+        print(f"{name:{width}}  {1e3 * seconds:#10.4g} ms  {seconds / first:7.2f} x")
+    return times
