@@ -32,7 +32,7 @@ class CpuProfile:
 
     def lanes(self, type_: ScalarType) -> int:
         """How many values of a type fill one vector register."""
-        return max(1, self.vector_bits // max(8, type_.compute.bits))
+        return max(1, self.vector_bits // 8 // type_.compute.itemsize)
 
     @property
     def present(self) -> frozenset[str]:

@@ -116,7 +116,7 @@ def _by_columns(
     width = sizes.get(nest.dims[lane].name, 1) * core.lanes
     if nest.dims[lane].extent > width:
         tile[lane] = width
-    itemsize = nest.point.type.compute.bits // 8
+    itemsize = nest.point.type.compute.itemsize
     depth = math.prod(nest.dims[k].extent for k in reductions)
     widest = max(reductions, key=lambda k: nest.dims[k].extent)
     rest = depth // nest.dims[widest].extent

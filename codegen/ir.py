@@ -144,8 +144,8 @@ class Layout:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element; a bool takes one."""
-        return max(1, self.type.bits // 8)
+        """Bytes of one element."""
+        return self.type.itemsize
 
     def offset(self, axis: int, subscript: Affine) -> Affine:
         """Bytes that this subscript adds to the address."""
@@ -163,7 +163,7 @@ class Layout:
 def contiguous(type_: ScalarType, extents: Iterable[int], origin: Iterable[int]) -> Layout:
     """The row-major layout."""
     shape = tuple(extents)
-    itemsize = max(1, type_.bits // 8)
+    itemsize = type_.itemsize
     strides: list[int] = []
     for extent in reversed(shape):
         strides.append(itemsize)

@@ -52,6 +52,11 @@ class ScalarType:
         return FLOAT32 if self.is_float and self.bits == 16 else self
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of one element in memory: a bool takes one, too."""
+        return max(1, self.bits // 8)
+
+    @property
     def limits(self) -> tuple[int, int]:
         """Smallest and largest value of a bool or integer type."""
         match self.kind:

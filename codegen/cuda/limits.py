@@ -49,7 +49,7 @@ def room(layout: ir.Layout) -> int:
 
 def exchange_bytes(group: Sequence[ir.Nest]) -> int:
     """Bytes in which threads hand sums to those of other warps."""
-    widths = [n.point.type.compute.bits // 8 for n in group if _exchanges(n)]
+    widths = [n.point.type.compute.itemsize for n in group if _exchanges(n)]
     return max(1, *widths) * max(map(thread_count, group)) if widths else 0
 
 

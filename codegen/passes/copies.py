@@ -50,7 +50,7 @@ def _several_at_once(
     held = [x for x in loops if fixed(x)]
     chunks = [x for x in loops if x.kind is ir.Kind.PARALLEL]
     fold = [x.fold for x in serial if x.fold.dim == staged.across][-1]
-    line = max(1, ALIGNMENT * 8 // max(8, staged.source.type.bits))
+    line = max(1, ALIGNMENT // staged.source.type.itemsize)
     room = MAX_POINTS // math.prod(x.fold.count for x in held if x.kind is ir.Kind.UNROLL)
     count = min(line // fold.step, room, fold.count)
     if count > 1:

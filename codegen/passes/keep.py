@@ -69,7 +69,7 @@ def _share(
         ref = maker.point.target
     else:
         place = _place(maker, wanted)
-        if place is None or math.prod(place[1]) * _bytes(value) > device.l2_bytes // _PART:
+        if place is None or math.prod(place[1]) * value.type.itemsize > device.l2_bytes // _PART:
             return False
         ref = _memory(kept, earlier, wanted, *place)
     subscripts = (moved(s, back) for s in ref.subscripts if isinstance(s, ir.Affine))
@@ -185,7 +185,3 @@ def _place(nest: ir.Nest, value: ir.Value) -> tuple[tuple[ir.Affine, ...], tuple
         subscripts.append(index)
         extents.append(steps[dim.name].step if dim.name in steps else dim.extent)
     return tuple(subscripts), tuple(extents)
-
-
-def _bytes(value: ir.Value) -> int:
-    return max(1, value.type.bits // 8)

@@ -65,8 +65,8 @@ class Stage:
         subscript, size = _packed(inner)
         value = made_of(nest.point, load)
         type_ = _held(value)
-        slack = ALIGNMENT * 8 // max(8, type_.bits)
-        if (size + slack) * type_.bits > MAX_BYTES * 8:
+        slack = ALIGNMENT // type_.itemsize
+        if (size + slack) * type_.itemsize > MAX_BYTES:
             raise self._refused(f"operand {position}: its panel would need {size} elements")
         name = f"{nest.name}.panel{position}"
         layout = ir.contiguous(type_, (size + slack,), (0,))

@@ -1,0 +1,100 @@
+"""Every reduction of every element type, by default options, on both targets."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import check_equal, outputs_of
+from cpu_kernels import Array, random_options
+from cuda_checks import H200, Work, case_of, check_cases, work_of_text
+from cuda_options import random_gpu_options
+from strategies import numpy_type
+
+from tcl.codegen.cpu.kernel import compile_cpu
+from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.device import host_cpu
+from tcl.codegen.options import MappingOptions
+from tcl.grammar.types import SCALAR_TYPES
+from tcl.known import DEFAULT
+
+TYPES = pytest.mark.parametrize("name", SCALAR_TYPES)
+OPERATORS = ("+=", "*=", "min=", "max=")
+
+
+def test_a_product_of_bools() -> None:
+    """One element of a bool takes a byte in memory, though it has one bit."""
+    text = "def f(bool(M,K) A, bool(N,K) B) -> (C) { C(m,n) max=! A(m,k) && B(n,k) }"
+    rng = np.random.default_rng(0)
+    a, b = rng.random((33, 300)) < 0.1, rng.random((21, 300)) < 0.1
+    work = work_of_text(text, a, b)
+    np.testing.assert_array_equal(work.expected[0], (a[:, None] & b).any(-1))
+    check_cpu(work, DEFAULT)
+
+
+def values(name: str, *shape: int) -> Array:
+    """Numbers of which products do not get out of hand."""
+    rng = np.random.default_rng(len(shape) + shape[0])
+    if SCALAR_TYPES[name].is_float:
+        found: Any = rng.random(shape) + 0.5
+    else:
+        found = rng.integers(0 if name == "bool" else 1, 2 if name == "bool" else 4, shape)
+    return np.asarray(found, numpy_type(name))
+
+
+def work_of_type(name: str, m: int, n: int, k: int) -> Work:
+    """A product and sums along rows, columns and both, by every operator: with ``!``, and one
+    without."""
+    times = "&&" if name == "bool" else "*"
+    forms = {
+        "P": f"(m, n) {{}} A(m, k) {times} B(n, k)",
+        "Q": f"(m, n) {{}} A(m, k) {times} D(k, n)",
+        "R": "(m) {} A(m, k)",
+        "S": "(k) {} A(m, k)",
+        "T": " {} A(m, k)",
+    }
+    body = [
+        f"{letter}{i}{form.format(op + ('' if (i + j) % 5 == 0 else '!'))}"
+        for i, op in enumerate(OPERATORS)
+        for j, (letter, form) in enumerate(forms.items())
+    ]
+    outputs = ", ".join(f"{letter}{i}" for i in range(len(OPERATORS)) for letter in forms)
+    head = f"{name}(M, K) A, {name}(N, K) B, {name}(K, N) D"
+    text = f"def f({head}) -> ({outputs}) {{ {chr(10).join(body)} }}"
+    return work_of_text(text, values(name, m, k), values(name, n, k), values(name, k, n))
+
+
+def check_cpu(work: Work, options: MappingOptions, threads: int = 1) -> None:
+    made = outputs_of(work.sized)
+    kernel = compile_cpu(work.sized, options, device=replace(host_cpu(), threads=threads))
+    kernel(work.inputs, made)
+    check_equal(work.sized, made, work.expected, str(options))
+
+
+@TYPES
+def test_on_the_cpu(name: str) -> None:
+    check_cpu(work_of_type(name, 9, 17, 35), DEFAULT)
+
+
+@pytest.mark.parametrize("name", ["bool", "int8"])
+def test_random_options(name: str) -> None:
+    work = work_of_type(name, 9, 17, 35)
+    check_cpu(work, random_options(random.Random(name), work.sized), threads=2)
+
+
+@pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
+@TYPES
+def test_on_a_gpu(name: str) -> None:
+    work = work_of_type(name, 3, 17, 35)
+    check_cases([case_of(work, DEFAULT)], orders=("forward",)).none()
+
+
+@pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
+@pytest.mark.parametrize("name", ["bool", "int8"])
+def test_random_options_on_a_gpu(name: str) -> None:
+    work = work_of_type(name, 3, 17, 35)
+    options = random_gpu_options(random.Random(name), work.sized, H200)
+    check_cases([case_of(work, options)], orders=("forward",)).none()
