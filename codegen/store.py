@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tcl.grammar.errors import TclWarning
-from tcl.grammar.folder import cache_folder
+from tcl.grammar.folder import cache_folder, made
 
 LIMIT = 256 << 20
 """Bytes that the folder may hold; the least recently used are removed first."""
@@ -54,9 +54,10 @@ def unseal(magic: bytes, content: bytes, name: str) -> tuple[Mapping[str, Any], 
     return header, body
 
 
-def default_folder() -> Path:
-    """``objects`` in ``TCL_CACHE_DIR``, or in the user's cache folder."""
-    return cache_folder() / "objects"
+def default_folder() -> Path | None:
+    """``objects`` in ``TCL_CACHE_DIR``, or in the user's cache folder, if there is one."""
+    folder = cache_folder()
+    return None if folder is None else folder / "objects"
 
 
 class Store:
@@ -109,11 +110,10 @@ class Store:
     @contextlib.contextmanager
     def _opened(self, *, create: bool) -> Iterator[int | None]:
         """The folder, opened, so that what is checked is what is used; None if it is refused."""
-        if os.name != "posix":
+        if os.name != "posix" or self.folder is None or (create and not made(self.folder.parent)):
             yield None
             return
         if create:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
                 self.folder.mkdir(mode=0o700)
         descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -130,7 +130,7 @@ class Store:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_FILE:
                 return None
-            if not _trusted(status, str(self.folder / name)):
+            if not _trusted(status, f"{self.folder}/{name}"):
                 return None
             content = file.read()
             with contextlib.suppress(OSError):

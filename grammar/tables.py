@@ -20,7 +20,7 @@ import lark
 from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
-from tcl.grammar.folder import cache_folder
+from tcl.grammar.folder import cache_folder, made
 from tcl.grammar.interrupts import deferred
 
 _LARGEST = 1 << 24
@@ -30,15 +30,18 @@ _FORMAT = "1"
 
 def parser(grammar: str, **options: Any) -> lark.Lark:
     """``lark.Lark(grammar, **options)``, from kept tables if there are any."""
-    path = cache_folder() / f"grammar-{_digest(grammar, options)}.json"
+    folder = cache_folder()
+    path = folder and folder / f"grammar-{_digest(grammar, options)}.json"
     with deferred():  # Lark is not made to be interrupted while it makes tables, see _loaded
         # Whatever is wrong with a file, or with how this version of Lark reads it: no call fails.
-        with contextlib.suppress(Exception):
-            return _read(path)
-        made = lark.Lark(grammar, **options)
-        content = json.dumps(made.memo_serialize([TerminalDef, Rule])).encode()
-        with contextlib.suppress(Exception):
-            _write(path, content)
+        if path is not None:
+            with contextlib.suppress(Exception):
+                return _read(path)
+        found = lark.Lark(grammar, **options)
+        content = json.dumps(found.memo_serialize([TerminalDef, Rule])).encode()
+        if path is not None and made(path.parent):
+            with contextlib.suppress(Exception):
+                _write(path, content)
         return _loaded(content)
 
 
@@ -84,7 +87,6 @@ def _with_numbers(pairs: list[tuple[str, Any]]) -> dict[str | int, Any]:
 def _write(path: Path, content: bytes) -> None:
     """Put a parser's tables into a file, in one step."""
     checksum = hashlib.sha256(content).hexdigest().encode()
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(8)}")
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -16,8 +16,10 @@ from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import MappingOptions
 from tcl.codegen.version import CODEGEN_VERSION
 from tcl.grammar.canonical import canonical_text
+from tcl.grammar.folder import cache_folder
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache
+from tcl.tuner.cache_file import FILE_NAME
 from tcl.tuner.cache_key import with_threads
 from tcl.tuner.errors import CacheError
 from tcl.tuner.nearby import nearby
@@ -78,9 +80,18 @@ def best_known(
     ``nearest``: before the default, those for the nearest sizes that apply, with a warning.
     ``gpu`` and ``key`` are as in ``known_options``.
     """
+    folder = cache_folder()
+    if folder is None:
+        return DEFAULT
     try:
         found = known_options(
-            TuningCache(), sized, arrays, threads, nearest=nearest, gpu=gpu, key=key
+            TuningCache(folder / FILE_NAME),
+            sized,
+            arrays,
+            threads,
+            nearest=nearest,
+            gpu=gpu,
+            key=key,
         )
     except CacheError as error:
         warn(f"cached options are not used: {error}")
@@ -104,7 +115,7 @@ def known_options(
     ``nearest``: where there are none, those for the nearest sizes that apply, with a
     ``TclWarning`` that says for which. Raises ``CacheError``.
     """
-    if not cache.path.exists():
+    if not os.path.exists(cache.path):
         return None
     if key is None:
         if gpu is None:

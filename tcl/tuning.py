@@ -225,7 +225,7 @@ class MappingOptionsCache:
         found = inputs_of(definition, inputs)
         cores = thread_count(threads)
         where = _where(found, None if device is None else target(device, cores), cores)
-        if not self._path.exists():
+        if not os.path.exists(self._path):
             return []
         key = where.key(size(definition, found.arrays), found.arrays)
         records = TuningCache(self._path).top(key, count)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tcl.grammar.folder import cache_folder
+from tcl.grammar.folder import NoPlaceError, place
 from tcl.tuner import cache_file, cache_rows, ranking
 from tcl.tuner.cache_file import is_damage
 from tcl.tuner.cache_key import ArrayLayout, CacheKey
@@ -47,8 +47,14 @@ class Summary:
 
 
 def default_path() -> Path:
-    """``tuning.db`` in ``TCL_CACHE_DIR``, or in the user's cache folder."""
-    return cache_folder() / cache_file.FILE_NAME
+    """``tuning.db`` in ``TCL_CACHE_DIR``, or in the user's cache folder. Raises ``CacheError`` if
+    there is no place for one."""
+    try:
+        return place() / cache_file.FILE_NAME
+    except NoPlaceError as error:
+        raise CacheError(
+            f"there is no place for the tuning cache: {error}; set TCL_CACHE_DIR to a folder"
+        ) from None
 
 
 class TuningCache:
@@ -210,7 +216,7 @@ class TuningCache:
 
     def read(self, action: Callable[[sqlite3.Connection], _T], absent: _T) -> _T:
         """What ``action`` finds, all of it as of one moment; ``absent`` if there is no file."""
-        if not self.path.exists():
+        if not os.path.exists(self.path):  # nor does this raise for what may not be looked into
             self.close()
             return absent  # looking something up leaves nothing behind
 

@@ -15,8 +15,8 @@ from tcl.bench.ceilings import Ceilings, Meter
 from tcl.codegen.cost import Cost
 from tcl.codegen.device import host_cpu
 from tcl.files import write_whole
+from tcl.grammar.folder import cache_folder
 from tcl.known import device_identity
-from tcl.tuner.cache import default_path
 from tcl.tuner.config import available_cores
 from tcl.workers.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
 
@@ -51,7 +51,8 @@ class Known:
 
 def kept_ceilings(threads: int, folder: Path | None = None) -> Known | None:
     """What this machine can do with so many threads, if it was measured before."""
-    found = _read(folder or default_path().parent).get(_identity(threads))
+    folder = folder or cache_folder()
+    found = _read(folder).get(_identity(threads)) if folder is not None else None
     try:
         rates = [float(found[name]) for name in (*_RATES, "when")]  # type: ignore[index]
     except (TypeError, KeyError, ValueError):
@@ -75,13 +76,14 @@ def measure_ceilings(
     samples = (sample or _sampled_apart)(threads)
     if not _agree(samples):
         return None
-    folder = folder or default_path().parent
+    folder = folder or cache_folder()
     before = kept_ceilings(threads, folder)
     if before is not None:
         samples = [*samples, before.ceilings]
     known = Known(_best(samples), time.time())
-    with contextlib.suppress(OSError):
-        _write(folder, {**_read(folder), _identity(threads): _as_dict(known)})
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            _write(folder, {**_read(folder), _identity(threads): _as_dict(known)})
     return known
 
 

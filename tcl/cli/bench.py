@@ -77,7 +77,7 @@ def cpu(
     from tcl.bench.run import Settings, run
     from tcl.bench.tuning import tune
     from tcl.cli.bench_table import print_report
-    from tcl.tuner.cache import default_path
+    from tcl.cli.cache_common import named_cache
 
     chosen = select(rows, quick)
     if list_rows:
@@ -89,7 +89,7 @@ def cpu(
     if rounds is not None:
         settings = replace(settings, rounds=rounds)
     specs = _peers(peers)
-    path = cache or default_path()
+    path = named_cache(cache)
     say = _progress()
     try:
         if tune_seconds is not None:

@@ -33,11 +33,38 @@ SHORT = 10
 """Digits by which people name a key."""
 
 
+def named_cache(path: Path | None) -> Path:
+    """The cache file that was named, else the user's; ``ArgumentError`` if there is no place for
+    one."""
+    from tcl.tuner.cache import default_path
+    from tcl.tuner.errors import CacheError
+
+    try:
+        return path or default_path()
+    except CacheError as error:
+        raise ArgumentError(f"{error}, or name a file with --cache") from None
+
+
+def writable_cache(path: Path | None) -> TuningCache:
+    """``named_cache``, for results; ``ArgumentError``, with what to do, if they cannot be saved."""
+    from tcl.tuner.cache import TuningCache
+    from tcl.tuner.errors import CacheError
+
+    cache = TuningCache(named_cache(path))
+    try:
+        cache.check_writable()
+    except CacheError as error:
+        other = "name another file with --cache"
+        remedy = other if path is not None else f"{other}, or a folder with TCL_CACHE_DIR"
+        raise ArgumentError(f"{error}; {remedy}") from None
+    return cache
+
+
 def existing(path: Path | None) -> TuningCache | None:
     """The cache to work on; None, and said so, if there is none yet."""
-    from tcl.tuner.cache import TuningCache, default_path
+    from tcl.tuner.cache import TuningCache
 
-    path = path or default_path()
+    path = named_cache(path)
     if not path.exists():
         click.echo(f"{path} does not exist: nothing was tuned yet")
         return None

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from tcl.cli.cache_common import named_cache, writable_cache
 from tcl.cli.common import duration, report
 from tcl.cli.grid_file import GridPoint
 from tcl.cli.grid_plan import Plan, Point, make_plan
@@ -24,7 +25,7 @@ from tcl.cli.kernels import Work
 from tcl.cli.tuned import TUNED, UNTUNED, Ended, Session
 from tcl.cluster import LOCAL, workplace
 from tcl.grammar.errors import ArgumentError, SourceError, TclError
-from tcl.tuner.cache import TuningCache, default_path
+from tcl.tuner.cache import TuningCache
 from tcl.tuner.workplace import Workplace
 
 
@@ -47,12 +48,12 @@ class Wishes:
 
 def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> int:
     """Tune all points that are not done; the exit code. ``dry_run``: only say what would be."""
-    cache = TuningCache(wishes.cache or default_path())
+    cache = TuningCache(named_cache(wishes.cache))
     here = wishes.executor == LOCAL
     plan = make_plan(points, wishes.settings, str(wishes.file.parent), cache, here=here)
     show: Show = GridEvents() if wishes.as_json else GridLines()
     if not dry_run:
-        cache.check_writable()  # now, rather than after an hour
+        writable_cache(wishes.cache)  # now, rather than after an hour
         _check_pages(wishes.pages)
     show.plan(plan, resume=wishes.resume)
     if dry_run:

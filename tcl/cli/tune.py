@@ -182,19 +182,18 @@ def _tune(
     count = thread_count(settings["threads"])
     # NumPy has as many threads as our kernels may use, unless the user says otherwise.
     numpy_threads(count)
+    from tcl.cli.cache_common import writable_cache
     from tcl.cli.kernels import Work, parse_options
     from tcl.cli.settings import search_config
     from tcl.cli.tuned import Session, resumed
     from tcl.cluster import LOCAL, workplace
     from tcl.targets import timed_target
-    from tcl.tuner.cache import TuningCache, default_path
 
     device = "cpu" if settings["device"] is None else settings["device"]
     chosen = timed_target(device, count, here=executor == LOCAL)
     config = search_config(settings)
     start = parse_options(settings["options"])
-    path = cache or default_path()
-    TuningCache(path).check_writable()  # now, rather than after an hour
+    path = writable_cache(cache).path  # now, rather than after an hour
     if resume:
         config = resumed(config, Work.load(file, entry, sizes, 0), chosen, path)
     # One seed for the search and the inputs, so that a resumed search knows both.

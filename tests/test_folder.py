@@ -1,0 +1,139 @@
+"""A cache that has no place is done without: no call fails, and one warning says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tcl.grammar import folder
+from tcl.grammar.errors import TclWarning
+
+posix = pytest.mark.skipif(os.name != "posix", reason="users are told apart as POSIX does")
+PRODUCT = """
+import warnings
+import numpy as np
+import os, sys
+if sys.argv[1:] == ["nobody"]:
+    os.environ.pop("HOME", None)
+    import pwd
+    def unknown(uid):
+        raise KeyError("getpwuid(): uid not found")
+    pwd.getpwuid = unknown
+import tcl
+A = np.eye(5, dtype="f")
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    for text in ("A(m, k) * B(k, n)", "A(m, k) + B(k, n)"):
+        head = "float(M, K) A, float(K, N) B) -> (C"
+        for size in (4, 5):
+            T = tcl.define("def mm(" + head + ") { C(m, n) +=! " + text + " }")
+            C = T.mm(A[:size, :size].copy(), A[:size, :size].copy())
+            assert C.shape == (size, size) and C[0, 0] in (1, 2)
+for each in found:
+    print(each.category.__name__, each.message, sep=": ")
+"""
+
+
+def said(program: str, *arguments: str, **environment: str) -> list[str]:
+    """What a process prints, with nothing in its environment that it is not given."""
+    kept = {k: v for k, v in os.environ.items() if k in ("PATH", "PYTHONPATH", "LANG")}
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env={**kept, "TCL_NUM_THREADS": "1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@posix
+def test_a_user_without_a_home() -> None:
+    assert said(PRODUCT, "nobody") == [
+        "TclWarning: nothing is kept between processes: this user has no home directory; "
+        "set TCL_CACHE_DIR to a folder that can be written"
+    ]
+
+
+@posix
+@pytest.mark.parametrize("variable", ["TCL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"])
+@pytest.mark.parametrize("place", ["file", "nowhere"])
+def test_a_folder_that_cannot_be_made(variable: str, place: str, tmp_path: Path) -> None:
+    """``/proc`` takes no folders, not even root's."""
+    (tmp_path / "file").write_text("kept")
+    where = str(tmp_path / "file") if place == "file" else "/proc/nowhere"
+    (line,) = said(PRODUCT, **{variable: where})
+    assert line.startswith(f"TclWarning: nothing is kept between processes: {where}")
+    assert "cannot be written: " in line and line.endswith(
+        "set TCL_CACHE_DIR to a folder that can be written"
+    )
+    assert (tmp_path / "file").read_text() == "kept"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@posix
+@pytest.mark.parametrize(
+    "given", [{"TCL_CACHE_DIR": ""}, {"XDG_CACHE_HOME": "here"}, {"XDG_CACHE_HOME": ""}]
+)
+def test_what_says_nothing_of_a_folder(given: dict[str, str], tmp_path: Path) -> None:
+    """An empty variable is none, and a relative one counts for nothing, as XDG has it."""
+    assert said(PRODUCT, HOME=str(tmp_path), **given) == []
+    assert (tmp_path / ".cache" / "tcl").is_dir()
+
+
+@posix
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    (line,) = said(PRODUCT, TCL_CACHE_DIR=str(tmp_path))
+    assert f"{tmp_path} cannot be written: Permission denied" in line
+
+
+def test_a_folder_that_may_not_be_written_by_root_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "_told", set())
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.warns(TclWarning, match="cannot be written: Permission denied"):
+        assert not folder.made(tmp_path)
+    assert not folder.made(tmp_path)  # which is not said again
+
+
+@posix
+@pytest.mark.parametrize("named", [False, True])
+def test_a_search_needs_a_place(named: bool, tmp_path: Path) -> None:
+    """Said before the search, with what to do."""
+    source = tmp_path / "double.tc"
+    source.write_text("def f(float(N) A) -> (B) { B(n) = 2 * A(n) }")
+    (tmp_path / "file").touch()
+    program = (
+        "import pwd, sys\n"
+        "def unknown(uid):\n"
+        "    raise KeyError(uid)\n"
+        "pwd.getpwuid = unknown\n"
+        "from tcl.cli import main\n"
+        "try:\n"
+        "    main(sys.argv[1:])\n"
+        "except SystemExit as done:\n"
+        "    assert done.code == 1\n"
+    )
+    file = tmp_path / "file" / "x.db"
+    cache = ("--cache", str(file)) if named else ()
+    program = program.replace("import pwd, sys", "import pwd, sys\nsys.stderr = sys.stdout")
+    found = said(program, "tune", str(source), "--sizes", "N=8", *cache)
+    if named:
+        assert found == [
+            f"error: the tuning cache {file} cannot be created: Not a directory; "
+            "name another file with --cache"
+        ]
+    else:
+        assert found == [
+            "error: there is no place for the tuning cache: this user has no home directory; "
+            "set TCL_CACHE_DIR to a folder, or name a file with --cache"
+        ]
