@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tcl.grammar import checked as c
+from tcl.grammar.accesses import Access, accesses
 from tcl.grammar.errors import ArgumentError, Diagnostic, RangeInferenceError
-from tcl.grammar.linear import NO_FACTS, Analysis, Facts, Linear
+from tcl.grammar.linear import Analysis, Linear
 from tcl.grammar.overflow import overflows
-from tcl.grammar.sized import SizedDef, SizedStatement
+from tcl.grammar.sized import How, Limit, SizedDef, SizedStatement
 from tcl.grammar.source import Source, Span
-from tcl.grammar.traverse import children, evaluated
 
 
 def infer(checked: c.CheckedDef, input_shapes: Mapping[str, tuple[int, ...]]) -> SizedDef:
@@ -112,18 +112,6 @@ class _Sizes:
         return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
-    """One subscript, with its linear form and what is known where it stands."""
-
-    read: c.Read
-    axis: int
-    form: Linear
-    facts: Facts
-    evaluated: bool
-    """False inside ``exists``."""
-
-
 class _Inference:
     """Range inference of one statement."""
 
@@ -135,15 +123,14 @@ class _Inference:
         self.analysis = Analysis(sizes.values, sizes.shapes, lets)
         self.ranges: dict[str, tuple[int, int]] = {}
         """Index → (first, stop)."""
-        self.accesses: list[_Access] = []
+        self.limits: dict[str, tuple[Limit, Limit]] = {}
+        """Index → what gave its first value and its last, where no clause says them."""
+        self.accesses: list[Access] = []
 
     def run(self) -> SizedStatement:
         for clause in self.statement.ranges:
             self._explicit(clause)
-        for expr in evaluated(self.statement):
-            self.accesses += self._accesses(expr, NO_FACTS, evaluated=True)
-        for expr in self.statement.exists:
-            self.accesses += self._accesses(expr, NO_FACTS, evaluated=False)
+        self.accesses = list(accesses(self.statement, self.analysis))
         self._rounds()
         self._define_target()
         checks, problems = set(), []
@@ -159,7 +146,7 @@ class _Inference:
         if problems:
             raise RangeInferenceError(self.source, problems)
         ranges = {name: self.ranges[name] for name in self.statement.all_indices}
-        return SizedStatement(self.statement, ranges, frozenset(checks))
+        return SizedStatement(self.statement, ranges, frozenset(checks), self.limits)
 
     def _fail(self, span: Span, message: str) -> RangeInferenceError:
         return RangeInferenceError(self.source, [Diagnostic(message, span)])
@@ -181,27 +168,6 @@ class _Inference:
             message = f"the range {first}:{stop} of '{clause.index}' ends before it starts"
             raise self._fail(clause.span, message)
         self._resolve(clause.index, first, stop)
-
-    def _accesses(self, expr: c.Expr, facts: Facts, *, evaluated: bool) -> Iterator[_Access]:
-        """Every subscript below ``expr``, with the conditions it stands under."""
-        match expr:
-            case c.Read(subscripts=subscripts):
-                for axis, subscript in enumerate(subscripts):
-                    form = self.analysis.linear(subscript)
-                    yield _Access(expr, axis, form, facts, evaluated)
-                    yield from self._accesses(subscript, facts, evaluated=evaluated)
-            case c.Select(condition=condition, then=then, otherwise=otherwise):
-                yield from self._accesses(condition, facts, evaluated=evaluated)
-                for side, holds in ((then, True), (otherwise, False)):
-                    inner = self.analysis.under(facts, condition, holds)
-                    yield from self._accesses(side, inner, evaluated=evaluated)
-            case c.Binary(op="&&" | "||" as op, left=left, right=right):
-                yield from self._accesses(left, facts, evaluated=evaluated)
-                inner = self.analysis.under(facts, left, op == "&&")
-                yield from self._accesses(right, inner, evaluated=evaluated)
-            case _:
-                for child in children(expr):
-                    yield from self._accesses(child, facts, evaluated=evaluated)
 
     # --- rounds ---
 
@@ -237,11 +203,13 @@ class _Inference:
                 below, above = access.facts.guards(access.form)
                 yield replace(self._bound(access), low=not below, high=not above)
 
-    def _bound(self, access: _Access) -> _Bound:
+    def _bound(self, access: Access) -> _Bound:
         tensor, axis = access.read.tensor, access.axis
         first, extent = self.sizes.origins[tensor][axis], self.sizes.shapes[tensor][axis]
         symbol = (self.sizes.checked.tensors[tensor].dims or (None,) * (axis + 1))[axis]
-        return _Bound(access.form, first, first + extent, tensor, access.read.span, symbol)
+        how: How = "read" if access.evaluated else "exists"
+        limit = Limit(how, tensor, axis, access.read.span)
+        return _Bound(access.form, first, first + extent, limit, symbol)
 
     def _plain_bounds(self, unresolved: list[str]) -> Iterator[_Bound]:
         """An index that is a subscript by itself runs over that dimension, guarded or not."""
@@ -256,16 +224,19 @@ class _Inference:
             for axis, index in enumerate(self.statement.indices):
                 first = self.sizes.origins[target][axis]
                 stop = first + self.sizes.shapes[target][axis]
-                yield _Bound(Linear({index: 1}), first, stop, target, self.statement.span, None)
+                limit = Limit("written", target, axis, self.statement.span)
+                yield _Bound(Linear({index: 1}), first, stop, limit, None)
 
     def _declared_bounds(self, unresolved: list[str]) -> Iterator[_Bound]:
         """Indices that the target's declared type bounds."""
-        target, span = self.statement.target, self.statement.span
+        target = self.statement.target
         if target in self.sizes.shapes:
             return
-        for index, extent in zip(self.statement.indices, self.sizes.declared(target), strict=True):
+        extents = self.sizes.declared(target)
+        for axis, (index, extent) in enumerate(zip(self.statement.indices, extents, strict=True)):
             if index in unresolved and extent is not None:
-                yield _Bound(Linear({index: 1}), 0, extent, target, span, None)
+                limit = Limit("declared", target, axis, self.statement.span)
+                yield _Bound(Linear({index: 1}), 0, extent, limit, None)
 
     def _solve(self, index: str, bounds: list[_Bound]) -> tuple[int, int] | None:
         """The largest range of ``index`` for which every bound holds; None if it has no end."""
@@ -282,10 +253,11 @@ class _Inference:
         self._check_agreement(index, bounds)
         if high < low and not any(b.stop <= b.first for b in bounds):
             raise self._fail(
-                highest.span,
-                f"the index '{index}' has no value for these sizes: '{lowest.tensor}' needs it to "
-                f"be at least {int(low)} and '{highest.tensor}' at most {int(high)}",
+                highest.limit.span,
+                f"the index '{index}' has no value for these sizes: '{lowest.limit.tensor}' needs "
+                f"it to be at least {int(low)} and '{highest.limit.tensor}' at most {int(high)}",
             )
+        self.limits[index] = lowest.limit, highest.limit
         return int(low), max(int(low), int(high) + 1)
 
     def _limits(self, index: str, bound: _Bound) -> tuple[float, float]:
@@ -303,19 +275,32 @@ class _Inference:
         return first if low else -math.inf, last if high else math.inf
 
     def _check_agreement(self, index: str, bounds: list[_Bound]) -> None:
-        """An index that runs over whole dimensions of two sizes needs them equal."""
-        whole = Linear({index: 1})
-        plain = [b for b in bounds if b.symbol is not None and b.form == whole and b.high]
-        for bound in plain[1:]:
-            first = plain[0]
-            if bound.stop != first.stop:
-                raise self._fail(
-                    bound.span,
-                    f"the index '{index}' runs over {first.symbol} = {first.stop} of "
-                    f"'{first.tensor}' and over {bound.symbol} = {bound.stop} of "
-                    f"'{bound.tensor}'; make them equal or give it a range: where {index} in 0:"
-                    f"{min(first.stop, bound.stop)}",
+        """An index that runs over whole dimensions by itself needs them alike: it would
+        otherwise leave out elements without a word."""
+        plain = [b for b in bounds if b.form == Linear({index: 1})]
+        lows, highs = [b for b in plain if b.low], [b for b in plain if b.high]
+        for ends in (lows, highs):
+            for other in ends[1:]:
+                one = ends[0]
+                if (other.first != one.first) if ends is lows else (other.stop != one.stop):
+                    raise self._disagreement(index, one, other)
+
+    def _disagreement(self, index: str, one: _Bound, other: _Bound) -> RangeInferenceError:
+        first, last = max(one.first, other.first), min(one, other, key=lambda b: b.stop)
+        remedy = "make them equal"
+        if first < last.stop:
+            remedy += f", or give it a range: where {index} in {first}:{last.end}"
+        return RangeInferenceError(
+            self.source,
+            [
+                Diagnostic(
+                    f"the index '{index}' runs over {one.dimension} and over {other.dimension}; "
+                    + remedy,
+                    other.limit.span,
+                    ((one.limit.span, "the other dimension"),),
                 )
+            ],
+        )
 
     def _ambiguous(self, unresolved: list[str]) -> RangeInferenceError:
         names = ", ".join(f"'{n}'" for n in unresolved)
@@ -349,7 +334,7 @@ class _Inference:
 
     # --- bounds of accesses ---
 
-    def _verdict(self, access: _Access) -> bool | Diagnostic:
+    def _verdict(self, access: Access) -> bool | Diagnostic:
         """Whether a subscript needs a check at run time, or what is wrong with it."""
         low, high = self.analysis.bounds(access.form, access.facts)
         tensor, axis = access.read.tensor, access.axis
@@ -372,19 +357,32 @@ class _Inference:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """``first <= form < stop``, because ``tensor`` is accessed there."""
+    """``first <= form < stop``, because a tensor is accessed there."""
 
     form: Linear
     first: int
     stop: int
-    tensor: str
-    span: Span
+    limit: Limit
     symbol: str | int | None
     """The declared size of the dimension, if it has one."""
     low: bool = True
     """Whether ``first <= form`` is required,"""
     high: bool = True
     """and ``form < stop``."""
+
+    @property
+    def end(self) -> str:
+        """``stop``, as a def can say it for all sizes if there is a way."""
+        named = isinstance(self.symbol, str) and "#" not in self.symbol
+        return str(self.symbol if named else self.stop)
+
+    @property
+    def dimension(self) -> str:
+        """The dimension, in words."""
+        if self.end != str(self.stop):
+            return f"{self.end} = {self.stop} of '{self.limit.tensor}'"
+        has = _indices(self.first, self.stop)
+        return f"dimension {self.limit.axis} of '{self.limit.tensor}' ({has})"
 
 
 def _indices(first: int, stop: int) -> str:

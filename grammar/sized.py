@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from tcl.grammar.checked import CheckedDef, Read, Statement
 from tcl.grammar.source import Span
+
+
+How: TypeAlias = Literal["read", "exists", "written", "declared"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The dimension that gave a range its first value, or its last, and what was done with it."""
+
+    how: How
+    tensor: str
+    axis: int
+    span: Span
+    """Of the read, or of the statement that writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +33,8 @@ class SizedStatement:
     """Index → (first, stop), stop exclusive; output indices first, then reduction indices."""
     checks: frozenset[tuple[Span, int]]
     """(span of the read, axis) of the subscripts that have to be checked at run time."""
+    limits: Mapping[str, tuple[Limit, Limit]] = field(compare=False, repr=False)
+    """Index → what gave its first value and its last; without those that a clause gives."""
 
     def needs_check(self, read: Read, axis: int) -> bool:
         """Whether this subscript may leave its tensor for some data."""

@@ -280,8 +280,9 @@ class Accesses:
                 k -= 1
             low, high = sorted((k * i.values[0], k * i.values[-1]))
             offsets = [c for c in range(first - low, stop - high) if (k, c) != (1, 0)]
-            # Two whole dimensions under one index have to agree.
-            if k == 1 and i.first >= first and i.stop == stop:
+            # Whole dimensions under one index have to agree, unless a clause says its range.
+            alike = (i.first, i.stop) == (first, stop) or i.kind == "where"
+            if k == 1 and alike and first - low <= 0 < stop - high:
                 offsets.insert(0, 0)
             if offsets:
                 return self._affine({i.name: k}, self.pick(offsets[:3]))
@@ -324,6 +325,8 @@ class Accesses:
             low, high = sum(e[0] for e in ends), sum(e[1] for e in ends)
             offset = -low if low < 0 or self.chance(40) else 0
             plain = list(chosen.values()) == [1] and offset == 0
+            if plain and low > 0 and by_name[next(iter(chosen))].kind != "where":
+                plain, offset = False, 1  # by itself it runs over a whole dimension, from 0
             extents.append(high + offset + 1 + (0 if plain else self.number(0, 1)))
             subscripts.append(self._affine(chosen, offset))
             if plain:

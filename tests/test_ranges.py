@@ -209,6 +209,35 @@ def test_errors(case: tuple[str, ...]) -> None:
         assert fragment in diagnostic.message
 
 
+_TWO_SIZES = (
+    ("O(i) = b(i) + «d(i)»", "over N = 6 of 'b' and over P = 4 of 'd'", "0:P"),
+    ("T, O | T(i) = d(i) O(i) = T(i) + «b(i)»", "0 of 'T' (indices 0 to 3) and over N = 6", "0:4"),
+    ("T, O | T(i) = d(i) O +=! b(i) * «T(i)»", "N = 6 of 'b' and over dimension 0 of 'T'", "0:4"),
+    ("T, O | T(i) = b(i - 1) O(i) = b(i) + «T(i)»", "of 'T' (indices 1 to 6)", "1:N"),
+    ("T, O | T(i) = b(i) - b(i + 1) O(i) = T(i) + «d(i)»", "indices 0 to 4) and over P = 4", "0:P"),
+    ("O | O(i) = b(i) «O(i) += d(i)»", "over dimension 0 of 'O' (indices 0 to 5)", "0:P"),
+    ("T, O | T(i) = d(i) O(i) = 1 where exists T(i) + «b(i)»", "over N = 6 of 'b'", "0:4"),
+)
+
+
+@pytest.mark.parametrize(("body", "fragment", "allowed"), _TWO_SIZES)
+def test_one_index_has_one_size(body: str, fragment: str, allowed: str) -> None:
+    """Whole dimensions that are unlike are refused, however they came by their sizes."""
+    marked = unmark(_text(body))
+    with pytest.raises(RangeInferenceError) as caught:
+        infer(check(marked.text)["f"], _SHAPES)
+    (problem,) = caught.value.diagnostics
+    assert (problem.span.line, problem.span.column) == marked.places[0][:2]
+    assert fragment in problem.message
+    remedy = f"where i in {allowed}"
+    assert problem.message.endswith(remedy)
+    joined = body.replace(" where ", f" {remedy}, ") if " where " in body else f"{body} {remedy}"
+    low, high = (_SHAPES["d"][0] if e == "P" else _SHAPES["b"][0] if e == "N" else int(e)
+                 for e in allowed.split(":"))  # fmt: skip
+    marks = str.maketrans("", "", "«»")
+    assert _infer(joined.translate(marks)).statements[-1].ranges["i"] == (low, high)
+
+
 @pytest.mark.parametrize(
     ("shapes", "fragment"),
     [
