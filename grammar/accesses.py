@@ -30,9 +30,7 @@ def accesses(statement: c.Statement, analysis: Analysis) -> Iterator[Access]:
         yield from _below(expr, analysis, NO_FACTS, evaluated=False)
 
 
-def _below(
-    expr: c.Expr, analysis: Analysis, facts: Facts, *, evaluated: bool
-) -> Iterator[Access]:
+def _below(expr: c.Expr, analysis: Analysis, facts: Facts, *, evaluated: bool) -> Iterator[Access]:
     """Every subscript below ``expr``."""
     match expr:
         case c.Read(subscripts=subscripts):

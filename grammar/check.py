@@ -19,6 +19,7 @@ from tcl.grammar.parser import parse
 from tcl.grammar.scope import Scope
 from tcl.grammar.source import Source, Span
 from tcl.grammar.types import scalar_type
+from tcl.grammar.widening import late_widenings
 
 MAX_CALL_DEPTH = 32
 """Deepest nesting of calls between defs."""
@@ -200,6 +201,7 @@ class _DefChecker:
             self._mark_written([statement.target])
             return
         self.statements.append(checked.statement)
+        self.scope.warnings += late_widenings(checked.statement, self.module.source)
         if self.scope.written.get(statement.target) is None:
             self.scope.written[statement.target] = checked.tensor
         self._sizes_known(statement.target)

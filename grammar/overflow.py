@@ -22,7 +22,7 @@ def overflows(statement: c.Statement, analysis: Analysis) -> Iterator[Diagnostic
 
 
 def _search(expr: c.Expr, analysis: Analysis) -> Iterator[Diagnostic]:
-    if _is_index_arithmetic(expr):
+    if is_index_arithmetic(expr):
         low, high = _bounds(expr, analysis)
         least, most = INDEX.limits
         if low < least or high > most:
@@ -50,7 +50,8 @@ def _outermost_reads(exprs: tuple[c.Expr, ...]) -> Iterator[c.Read]:
             stack.extend(reversed(children(expr)))
 
 
-def _is_index_arithmetic(expr: c.Expr) -> bool:
+def is_index_arithmetic(expr: c.Expr) -> bool:
+    """Whether an expression is made of indices and sizes alone, by ``+ - *``."""
     match expr:
         case c.Index() | c.Size() | c.Dimension():
             return True

@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias
 from tcl.grammar.checked import CheckedDef, Read, Statement
 from tcl.grammar.source import Span
 
-
 How: TypeAlias = Literal["read", "exists", "written", "declared"]
 
 

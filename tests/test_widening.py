@@ -1,0 +1,106 @@
+"""Arithmetic that wraps before it is widened is told, and what the message says to write is right."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from programs import unmark
+
+import tcl
+from tcl.grammar.check import check
+
+_HEADER = (
+    "def f(int8(M, N) A, int8(N) a, uint8(N) u, int32(N) c, int64(N) l, bool(N) t, "
+    "float16(N) h, float(N) x) -> ({}) {{\n    {}\n}}"
+)
+
+
+def _text(case: str) -> str:
+    outputs, _, body = case.partition(" | ")
+    return _HEADER.format(outputs, body)
+
+
+_LATE = (
+    ("int32(M) C | C(m) +=! «A(m, k) * a(k)»", "int32(A(m, k)) * a(k)"),
+    ("int32(M) C | C(m) max=! «A(m, k) - a(k)»", "int32(A(m, k)) - a(k)"),
+    ("int32(N) O | O(i) = «-u(i)»", "-int32(u(i))"),
+    ("float(N) O | O(i) = «u(i) + a(i)» where i in 0:N", "float32(u(i)) + a(i)"),
+    ("double(N) O | O(i) = «c(i) * c(i)»", "float64(c(i)) * c(i)"),
+    ("int64(N) O | O(i) = «c(i) + 1»", "int64(c(i)) + 1"),
+    ("int32(N) O | O(i) = «2 * u(i)»", "2 * int32(u(i))"),
+    ("int32(N) O | O(i) = c(i) + «u(i) * u(i)»", "int32(u(i)) * u(i)"),
+    ("int32(N) O | O(i) = («a(i) + u(i)») / 2", "(int32(a(i)) + u(i)) / 2"),
+    ("int32(N) O | O(i) = «u(i) * u(i) + 2 * u(i)»",
+     "int32(u(i)) * u(i) + 2 * int32(u(i))"),
+    ("int32(N) O | O(i) = «(u(i) + 1) * (u(i) + 2)»",
+     "(int32(u(i)) + 1) * (int32(u(i)) + 2)"),
+    ("int32(N) O | O(i) = t(i) ? «u(i) * 3» : u(i)", "t(i) ? int32(u(i)) * 3 : u(i)"),
+    ("int32(N) O | O(i) = y where y = «a(i) * a(i)»", "int32(a(i)) * a(i)"),
+    ("int64(N) O | O(i) = l(i) > «c(i) * c(i)» ? 1 : 0", "int64(c(i)) * c(i)"),
+    ("O | O(i) = exp(«a(i) * a(i)»)", "float32(a(i)) * a(i)"),
+    ("O | O(i) = c(i) O(i) += «u(i) * u(i)»", "int32(u(i)) * u(i)"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "better"), _LATE)
+def test_late_widening(case: str, better: str) -> None:
+    marked = unmark(_text(case))
+    (warning,) = check(marked.text)["f"].warnings
+    assert (warning.span.line, warning.span.column) == marked.places[0][:2]
+    assert "where it can wrap" in warning.message
+    written = re.search(r"; write (.*), or (.*) if it is meant to wrap$", warning.message)
+    assert written is not None
+    assert written[1] == better
+    # Each remedy, typed in place of what it is about, ends the warning.
+    before = written[2][written[2].index("(") + 1 : -1]
+    start = marked.text.rindex(before)
+    for remedy in written.groups():
+        text = marked.text[:start] + remedy + marked.text[start + len(before) :]
+        assert check(text)["f"].warnings == ()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "int32(M) C | C(m) +=! A(m, k)",  # summed in int32
+        "C | C(m) +=! A(m, k) * a(k)",  # nothing was said to be wider
+        "int32(M) C | C(m) +=! int32(A(m, k)) * a(k)",
+        "int32(M) C | C(m) +=! int32(A(m, k) * a(k))",  # meant, as it seems
+        "int32(N) O | O(i) = u(i) / 2 + u(i) / 2",  # cannot wrap
+        "int32(N) O | O(i) = u(i) % 4 * 60 + min(u(i), 10)",
+        "int32(N) O | O(i) = u(i) > 9 ? 1 : -1",
+        "int64(N) O | O(i) = t(i) + t(i)",
+        "int32(N) O | O(i) = u(u(i) + 1) where i in 0:1",  # subscripts are exact
+        "float(N) O | O(i) = c(i) - 7",
+        "float(N) O | O(i) = u(i) * i + 0.5",
+        "int64(N) O | O(i) = i * i + l(i)",  # known with the sizes
+        "float(N) O | O(i) = h(i) * h(i)",  # computed in float32 anyway
+        "double(N) O | O(i) = x(i) * x(i)",  # too large is inf
+    ],
+)
+def test_no_false_alarm(case: str) -> None:
+    assert check(_text(case))["f"].warnings == ()
+
+
+def test_the_remedy_computes_what_was_meant() -> None:
+    text = "def f(int8(M, K) A, int8(K, N) B) -> (int32(M, N) C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    a, b = np.full((3, 5), 100, np.int8), np.full((5, 2), 50, np.int8)
+    with pytest.warns(tcl.TclWarning, match=r":1:68: warning: this product is computed in int8"):
+        wrapped = tcl.define(text).f(a, b)
+    assert (wrapped != 25_000).all()
+    better = text.replace("A(m, k)", "int32(A(m, k))")
+    assert (tcl.define(better).f(a, b) == 25_000).all()
+
+
+def test_float16_is_computed_in_float32() -> None:
+    """Why floats are left alone."""
+    text = "def f(float16(N) A) -> (float(N) O) { O(i) = A(i) * A(i) }"
+    assert (tcl.define(text).f(np.full(3, 300, np.float16)) == 90_000).all()
+
+
+def test_long_chains_of_lets_take_no_time() -> None:
+    lets = ", ".join(["x0 = u(i)", *(f"x{n} = x{n - 1} + x{n - 1}" for n in range(1, 2000))])
+    (definition,) = check(_text(f"int32(N) O | O(i) = x1999 where {lets}")).values()
+    assert len(definition.warnings) == 1999
