@@ -106,12 +106,13 @@ class _Widening:
         for span in sorted(_operands_to_widen(root, [n.span for n in wrapping]), reverse=True):
             start, end = span.start - root.span.start, span.end - root.span.start
             better = f"{better[:start]}{to}({better[start:end]}){better[end:]}"
+        text, better = " ".join(text.split()), " ".join(better.split())
         worst = wrapping[0]
         noun = _NOUNS[worst.op] if isinstance(worst, c.Binary) else "negation"
         return Diagnostic(
             f"this {noun} is computed in {worst.type}, where it can wrap, and then widened to "
-            f"{f'the {to}{of}' if of else to}; write {' '.join(better.split())}, or {to}({' '.join(text.split())}) if it "
-            "is meant to wrap",
+            f"{f'the {to}{of}' if of else to}; write {better}, or {to}({text}) if it is "
+            "meant to wrap",
             worst.span,
         )
 
