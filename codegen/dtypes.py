@@ -33,15 +33,18 @@ def storage_dtype(t: ScalarType) -> np.dtype[Any]:
     return np.dtype(np.uint16) if t.is_float and t.bits == 16 else np.dtype(t.name)
 
 
-def scalar_type_of(dtype: np.dtype[Any]) -> ScalarType:
-    """The scalar type of a dtype; ArgumentError if tcl has none for it."""
+def scalar_type_of(dtype: np.dtype[Any], what: str = "") -> ScalarType:
+    """The scalar type of a dtype; ArgumentError, about ``what`` is of it, if tcl has none."""
+    about = what and f"{what}: "
     found = SCALAR_TYPES.get(dtype.name)
     if found is None:
         known = ", ".join(SCALAR_TYPES)
-        raise ArgumentError(f"arrays of {dtype} are not supported; convert to one of {known}")
+        raise ArgumentError(
+            f"{about}arrays of {dtype} are not supported; convert to one of {known}"
+        )
     if not dtype.isnative:
         raise ArgumentError(
-            f"arrays in foreign byte order ({dtype.str}) are not supported; "
+            f"{about}arrays in foreign byte order ({dtype.str}) are not supported; "
             f"convert with .astype({dtype.name!r})"
         )
     return found

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
 from tcl.codegen.errors import OptionsError
+from tcl.grammar.shown import kind_of, shown
 
 PRESETS = ("naive", "pointwise", "mlp", "conv")
 """Names that ``MappingOptions`` takes. ``naive`` is the plain loop nest."""
@@ -84,19 +85,21 @@ class NestOptions:
             if value is not None:
                 sizes = _ints(key, value)
                 if any(not least <= size <= most for size in sizes):
-                    raise OptionsError(f"{key}: {words.format(most)}: {sizes}")
+                    raise OptionsError(f"{key}: {words.format(most)}: {shown(sizes)}")
                 object.__setattr__(self, key, sizes)
         if self.mma and (len(self.mma) not in (2, 3) or len(set(self.mma)) != len(self.mma)):
-            raise OptionsError(f"mma: must be two or three different dimensions: {self.mma}")
+            raise OptionsError(f"mma: must be two or three different dimensions: {shown(self.mma)}")
         if self.buffers is not None:
             buffers = _int(self.buffers)
             if buffers is None or not 1 <= buffers <= MAX_BUFFERS:
-                raise OptionsError(f"buffers: must be from 1 to {MAX_BUFFERS}: {self.buffers!r}")
+                raise OptionsError(
+                    f"buffers: must be from 1 to {MAX_BUFFERS}: {shown(self.buffers)}"
+                )
             object.__setattr__(self, "buffers", buffers)
         for key in _FLAGS:
             flag = getattr(self, key)
             if flag is not None and not isinstance(flag, bool):
-                raise OptionsError(f"{key}: must be true or false: {flag!r}")
+                raise OptionsError(f"{key}: must be true or false: {shown(flag)}")
         for key in ("order", "inner_order"):
             value = getattr(self, key)
             if value is not None:
@@ -104,7 +107,7 @@ class NestOptions:
                 if sorted(permutation) != list(range(len(permutation))):
                     raise OptionsError(
                         f"{key}: must name each dimension from 0 to {len(permutation) - 1} once, "
-                        f"or be empty: {permutation}"
+                        f"or be empty: {shown(permutation)}"
                     )
                 object.__setattr__(self, key, permutation)
         if self.vectorize is not None:
@@ -179,12 +182,15 @@ class MappingOptions:
     said about a dimension by its position."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.preset, str):
+            names = ", ".join(PRESETS)
+            raise OptionsError(f"a preset is one of the names {names}, not {kind_of(self.preset)}")
         if self.preset not in PRESETS:
             raise OptionsError(f"unknown preset {self.preset!r}: use one of {', '.join(PRESETS)}")
         if not isinstance(self.default, NestOptions):
             raise OptionsError("default: must be NestOptions")
         if self.merge is not None and not isinstance(self.merge, bool):
-            raise OptionsError(f"merge: must be true or false: {self.merge!r}")
+            raise OptionsError(f"merge: must be true or false: {shown(self.merge)}")
         nests = self.nests
         if (
             not isinstance(nests, (tuple, list))
@@ -212,21 +218,21 @@ class MappingOptions:
 
     def own(self, position: int) -> NestOptions:
         """The choices made for the nest at this position alone."""
-        return self.nests[position] if position < len(self.nests) else NestOptions()
+        index = _position(position)
+        return self.nests[index] if index < len(self.nests) else NestOptions()
 
     def with_nest(self, position: int, options: NestOptions) -> MappingOptions:
         """These options with the choices of one nest replaced."""
-        self.nest(position)  # checks it
+        _position(position)
+        if not isinstance(options, NestOptions):
+            raise OptionsError(f"nest: must be NestOptions, not {kind_of(options)}")
         nests = list(self.nests) + [NestOptions()] * (position + 1 - len(self.nests))
         nests[position] = options
         return replace(self, nests=tuple(nests))
 
     def nest(self, position: int) -> NestSelection:
         """One nest, to be refined: ``options.nest(1).tile(32, 32)`` gives new options."""
-        index = _int(position)
-        if index is None or not 0 <= index < MAX_NESTS:
-            raise OptionsError(f"nest: position must be from 0 to {MAX_NESTS - 1}: {position!r}")
-        return NestSelection(self, index)
+        return NestSelection(self, _position(position))
 
     def chunk(self, *sizes: int) -> MappingOptions:
         """Divide every nest into chunks for threads; 0 leaves a dimension whole."""
@@ -408,10 +414,10 @@ class NestSelection:
 
 def _ints(key: str, value: object) -> tuple[int, ...]:
     if not isinstance(value, (tuple, list)) or len(value) > MAX_RANK:
-        raise OptionsError(f"{key}: must be a list of up to {MAX_RANK} integers: {value!r}")
+        raise OptionsError(f"{key}: must be a list of up to {MAX_RANK} integers: {shown(value)}")
     found = tuple(map(_int, value))
     if None in found:
-        raise OptionsError(f"{key}: must be integers: {value!r}")
+        raise OptionsError(f"{key}: must be integers: {shown(value)}")
     return tuple(x for x in found if x is not None)
 
 
@@ -425,15 +431,23 @@ def _int(value: object) -> int | None:
         return None
 
 
+def _position(value: object) -> int:
+    """The position of a nest."""
+    index = _int(value)
+    if index is None or not 0 <= index < MAX_NESTS:
+        raise OptionsError(f"nest: position must be from 0 to {MAX_NESTS - 1}: {shown(value)}")
+    return index
+
+
 def _vectorize(value: object) -> tuple[int, int]:
     pair = _ints("vectorize", value)
     if len(pair) != 2:
-        raise OptionsError(f"vectorize: must be (dimension, lanes): {value!r}")
+        raise OptionsError(f"vectorize: must be (dimension, lanes): {shown(value)}")
     if not -1 <= pair[0] < MAX_RANK:
-        raise OptionsError(f"vectorize: dimension must be -1 or a position: {pair[0]}")
+        raise OptionsError(f"vectorize: dimension must be -1 or a position: {shown(pair[0])}")
     if pair[1] not in WIDTHS:
         allowed = ", ".join(map(str, WIDTHS))
-        raise OptionsError(f"vectorize: lanes must be one of {allowed}: {pair[1]}")
+        raise OptionsError(f"vectorize: lanes must be one of {allowed}: {shown(pair[1])}")
     return pair[0], pair[1]
 
 
@@ -456,12 +470,12 @@ def _known(data: Mapping[Any, Any], keys: tuple[str, ...], where: str) -> None:
 def _json(key: str, value: object, where: str) -> Any:
     if key in _FLAGS:
         if not isinstance(value, bool):
-            raise OptionsError(f"{where}: must be true or false: {value!r}")
+            raise OptionsError(f"{where}: must be true or false: {shown(value)}")
         return value
     if key == "buffers":
         if value is None:
-            raise OptionsError(f"{where}: must be from 1 to {MAX_BUFFERS}: {value!r}")
+            raise OptionsError(f"{where}: must be from 1 to {MAX_BUFFERS}: {shown(value)}")
         return value
     if not isinstance(value, list):
-        raise OptionsError(f"{where}: must be a list of integers: {value!r}")
+        raise OptionsError(f"{where}: must be a list of integers: {shown(value)}")
     return tuple(value)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.closest import closest
 from tcl.grammar.errors import ArgumentError
 
 _SIZES = re.compile(r"# sizes (\w+): *(\w+=\d+(?:, *\w+=\d+)*)$")
@@ -72,18 +73,28 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
         if len(value) > 18:
             raise ArgumentError(f"the size {name} is too large")
         sizes[name] = int(value)
+    for name in sizes:
+        if name not in checked.sizes:
+            raise ArgumentError(no_size(checked, name))
     missing = [s for s in checked.sizes if s not in sizes]
     if missing:
         raise ArgumentError(
             f"{checked.name} needs a value for {', '.join(missing)}; "
             f"write --sizes {','.join(f'{s}=...' for s in checked.sizes)}"
         )
-    unknown = [s for s in sizes if s not in checked.sizes]
-    if unknown:
-        raise ArgumentError(
-            f"{checked.name} has no size {unknown[0]}; its sizes are {', '.join(checked.sizes)}"
-        )
     return sizes
+
+
+def no_size(checked: CheckedDef, name: str) -> str:
+    """What is wrong with a size that a def has not."""
+    near = closest(name, checked.sizes)
+    if near is not None:
+        hint = f"did you mean {near}?"
+    elif checked.sizes:
+        hint = f"its sizes are {', '.join(checked.sizes)}"
+    else:
+        hint = "it has none"
+    return f"{checked.name} has no size {name if name.isidentifier() else repr(name)}; {hint}"
 
 
 def default_sizes(checked: CheckedDef) -> dict[str, int]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
 
 from tcl.arguments import Argument, Array
+from tcl.codegen.errors import ArgumentError
 from tcl.executor import Calls, Executor
+from tcl.given import SourceLike, check_flag, in_order
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.shown import kind_of, shown
 from tcl.kernels import Kernels, OptionsLike, unknown
 from tcl.kernels import OptionsFactory as OptionsFactory
 from tcl.kernels import size as size
@@ -17,13 +21,14 @@ from tcl.warn import warn
 
 
 def define(
-    source: str,
+    source: SourceLike,
     options: OptionsLike = None,
     *,
     threads: int | None = None,
     nearest: bool = False,
 ) -> Definitions:
-    """The defs of a text, as methods: ``define(text).mm(A, B)``.
+    """The defs of a text, as methods: ``define(text).mm(A, B)``, or by the inputs' names,
+    ``define(text).mm(A=a, B=b)``. Instead of a text, a ``pathlib.Path`` of a file that holds one.
 
     ``options`` says how to map them: ``MappingOptions``, a preset's name (``"naive"``,
     ``"pointwise"``, ``"mlp"``, ``"conv"``), or a factory ``(source, entry_point, *inputs) ->
@@ -40,38 +45,44 @@ def define(
 
 @overload
 def compile(
-    source: str,
+    source: SourceLike,
     entry_point: str,
     mapping_options: OptionsLike,
     *inputs: Argument,
     threads: int | None = None,
+    **named: Argument,
 ) -> Executor: ...
 
 
 @overload
 def compile(
-    source: str,
+    source: SourceLike,
     entry_point: str,
     mapping_options: OptionsLike,
     *inputs: Any,
     threads: int | None = None,
+    **named: Any,
 ) -> Calls[Any]: ...
 
 
 def compile(
-    source: str,
+    source: SourceLike,
     entry_point: str,
     mapping_options: OptionsLike,
     *inputs: Any,
     threads: int | None = None,
+    **named: Any,
 ) -> Calls[Any]:
     """A kernel for one def and the sizes and strides of ``inputs``, compiled before it returns:
-    for the GPU that they lie on if they are arrays of CuPy or torch on a CUDA device.
+    for the GPU that they lie on if they are arrays of CuPy or torch on a CUDA device. ``named``:
+    inputs by their names, as in a call.
 
     ``threads`` is as for ``define``. Raises what ``define`` raises, ``ArgumentError`` for inputs
     that do not fit and ``RangeInferenceError`` for sizes that do not.
     """
     definitions = Definitions(source, mapping_options, threads)
+    if named:
+        inputs = in_order(definitions.definition(entry_point), inputs, named, ("threads",))
     executor, arrays = definitions.executor(entry_point, inputs)
     executor.prepare(arrays)
     return executor
@@ -86,7 +97,7 @@ class Definitions:
 
     def __init__(
         self,
-        source: str,
+        source: SourceLike,
         options: OptionsLike = None,
         threads: int | None = None,
         nearest: bool = False,
@@ -125,22 +136,36 @@ class Definitions:
     @overload
     def __call__(
         self,
+        /,
         entry_point: str,
         *inputs: Argument,
         outputs: Sequence[Array] | None = None,
         unchecked: bool = False,
+        **named: Argument,
     ) -> Array | tuple[Array, ...]: ...
 
     @overload
     def __call__(
-        self, entry_point: str, *inputs: Any, outputs: Any = None, unchecked: bool = False
+        self,
+        /,
+        entry_point: str,
+        *inputs: Any,
+        outputs: Any = None,
+        unchecked: bool = False,
+        **named: Any,
     ) -> Any: ...
 
     def __call__(
-        self, entry_point: str, *inputs: Any, outputs: Any = None, unchecked: bool = False
+        self,
+        /,
+        entry_point: str,
+        *inputs: Any,
+        outputs: Any = None,
+        unchecked: bool = False,
+        **named: Any,
     ) -> Any:
         """Run a def by its name; see ``Executor`` and ``CudaExecutor``."""
-        return self[entry_point](*inputs, outputs=outputs, unchecked=unchecked)
+        return self[entry_point](*inputs, outputs=outputs, unchecked=unchecked, **named)
 
     def definition(self, name: str) -> CheckedDef:
         """The checked def of that name; ``ArgumentError`` if there is none."""
@@ -171,19 +196,32 @@ class DefFunction:
 
     @overload
     def __call__(
-        self, *inputs: Argument, outputs: Sequence[Array] | None = None, unchecked: bool = False
+        self,
+        /,
+        *inputs: Argument,
+        outputs: Sequence[Array] | None = None,
+        unchecked: bool = False,
+        **named: Argument,
     ) -> Array | tuple[Array, ...]: ...
 
     @overload
-    def __call__(self, *inputs: Any, outputs: Any = None, unchecked: bool = False) -> Any: ...
+    def __call__(
+        self, /, *inputs: Any, outputs: Any = None, unchecked: bool = False, **named: Any
+    ) -> Any: ...
 
-    def __call__(self, *inputs: Any, outputs: Any = None, unchecked: bool = False) -> Any:
+    def __call__(
+        self, /, *inputs: Any, outputs: Any = None, unchecked: bool = False, **named: Any
+    ) -> Any:
         """Run it; see ``Executor`` and ``CudaExecutor``."""
+        if named:
+            inputs = in_order(self._kernels.definition(self.__name__), inputs, named)
         latest = self._latest
         if latest is not None:
             found = latest.again(inputs, outputs, unchecked)
             if found is not None:
                 return found
+        if unchecked is not False:
+            check_flag("unchecked", unchecked)
         executor, arrays = self._kernels.executor(self.__name__, inputs)
         results = executor.run(arrays, outputs, unchecked=unchecked)
         self._latest = executor
@@ -210,13 +248,33 @@ def assert_almost_equal(
     """Assert that two arrays agree within ``operations * precision * largest input``.
 
     ``operations`` is the number of iterated operations per value, ``precision`` the relative
-    precision of one. Raises ``AssertionError``.
+    precision of one. Raises ``AssertionError``, also for two shapes, and ``ArgumentError`` for
+    what is no array of numbers.
     """
-    largest = max((float(np.max(np.abs(i))) for i in inputs if i.size), default=0.0)
-    difference = np.abs(np.asarray(actual, np.float64) - np.asarray(expected, np.float64))
+    one, other = _numbers("actual", actual), _numbers("expected", expected)
+    if one.shape != other.shape and one.ndim and other.ndim:
+        raise AssertionError(f"the shapes differ: {one.shape} and {other.shape}")
+    values = [_numbers("an input", i) for i in inputs]
+    largest = max((float(np.max(np.abs(i))) for i in values if i.size), default=0.0)
+    for name, number in (("operations", operations), ("precision", precision)):
+        huge = isinstance(number, int) and abs(number) > 10**300
+        if huge or not isinstance(number, int | float | np.number):
+            raise ArgumentError(f"{name} has to be a number, not {shown(number)}")
+    difference = np.abs(one - other)
     worst = float(np.max(difference, initial=0.0))
     if not worst <= operations * precision * largest:
         raise AssertionError(
             f"the largest difference is {worst:g}, more than {operations} operations at "
             f"precision {precision:g} on values up to {largest:g} explain"
         )
+
+
+def _numbers(what: str, value: object) -> Array:
+    """The values as float64; ``ArgumentError`` for what are no real numbers."""
+    found = np.asarray(value) if isinstance(value, np.ndarray | np.generic) else None
+    if found is None and isinstance(value, bool | int | float | list | tuple):
+        with contextlib.suppress(ValueError):  # a ragged list
+            found = np.asarray(value)
+    if found is None or not np.can_cast(found.dtype, np.float64, "same_kind"):
+        raise ArgumentError(f"{what} has to be an array of numbers, not {kind_of(value)}")
+    return found.astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from tcl.codegen.dtypes import numpy_dtype, scalar_type_of
 from tcl.codegen.errors import ArgumentError
 from tcl.grammar.checked import CheckedDef, Tensor
+from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.sized import SizedDef
+from tcl.workers.memory import free_memory, in_words, total_memory
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]  # importing numpy.typing takes 15 ms
 Scalar: TypeAlias = np.generic | int | float | bool
@@ -62,11 +64,14 @@ def input_array(entry: str, tensor: Tensor, argument: Argument) -> Array:
     elif tensor.rank == 0 and isinstance(argument, bool | int | float):
         return _scalar(what, tensor, argument)
     else:
-        kind = type(argument).__name__
         wanted = "a NumPy array" if tensor.rank else "a number or a NumPy array of rank 0"
-        raise ArgumentError(f"{what} has to be {wanted}, not {kind}; use numpy.asarray(...)")
+        becomes_one = isinstance(argument, list | tuple | range) or hasattr(argument, "__array__")
+        raise ArgumentError(
+            f"{what} has to be {wanted}, not {kind_of(argument)}"
+            + f"; use numpy.asarray(..., {dtype.name!r})" * becomes_one
+        )
     if array.dtype != dtype:
-        scalar_type_of(array.dtype)  # says so when no tensor could have this type
+        scalar_type_of(array.dtype, what)  # says so when no tensor could have this type
         raise ArgumentError(
             f"{what} is {tensor.type}, but an array of {array.dtype} was given; "
             f"convert it with .astype({dtype.name!r})"
@@ -80,7 +85,7 @@ def _scalar(what: str, tensor: Tensor, value: bool | int | float) -> Array:
     if not tensor.type.is_float:
         low, high = tensor.type.limits
         if isinstance(value, float) or not low <= value <= high:
-            raise ArgumentError(f"{what} is {tensor.type}, which {value!r} is not a value of")
+            raise ArgumentError(f"{what} is {tensor.type}, which {shown(value)} is not a value of")
     with np.errstate(over="ignore"):
         try:
             array = np.asarray(value, dtype=numpy_dtype(tensor.type))
@@ -121,7 +126,7 @@ def _refuse_mask(what: str, array: Array) -> None:
 def output_arrays(
     sized: SizedDef, inputs: Sequence[Array], outputs: Sequence[Array] | None
 ) -> tuple[Array, ...]:
-    """The caller's output arrays, checked, or new ones.
+    """The caller's output arrays, checked, or new ones, which are not initialised.
 
     Raises ``ArgumentError`` for a wrong count, shape, type or layout, for memory that overlaps an
     input or another output, and when outputs have to be passed because the def adds to them.
@@ -129,7 +134,7 @@ def output_arrays(
     checked = sized.checked
     if outputs is None:
         check_initialised(checked)
-        return tuple(_new(tensor, sized.shapes[tensor.name]) for tensor in checked.outputs)
+        return tuple(new_output(sized, tensor, np.empty) for tensor in checked.outputs)
     if isinstance(outputs, np.ndarray):
         outputs = (outputs,)
     check_outputs_count(checked, outputs)
@@ -151,7 +156,7 @@ def check_outputs_count(checked: CheckedDef, outputs: object) -> None:
         names = ", ".join(t.name for t in checked.outputs)
         raise ArgumentError(
             f"outputs= has to be a tuple of arrays, here ({names}{',' * (', ' not in names)}), "
-            f"not {type(outputs).__name__}"
+            f"not {kind_of(outputs)}"
         )
     if len(outputs) != len(checked.outputs):
         names = ", ".join(t.name for t in checked.outputs)
@@ -171,21 +176,45 @@ def check_initialised(checked: CheckedDef) -> None:
         )
 
 
-def _new(tensor: Tensor, shape: tuple[int, ...]) -> Array:
+def new_output(sized: SizedDef, tensor: Tensor, make: Callable[..., Array]) -> Array:
+    """What ``make``, as ``numpy.empty`` and ``numpy.zeros``, gives for an output; ``ArgumentError``
+    if it is larger than the memory."""
+    what = f"output '{tensor.name}' of {sized.checked.name}"
+    return allocated(what, tensor, sized.shapes[tensor.name], sized.sizes, make)
+
+
+def allocated(
+    what: str,
+    tensor: Tensor,
+    shape: tuple[int, ...],
+    sizes: Mapping[str, int],
+    make: Callable[..., Array],
+) -> Array:
+    """A new array; ``ArgumentError`` for one that is larger than the memory."""
     dtype = numpy_dtype(tensor.type)
+    needed = math.prod(shape) * dtype.itemsize
     try:
-        return np.empty(shape, dtype)
+        if needed > _LARGE and needed > (total_memory() or needed):
+            raise MemoryError  # the system may promise it all the same, and kill who uses it
+        return make(shape, dtype)
     except (MemoryError, ValueError):
-        size = math.prod(shape) * dtype.itemsize / 2**30
+        free = free_memory()
+        by = ", ".join(f"{name}={value}" for name, value in sizes.items())
         raise ArgumentError(
-            f"output '{tensor.name}' of shape {shape} would need {size:,.0f} GiB"
+            f"{what} needs {in_words(needed)} of memory: it is {tensor.type} of shape {shape}"
+            + f", with {by}" * bool(by)
+            + (f"; {in_words(free)} is free" if free is not None else "")
         ) from None
+
+
+_LARGE = 1 << 28
+"""Bytes from which on it is looked up how much memory there is."""
 
 
 def _check_output(what: str, tensor: Tensor, array: Array, shape: tuple[int, ...]) -> None:
     dtype = numpy_dtype(tensor.type)
     if not issubclass(type(array), np.ndarray):  # a stand-in may have another ``__class__``
-        raise ArgumentError(f"{what} has to be a NumPy array, not {type(array).__name__}")
+        raise ArgumentError(f"{what} has to be a NumPy array, not {kind_of(array)}")
     _refuse_mask(what, array)
     if array.dtype != dtype:
         raise ArgumentError(f"{what} is {tensor.type}, but an array of {array.dtype} was given")

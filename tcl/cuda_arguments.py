@@ -118,7 +118,7 @@ def checked_shadow(
     standing = library.shadow(what, one[1])
     dtype = numpy_dtype(tensor.type)
     if standing.dtype != dtype:
-        scalar_type_of(standing.dtype)  # says so when no tensor could have this type
+        scalar_type_of(standing.dtype, what)  # says so when no tensor could have this type
         raise ArgumentError(
             f"{what} is {tensor.type}, but {library.noun} of {standing.dtype} was given; "
             f"convert it with {library.conversion(tensor.type)}"

@@ -80,7 +80,7 @@ class CudaExecutor(Calls[Any]):
             library, device = given.library, self._device
             addresses = [_address(s) for s in (*before, *standing)]
             kernel(addresses, library.stream(device), lambda size: library.memory(size, device))
-        self._repeats[1 if unchecked else 0] = CudaRepeat(
+        self._repeats[unchecked] = CudaRepeat(
             kernel, given, results, (before, standing), self._sized
         )
         kept = outputs if isinstance(outputs, tuple | list) else results

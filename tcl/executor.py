@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
+from numpy import ndarray  # a name of its own: looked up at every call, for every array
 
 from tcl.arguments import (
     Argument,
@@ -22,6 +23,7 @@ from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import ArgumentError
 from tcl.codegen.options import MappingOptions
+from tcl.given import check_flag, in_order
 from tcl.grammar.sized import SizedDef
 
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
@@ -59,17 +61,27 @@ class Calls(Generic[_A]):
 
     def __call__(
         self,
+        /,
         *inputs: _A | Scalar,
         outputs: Sequence[_A] | None = None,
         unchecked: bool = False,
+        **named: _A | Scalar,
     ) -> _A | tuple[_A, ...]:
         """Run the kernel.
 
+        Inputs come in the order of the def, by their names (``A=a``), or the first ones this way
+        and the others that way; one that is called ``outputs`` or ``unchecked`` by its place.
         ``unchecked`` leaves off the run-time checks of data-dependent subscripts: with an index
         out of range, memory that belongs to nobody is then read. Raises ``ArgumentError`` for
         arguments that do not fit, ``IndexError`` for a data-dependent subscript out of range.
         """
-        repeat = self._repeats[1 if unchecked else 0]  # as again(), whose call takes 40 ns
+        if named:
+            inputs = in_order(self._sized.checked, inputs, named)
+        if unchecked is False:  # as again(), whose call takes 40 ns
+            repeat = self._repeats[0]
+        else:
+            check_flag("unchecked", unchecked)
+            repeat = self._repeats[1]
         if repeat is not None:
             found = repeat(inputs, outputs)
             if found is not None:
@@ -95,7 +107,11 @@ class Calls(Generic[_A]):
         self, inputs: tuple[_A | Scalar, ...], outputs: Sequence[_A] | None, unchecked: bool
     ) -> _A | tuple[_A, ...] | None:
         """Run if this call is like the last one; None, and nothing done, if it is not."""
-        repeat = self._repeats[1 if unchecked else 0]
+        if unchecked is False:
+            repeat = self._repeats[0]
+        else:
+            check_flag("unchecked", unchecked)
+            repeat = self._repeats[1]
         return None if repeat is None else repeat(inputs, outputs)
 
     def prepare(self, inputs: Sequence[_A]) -> None:
@@ -153,7 +169,7 @@ class Executor(Calls[Array]):
         kernel = self.kernel(tuple(array.strides for array in arrays), unchecked=unchecked)
         kernel(arrays)
         fresh = not self._sized.checked.uninitialised
-        self._repeats[1 if unchecked else 0] = Repeat(kernel, inputs, results, fresh)
+        self._repeats[unchecked] = Repeat(kernel, inputs, results, fresh)
         if outputs is not None:  # the caller's own, of whichever class they are
             results = (outputs,) if isinstance(outputs, np.ndarray) else tuple(outputs)
         return results[0] if len(results) == 1 else results
@@ -235,7 +251,7 @@ class Repeat:
             inputs + results, self._expected
         ):
             if (
-                type(array) is not np.ndarray
+                type(array) is not ndarray
                 or array.dtype is not dtype
                 or array.shape != shape
                 or array.strides != strides

@@ -7,6 +7,25 @@ import os
 import secrets
 from pathlib import Path
 
+from tcl.grammar.errors import ArgumentError
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; ``ArgumentError`` if there is none."""
+    try:
+        return decoded(path.read_bytes(), str(path))
+    except (OSError, ValueError) as error:  # no such file, or a name that none can have
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ArgumentError(f"{path} cannot be read: {reason}") from None
+
+
+def decoded(data: bytes, name: str) -> str:
+    """A text of a file of this name; ``ArgumentError`` if it is none."""
+    try:
+        return data.decode("utf-8-sig")  # some editors on Windows put a mark at the start
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"{name} is not UTF-8 text (byte {error.start})") from None
+
 
 def write_whole(path: Path, text: str) -> None:
     """Write a text file such that readers, and a crash, see the old contents or the new ones.

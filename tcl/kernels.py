@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -13,9 +12,12 @@ from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.codegen.options import MappingOptions
 from tcl.cuda_libraries import on_cuda
 from tcl.executor import Calls, Executor
+from tcl.given import SourceLike, check_flag, check_sequence, text_of
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.closest import closest
 from tcl.grammar.ranges import infer
+from tcl.grammar.shown import kind_of
 from tcl.grammar.sized import SizedDef
 from tcl.known import best_known
 
@@ -34,21 +36,18 @@ class Kernels:
     """What the functions of a text share: its defs, and an executor for all sizes so far."""
 
     def __init__(
-        self, source: str, options: OptionsLike, threads: int | None, nearest: bool
+        self, source: SourceLike, options: OptionsLike, threads: int | None, nearest: bool
     ) -> None:
-        if not isinstance(source, str):
-            raise ArgumentError(f"a TC is a string, not {type(source).__name__}")
-        if not isinstance(nearest, bool):
-            raise ArgumentError(f"nearest has to be True or False, not {nearest!r}")
+        check_flag("nearest", nearest)
         if nearest and options is not None:
             raise ArgumentError(
                 "nearest=True is about options from the tuning cache; give either it or options"
             )
-        self.source = source
+        self.source, name = text_of(source)
         self.options = _as_options(options)
         self.threads = thread_count(threads)
         self.nearest = nearest
-        self.defs = check(source)
+        self.defs = check(self.source, name)
         self._executors: dict[tuple[object, ...], Calls[Any]] = {}
         # An options factory runs under it, and may well call a def of this text.
         self._lock = threading.RLock()
@@ -60,8 +59,13 @@ class Kernels:
 
     def definition(self, name: str) -> CheckedDef:
         """The checked def of that name; ``ArgumentError`` if there is none."""
-        if not isinstance(name, str) or name not in self.defs:
-            raise ArgumentError(unknown(str(name), self.defs))
+        if not isinstance(name, str):
+            raise ArgumentError(
+                f"a def is chosen by its name, a string, not {kind_of(name)}; "
+                f"there are: {', '.join(self.defs)}"
+            )
+        if name not in self.defs:
+            raise ArgumentError(unknown(name, self.defs))
         return self.defs[name]
 
     def executor(
@@ -69,6 +73,7 @@ class Kernels:
     ) -> tuple[Calls[Any], tuple[Any, ...]]:
         """The executor for these inputs' sizes, and the inputs as arrays."""
         definition = self.definition(entry_point)
+        check_sequence(definition, inputs)
         if on_cuda(inputs):
             return self._on_cuda(definition, inputs)
         arrays = input_arrays(definition, inputs)
@@ -135,16 +140,18 @@ def size(checked: CheckedDef, arrays: Sequence[Array]) -> SizedDef:
 def _as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
     if isinstance(options, str):
         return MappingOptions(options)
-    if options is None or isinstance(options, MappingOptions) or callable(options):
+    if options is None or isinstance(options, MappingOptions):
+        return options
+    if callable(options) and not isinstance(options, type):
         return options
     raise OptionsError(
-        f"options have to be MappingOptions, a preset's name or a factory, "
-        f"not {type(options).__name__}"
+        f"options have to be MappingOptions, a preset's name or a factory, not {kind_of(options)}"
+        + "; make them with tcl.MappingOptions.from_dict(...)" * isinstance(options, dict)
     )
 
 
 def unknown(name: str, defs: Collection[str]) -> str:
     """What is wrong with a name that no def has."""
-    close = difflib.get_close_matches(name[:64], list(defs), n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(defs)}"
+    near = closest(name, defs)
+    hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(defs)}"
     return f"there is no def '{name}'; {hint}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from tcl.annotations import read_annotations
-from tcl.arguments import Array
-from tcl.codegen.dtypes import numpy_dtype
+from tcl.arguments import Array, allocated
 from tcl.grammar.checked import CheckedDef, Tensor
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.types import ScalarType
@@ -21,10 +22,14 @@ def random_inputs(
     bools by coin, or what the def's ``# values`` comments say. Equal seeds give equal arrays."""
     rng = np.random.default_rng(seed)
     values = read_annotations(checked).values
-    return tuple(
-        _array(rng, tensor, input_shape(tensor, sizes), values.get(tensor.name), sizes)
-        for tensor in checked.inputs
-    )
+
+    def made(tensor: Tensor) -> Array:
+        what, limits = f"input '{tensor.name}' of {checked.name}", values.get(tensor.name)
+        shape = input_shape(tensor, sizes)
+        fill = partial(_array, rng, tensor, limits, sizes)
+        return allocated(what, tensor, shape, sizes, fill)
+
+    return tuple(map(made, checked.inputs))
 
 
 def input_shape(tensor: Tensor, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -35,26 +40,21 @@ def input_shape(tensor: Tensor, sizes: Mapping[str, int]) -> tuple[int, ...]:
 def _array(
     rng: np.random.Generator,
     tensor: Tensor,
-    shape: tuple[int, ...],
     limits: tuple[str, str] | None,
     sizes: Mapping[str, int],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
 ) -> Array:
-    dtype = numpy_dtype(tensor.type)
-    try:
-        if tensor.type.is_float:
-            return _floats(rng, tensor, shape, limits, sizes).astype(dtype, copy=False)
-        if tensor.type.is_bool and limits is None:
-            return rng.integers(0, 2, shape, dtype=np.uint8).astype(np.bool_)
-        low, high = (0, 8)
-        if limits is not None:
-            low, high = (int(_limit(tensor, text, sizes)) for text in limits)
-        if high <= low:
-            raise ArgumentError(f"the values of '{tensor.name}', {low}..{high}, are none")
-        return rng.integers(low, high, shape, dtype=np.int64).astype(dtype)
-    except (MemoryError, ValueError) as error:
-        raise ArgumentError(
-            f"input '{tensor.name}' of shape {shape} cannot be made: {error}"
-        ) from None
+    if tensor.type.is_float:
+        return _floats(rng, tensor, shape, limits, sizes).astype(dtype, copy=False)
+    if tensor.type.is_bool and limits is None:
+        return rng.integers(0, 2, shape, dtype=np.uint8).astype(np.bool_)
+    low, high = (0, 8)
+    if limits is not None:
+        low, high = (int(_limit(tensor, text, sizes)) for text in limits)
+    if high <= low:
+        raise ArgumentError(f"the values of '{tensor.name}', {low}..{high}, are none")
+    return rng.integers(low, high, shape, dtype=np.int64).astype(dtype)
 
 
 def _floats(

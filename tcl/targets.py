@@ -15,6 +15,7 @@ from tcl.arguments import Array
 from tcl.codegen.device import host_cpu
 from tcl.codegen.errors import ArgumentError
 from tcl.cpu_backend import CpuBackend
+from tcl.grammar.shown import shown
 from tcl.grammar.sized import SizedDef
 from tcl.known import array_layouts, cuda_key, device_identity, gpu_identity, layout_key
 from tcl.tuner.cache_key import ArrayLayout, CacheKey
@@ -165,6 +166,8 @@ def target(device: str, threads: int) -> Target:
 
     Raises ``ArgumentError`` for one that there is not, or that this machine cannot use.
     """
+    if not isinstance(device, str):
+        raise ArgumentError(f"a device is a name such as 'cpu' or 'cuda:0', not {shown(device)}")
     if device == "cpu":
         return CpuTarget(threads)
     if device == EMULATED:

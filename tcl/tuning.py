@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcl.api import Definitions, OptionsFactory, compile, size
@@ -13,6 +13,15 @@ from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.codegen.options import MappingOptions
 from tcl.executor import Calls
+from tcl.given import (
+    SourceLike,
+    check_flag,
+    check_sequence,
+    file_named,
+    in_order,
+)
+from tcl.grammar.closest import closest
+from tcl.grammar.shown import kind_of, shown
 from tcl.inputs import GpuInputs, HostInputs, inputs_of
 from tcl.known import DEFAULT, known_options
 from tcl.targets import CpuTarget, CudaTarget, Target, target
@@ -47,19 +56,23 @@ class Tuner:
 
     def __init__(
         self,
-        source: str,
+        source: SourceLike,
         cache_filename: str | os.PathLike[str] | None = None,
         *,
         threads: int | None = None,
         workplace: Workplace | None = None,
         device: str | None = None,
     ) -> None:
-        self._source = source
+        if workplace is not None and not hasattr(workplace, "open"):
+            raise ArgumentError(
+                f"workplace has to be a tcl.cluster.Cluster, not {shown(workplace)}"
+            )
+        path = None if cache_filename is None else file_named("cache_filename", cache_filename)
         self._workplace = workplace
         self._threads = thread_count(threads)
         self._target = None if device is None else target(device, self._threads)
         self._definitions = Definitions(source, None, self._threads)
-        self._cache = TuningCache(cache_filename) if cache_filename else None
+        self._cache = None if path is None else TuningCache(path)
 
     def tune(
         self,
@@ -91,6 +104,9 @@ class Tuner:
         a resumed search did not start from, and ``CacheError`` if the search cannot be resumed.
         """
         definition = self._definitions.definition(entry_point)
+        check_sequence(definition, inputs)
+        _check_settings(config, fixed, report)
+        check_flag("resume", resume)
         found = inputs_of(definition, inputs)
         where = _where(found, self._target, self._threads)
         arrays = found.values()
@@ -105,7 +121,7 @@ class Tuner:
                     "or begin a new search"
                 )
         with workspace() as folder:
-            backend = where.backend(self._source, entry_point, arrays)
+            backend = where.backend(definition.source.text, entry_point, arrays)
             backend = backend.holding(arrays, folder)
             space = _space(where, backend, fixed or {})
             tuner = BackendTuner(
@@ -132,7 +148,7 @@ class Tuner:
 
 
 def autotune(
-    source: str,
+    source: SourceLike,
     entry_point: str,
     *inputs: Any,
     starting_options: Start = None,
@@ -145,8 +161,10 @@ def autotune(
     threads: int | None = None,
     device: str | None = None,
     report: Report | None = None,
+    **named: Any,
 ) -> MappingOptions | None:
-    """The best options found for a def on these inputs; None if nothing was found.
+    """The best options found for a def on these inputs; None if nothing was found. ``named``:
+    inputs by their names, as in a call.
 
     The search starts from ``starting_options``, or from the cache's best with
     ``load_from_cache``; with neither, from the heuristic default. With ``store_to_cache``
@@ -157,6 +175,11 @@ def autotune(
     ``ArgumentError`` for a combination that makes no sense, ``CacheError`` when there is nothing to
     load.
     """
+    if named:
+        definition = Definitions(source).definition(entry_point)
+        inputs = in_order(definition, inputs, named, SETTINGS)
+    check_flag("load_from_cache", load_from_cache)
+    check_flag("store_to_cache", store_to_cache)
     if starting_options is not None and load_from_cache:
         raise ArgumentError("give either starting_options or load_from_cache=True, not both")
     if cache_filename is not None and not (load_from_cache or store_to_cache):
@@ -166,7 +189,9 @@ def autotune(
         )
     if resume and not store_to_cache:
         raise ArgumentError("resume=True needs store_to_cache=True: it goes on with what is stored")
-    path = Path(cache_filename) if cache_filename is not None else default_path()
+    path = default_path()
+    if cache_filename is not None:
+        path = file_named("cache_filename", cache_filename)
     start = starting_options
     if load_from_cache:
         found = MappingOptionsCache(path).load(
@@ -186,7 +211,7 @@ def autotune(
 
 
 def autotune_and_compile(
-    source: str,
+    source: SourceLike,
     entry_point: str,
     *inputs: Any,
     threads: int | None = None,
@@ -195,6 +220,11 @@ def autotune_and_compile(
     """``autotune`` with these settings, then ``compile`` with what it found, for the device that
     the inputs lie on: there is no ``device``."""
     _check_no_device(settings)
+    named = {name: value for name, value in settings.items() if name not in SETTINGS}
+    if named:
+        definition = Definitions(source).definition(entry_point)
+        inputs = in_order(definition, inputs, named, SETTINGS)
+        settings = {name: value for name, value in settings.items() if name in SETTINGS}
     best = autotune(source, entry_point, *inputs, threads=threads, **settings)
     if best is None:
         return None
@@ -206,11 +236,11 @@ class MappingOptionsCache:
     """The options kept in a cache file."""
 
     def __init__(self, filename: str | os.PathLike[str]) -> None:
-        self._path = Path(filename)
+        self._path = file_named("filename", filename)
 
     def load(
         self,
-        source: str,
+        source: SourceLike,
         entry_point: str,
         inputs: Sequence[Argument] | Sequence[Any],
         count: int = 1,
@@ -221,7 +251,10 @@ class MappingOptionsCache:
         """The best ``count`` options for a def on inputs of these sizes, strides and types, on
         ``device`` (see ``Tuner``) with so many threads (see ``define``), best first; fewer, or
         none, if fewer are known. Raises ``CacheError``."""
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ArgumentError(f"count must be a whole number from 1, not {shown(count)}")
         definition = Definitions(source).definition(entry_point)
+        check_sequence(definition, inputs)
         found = inputs_of(definition, inputs)
         cores = thread_count(threads)
         where = _where(found, None if device is None else target(device, cores), cores)
@@ -254,12 +287,14 @@ def make_load_from_cache_options_factory(
     with a ``TclWarning`` that says so.
     """
 
+    path, cores = file_named("cache_filename", cache_filename), thread_count(threads)
+    check_flag("nearest", nearest)
+
     def generate(source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
         definition = Definitions(source).definition(entry_point)
         found = inputs_of(definition, inputs)
         gpu = found.gpu if isinstance(found, GpuInputs) else None
-        cache, sized = TuningCache(cache_filename), size(definition, found.arrays)
-        cores = thread_count(threads)
+        cache, sized = TuningCache(path), size(definition, found.arrays)
         return known_options(cache, sized, found.arrays, cores, nearest=nearest, gpu=gpu)
 
     return generate
@@ -269,6 +304,11 @@ def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:
     """A factory that tunes each time, with the settings of ``autotune``, for the device that the
     inputs lie on: there is no ``device``."""
     _check_no_device(settings)
+    for name in settings:
+        if name not in SETTINGS:
+            near = closest(name, SETTINGS)
+            hint = f"did you mean {near}?" if near else f"there are: {', '.join(SETTINGS)}"
+            raise ArgumentError(f"autotune has no setting '{name}'; {hint}")
 
     def generate(source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
         return autotune(source, entry_point, *inputs, **settings)
@@ -281,6 +321,19 @@ def _check_no_device(settings: Mapping[str, Any]) -> None:
         raise ArgumentError(
             "what is called runs on the device that its inputs lie on; leave out device="
         )
+
+
+def _check_settings(config: object, fixed: object, report: object) -> None:
+    """Raise ``ArgumentError`` for what is of another type."""
+    if config is not None and not isinstance(config, TunerConfig):
+        remedy = "; write tcl.TunerConfig(generations=5, ...)" * isinstance(config, Mapping)
+        raise ArgumentError(
+            f"tuner_config has to be a tcl.TunerConfig, not {kind_of(config)}{remedy}"
+        )
+    if fixed is not None and not isinstance(fixed, Mapping):
+        raise ArgumentError(f"fixed has to map knobs to values, not be {shown(fixed)}")
+    if report is not None and not callable(report):
+        raise ArgumentError(f"report has to be called with events, but is {shown(report)}")
 
 
 def _where(inputs: HostInputs | GpuInputs, chosen: Target | None, threads: int) -> Target:
@@ -316,4 +369,18 @@ def _start(space: ProgramSpace, given: MappingOptions | None) -> tuple[MappingOp
 
 
 def _options(options: Start) -> MappingOptions | None:
-    return MappingOptions(options) if isinstance(options, str) else options
+    if isinstance(options, str):
+        return MappingOptions(options)
+    if options is None or isinstance(options, MappingOptions):
+        return options
+    raise OptionsError(
+        f"starting_options have to be MappingOptions or a preset's name, not {kind_of(options)}"
+    )
+
+
+SETTINGS = tuple(
+    name
+    for name, parameter in inspect.signature(autotune).parameters.items()
+    if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+)
+"""What ``autotune`` takes by name besides inputs."""

@@ -227,7 +227,7 @@ def test_factories_see_the_inputs() -> None:
 
 def test_sizes_beyond_memory() -> None:
     source = "def big(float(N) X) -> (Y) { Y(i, j, k) = X(0) where i in 0:N, j in 0:N, k in 0:N }"
-    with pytest.raises(tcl.ArgumentError, match=r"would need .* GiB"):
+    with pytest.raises(tcl.ArgumentError, match=r"of big needs 32 TB of memory: .* with N=20000"):
         tcl.define(source).big(np.zeros(20_000, np.float32))
 
 
@@ -363,7 +363,7 @@ def test_numbers_too_large_for_their_type(value: float) -> None:
 
 @pytest.mark.parametrize("name", [0, None, ["mm"], ("mm",)])
 def test_names_that_are_no_strings(name: Any) -> None:
-    with pytest.raises(tcl.ArgumentError, match="there is no def"):
+    with pytest.raises(tcl.ArgumentError, match=r"chosen by its name, a string, not .*: mm"):
         tcl.define(MM)[name]
 
 

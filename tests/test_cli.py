@@ -175,7 +175,7 @@ def test_run(mm: Path, tmp_path: Path) -> None:
         (("-s", "M=5,K=5,N=5", "-o", '{"tile": 3}'), "tile"),
         (("-s", "M=5,K=5,N=5", "--device", "cuda:9"), "there is no device cuda:9 here"),
         (("-s", "M=5,K=5,N=5", "--device", "tpu"), "there is no device tpu here"),
-        (("-s", "M=99999999,K=99999999,N=5"), "cannot be made"),
+        (("-s", "M=99999999,K=99999999,N=5"), "input 'A' of mm needs 40 PB of memory"),
     ],
 )
 def test_run_explains(mm: Path, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
@@ -287,7 +287,7 @@ def test_check_goes_on_after_a_bad_file(mm: Path, tmp_path: Path) -> None:
     [
         (("run", "--seed", "-1"), "-1 is not in the range"),
         (("tune", "--seed", "-1"), "-1 is not in the range"),
-        (("run", "-s", "M=100000000,N=100000000,K=1"), "output 'C' of shape"),
+        (("run", "-s", "M=100000000,N=100000000,K=1"), "output 'C' of mm needs 40 PB"),
         (("run", "-s", "M=5,K=5,N=5", "-o", "none.json"), "none.json cannot be read: No such"),
         (("run", "-s", "M=5,K=5,N=5", "-o", sys.executable), "is not UTF-8 text"),
         (("tune", "-s", "M=5,K=5,N=5", "--cache", __file__), "is not a tuning cache"),

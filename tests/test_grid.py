@@ -112,7 +112,7 @@ def test_a_table_has_settings_of_its_own(make: Make) -> None:
         (f"{SCALED}sizes = {{}}", "scaled needs a value for N; write sizes = { N = ... }"),
         (f"{SCALED}sizes = []", "sizes is an empty list"),
         (f"{SCALED}sizes = 3", "sizes must be as { N = ... }, or a label, not 3"),
-        (f"{SCALED}sizes = {{ N = 1, M = 1 }}", "there is no size of scaled 'M'; there is N"),
+        (f"{SCALED}sizes = {{ N = 1, M = 1 }}", "scaled has no size M; its sizes are N"),
         (f"{SCALED}sizes = {{ N = 1.5 }}", "the size N must be a whole number, not 1.5"),
         (f"{SCALED}sizes = {{ N = [1, -2] }}", "the size N must be a whole number, not -2"),
         (f"{SCALED}sizes = {{ N = [] }}", "the size N has no value; its list is empty"),

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TypedDict, Unpack
 
 from tcl.codegen.errors import ArgumentError, OptionsError
+from tcl.grammar.shown import shown
 from tcl.tuner.strategies import STRATEGIES
 from tcl.tuner.strategies.base import SELECTIONS, SearchSettings
 
@@ -54,22 +55,24 @@ class TunerSettings:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise OptionsError(
-                    f"{name} must be a whole number from {low} to {high}, not {value!r}"
+                    f"{name} must be a whole number from {low} to {high}, not {shown(value)}"
                 )
         if self.seed is not None and (isinstance(self.seed, bool) or type(self.seed) is not int):
-            raise OptionsError(f"seed must be a whole number or None, not {self.seed!r}")
+            raise OptionsError(f"seed must be a whole number or None, not {shown(self.seed)}")
         for name in ("time_limit", "compile_timeout", "run_timeout"):
             value = getattr(self, name)
             absent = value is None and name != "compile_timeout"
             if not absent and (
                 isinstance(value, bool) or not isinstance(value, int | float) or not value > 0
             ):
-                raise OptionsError(f"{name} must be a number of seconds above 0, not {value!r}")
-        if self.strategy not in STRATEGIES:
+                raise OptionsError(
+                    f"{name} must be a number of seconds above 0, not {shown(value)}"
+                )
+        if not isinstance(self.strategy, str) or self.strategy not in STRATEGIES:
             known = ", ".join(sorted(STRATEGIES))
-            raise OptionsError(f"strategy must be one of {known}, not {self.strategy!r}")
-        if self.selection not in SELECTIONS:
-            raise OptionsError(f"selection must be rank or roulette, not {self.selection!r}")
+            raise OptionsError(f"strategy must be one of {known}, not {shown(self.strategy)}")
+        if not isinstance(self.selection, str) or self.selection not in SELECTIONS:
+            raise OptionsError(f"selection must be rank or roulette, not {shown(self.selection)}")
 
     @property
     def search(self) -> SearchSettings:

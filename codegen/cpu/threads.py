@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tcl.codegen.errors import ArgumentError
+from tcl.grammar.shown import shown
 
 VARIABLE = "TCL_NUM_THREADS"
 """The environment variable that says it for the whole process."""
@@ -24,7 +25,9 @@ def thread_count(asked: int | None = None) -> int:
     """
     if asked is not None:
         if isinstance(asked, bool) or not isinstance(asked, int) or not 1 <= asked <= MOST:
-            raise ArgumentError(f"threads must be a whole number from 1 to {MOST}, not {asked!r}")
+            raise ArgumentError(
+                f"threads must be a whole number from 1 to {MOST}, not {shown(asked)}"
+            )
         return asked
     text = os.environ.get(VARIABLE, "").strip()
     if not text:

@@ -6,7 +6,6 @@ specifications; ``tests/test_cuda_profile.py`` compares it with the table that c
 
 from __future__ import annotations
 
-import difflib
 import re
 import shlex
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from tcl.codegen.cuda.driver import cupy
 from tcl.codegen.errors import ArgumentError
+from tcl.grammar.closest import closest
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,8 @@ def profile(name: str) -> GpuProfile:
         if wanted == _plain(known.architecture) + "a" and known.capability >= (9, 0):
             return replace(known, specific=True)
     names = {_plain(known.name): known.name for known in PROFILES}
-    close = difflib.get_close_matches(wanted, list(names), n=1)
-    hint = f"did you mean {names[close[0]]}? " if close else ""
+    near = closest(wanted, names)
+    hint = f"did you mean {names[near]}? " if near else ""
     raise ArgumentError(
         f"there is no GPU profile {shlex.quote(name)}; {hint}"
         f"known are {', '.join(names.values())}, their "

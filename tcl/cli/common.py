@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import functools
 import math
@@ -15,8 +14,10 @@ from typing import Any, NoReturn, TextIO, TypeVar
 
 import click
 
+from tcl.files import decoded, read_text
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.closest import closest
 from tcl.grammar.errors import ArgumentError, TclError, TclWarning
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -110,14 +111,11 @@ def report(message: str) -> None:
 
 def read(file: Path) -> str:
     """The text of a file; ``-`` is standard input."""
-    try:
-        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        raise ArgumentError(f"{file} cannot be read: {error.strerror}") from None
-    try:
-        return data.decode("utf-8-sig")  # some editors on Windows put a mark at the start
-    except UnicodeDecodeError as error:
-        raise ArgumentError(f"{file} is not UTF-8 text (byte {error.start})") from None
+    if str(file) == "-":
+        if sys.stdin is None:  # as python makes it where it was closed
+            raise ArgumentError("standard input is closed; name a file")
+        return decoded(sys.stdin.buffer.read(), "standard input")
+    return read_text(file)
 
 
 def choose(file: Path, entry: str | None) -> tuple[str, CheckedDef]:
@@ -143,8 +141,8 @@ def pick(defs: Mapping[str, CheckedDef], file: Path, entry: str | None) -> Check
             raise ArgumentError(f"{file} has {len(defs)} defs; say --entry {'|'.join(defs)}")
         entry = next(iter(defs))
     if entry not in defs:
-        close = difflib.get_close_matches(entry, list(defs), n=1)
-        hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(defs)}"
+        near = closest(entry, defs)
+        hint = f"did you mean {near}?" if near else f"it has {', '.join(defs)}"
         raise ArgumentError(f"{file} has no def {entry}; {hint}")
     return defs[entry]
 

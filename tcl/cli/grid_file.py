@@ -24,7 +24,6 @@ for beside the grid's.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import itertools
 import math
 import tomllib
@@ -33,10 +32,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tcl.annotations import default_sizes, read_annotations
+from tcl.annotations import default_sizes, no_size, read_annotations
 from tcl.cli.common import load, pick, read
 from tcl.cli.settings import KINDS, check_type
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.closest import closest
 from tcl.grammar.errors import ArgumentError, TclError
 
 _TABLES = "tune"
@@ -213,7 +213,7 @@ def _size_set(given: object, checked: CheckedDef) -> list[dict[str, int]]:
         raise ArgumentError(f"sizes must be as {_example(checked)}, or a label, not {given!r}")
     for name in given:
         if name not in checked.sizes:
-            raise ArgumentError(_unknown(f"size of {checked.name}", name, checked.sizes))
+            raise ArgumentError(no_size(checked, name))
     missing = [name for name in checked.sizes if name not in given]
     if missing:
         raise ArgumentError(_missing(checked, missing))
@@ -248,9 +248,9 @@ def _example(checked: CheckedDef) -> str:
 def _unknown(what: str, name: str, known: Iterable[str]) -> str:
     """That there is no such thing, and what there is."""
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
+    near = closest(name, names)
     there = f"there is {', '.join(names)}" if names else "there is none"
-    hint = f"did you mean {close[0]}?" if close else there
+    hint = f"did you mean {near}?" if near else there
     return f"there is no {what} {name!r}; {hint}"
 
 

@@ -10,12 +10,11 @@ import numpy as np
 
 from tcl.annotations import default_sizes, parse_sizes
 from tcl.api import size
-from tcl.arguments import Array
+from tcl.arguments import Array, new_output
 from tcl.cli.common import choose, read
-from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import PRESETS, MappingOptions
-from tcl.grammar.checked import CheckedDef, Tensor
+from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.sized import SizedDef
 from tcl.sample import random_inputs
@@ -46,16 +45,7 @@ class Work:
 
     def outputs(self) -> tuple[Array, ...]:
         """New outputs. They are zero, for defs that add to what they hold."""
-        return tuple(map(self._zeros, self.checked.outputs))
-
-    def _zeros(self, tensor: Tensor) -> Array:
-        shape = self.sized.shapes[tensor.name]
-        try:
-            return np.zeros(shape, numpy_dtype(tensor.type))
-        except (MemoryError, ValueError) as error:
-            raise ArgumentError(
-                f"output '{tensor.name}' of shape {shape} cannot be made: {error}"
-            ) from None
+        return tuple(new_output(self.sized, t, np.zeros) for t in self.checked.outputs)
 
     @property
     def title(self) -> str:
