@@ -1,5 +1,5 @@
 """``python -m tcl``."""
 
-from tcl.cli import main
+from tcl.command import main
 
-main(prog_name="tcl")
+main()

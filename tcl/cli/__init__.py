@@ -1,4 +1,5 @@
-"""The command line, ``tcl``. Exit codes: 0 done, 1 the input is wrong, 2 usage, 130 interrupted.
+"""The command line, ``tcl``. Exit codes: 0 done, 1 the input is wrong, 2 usage, 130 interrupted,
+143 terminated.
 
 Each command lives in a file of its own and imports what it needs when it runs, so that
 ``tcl check`` starts fast.
@@ -13,6 +14,7 @@ from importlib import import_module
 import click
 
 from tcl import __version__
+from tcl.cli.signals import exit_code, raising
 
 _COMMANDS = {
     "check": "parse and check a file; errors with their place",
@@ -42,9 +44,10 @@ class _Lazy(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")
         try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:  # while a command was being imported: click would exit with 1
-            sys.exit(130)
+            with raising():
+                return super().invoke(ctx)
+        except KeyboardInterrupt as stopped:  # click would exit with 1
+            sys.exit(exit_code(stopped))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tcl.cli.common import fail, reporting
+from tcl.cli.signals import exit_code
 from tcl.codegen.extras import installing
 
 if TYPE_CHECKING:
@@ -99,9 +100,9 @@ def cpu(
                 for name, reason in failed.items():
                     click.echo(f"{name} is not tuned: {reason}", err=True)
         report = run(chosen, settings, say, peers=specs, cache=path)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
         click.echo("interrupted", err=True)
-        sys.exit(130)
+        sys.exit(exit_code(stopped))
     finally:
         say("")
     console = Console()

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TextIO, TypeVar
 
 import click
 
+from tcl.cli.signals import exit_code
 from tcl.files import decoded, read_text
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
@@ -76,8 +77,8 @@ def reporting(command: _F) -> _F:
                 fail(str(error))
             what = error.filename or "the output, or a temporary file,"
             fail(f"{what} cannot be used: {error.strerror}")
-        except KeyboardInterrupt:
-            sys.exit(130)
+        except KeyboardInterrupt as stopped:
+            sys.exit(exit_code(stopped))
 
     return run  # type: ignore[return-value]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 import shlex
-import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from tcl.cli.grid_file import GridPoint
 from tcl.cli.grid_plan import Plan, Point, make_plan
 from tcl.cli.grid_show import GridEvents, GridLines, Outcome, Show, Status, cost, tally
 from tcl.cli.kernels import Work
+from tcl.cli.signals import counted, exit_code, kept
 from tcl.cli.tuned import TUNED, UNTUNED, Ended, Session
 from tcl.cluster import LOCAL, workplace
 from tcl.grammar.errors import ArgumentError, SourceError, TclError
@@ -95,13 +95,13 @@ class _Grid:
 
     def run(self) -> int:
         """The exit code."""
-        stopped = False
+        stopped = 0
         for point in self._points:
             began = time.monotonic()
             try:
                 stopped, outcome = self._point(point)
-            except KeyboardInterrupt:
-                stopped, outcome = True, Outcome(point, Status.LEFT, "interrupted")
+            except KeyboardInterrupt as error:
+                stopped, outcome = exit_code(error), Outcome(point, Status.LEFT, "interrupted")
             self._outcomes.append(outcome)
             seconds = time.monotonic() - began
             if outcome.status is Status.TUNED:
@@ -110,7 +110,7 @@ class _Grid:
             if stopped:
                 break
             self._show.done(outcome, len(self._points), seconds, self._left())
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left takes a moment
+        counted([])  # what is left takes a moment
         return self._end(stopped=stopped)
 
     def _left(self) -> float:
@@ -119,26 +119,24 @@ class _Grid:
         pace = self._took / self._expected if self._expected else 1.0
         return pace * sum(cost(p, resume=self._wishes.resume)[1] for p in rest if not p.problem)
 
-    def _point(self, point: Point) -> tuple[bool, Outcome]:
-        """Whether the user wants to stop, and what became of the point."""
+    def _point(self, point: Point) -> tuple[int, Outcome]:
+        """The exit code if the user wants to stop, else 0, and what became of the point."""
         standing, resume = point.standing, self._wishes.resume
         if resume and standing.done and point.key is not None:
             best = self._cache.best(point.key)
             time_ = duration(best.time) if best is not None and best.time else "nothing correct"
-            return False, Outcome(point, Status.KNOWN, f"{time_} in the tuning cache")
+            return 0, Outcome(point, Status.KNOWN, f"{time_} in the tuning cache")
         if point.problem:
-            return False, Outcome(point, Status.FAILED, point.problem)
+            return 0, Outcome(point, Status.FAILED, point.problem)
         if resume and standing.busy:
-            return False, Outcome(point, Status.FAILED, standing.busy)
+            return 0, Outcome(point, Status.FAILED, standing.busy)
         self._show.begins(point, len(self._points))
-        handler = signal.getsignal(signal.SIGINT)
         try:
-            ended = self._search(point)
+            with kept():
+                ended = self._search(point)
         except (TclError, IndexError, MemoryError, OSError) as error:
             reason = error.message if isinstance(error, SourceError) else str(error)
-            return False, Outcome(point, Status.FAILED, reason or type(error).__name__)
-        finally:
-            signal.signal(signal.SIGINT, handler)
+            return 0, Outcome(point, Status.FAILED, reason or type(error).__name__)
         return ended.signalled, _outcome(point, ended)
 
     def _search(self, point: Point) -> Ended:
@@ -161,7 +159,7 @@ class _Grid:
         )
         return session.run(choice.start, default=wishes.cache is None)
 
-    def _end(self, *, stopped: bool) -> int:
+    def _end(self, *, stopped: int) -> int:
         """Say what became of all points; the exit code."""
         rest = self._points[len(self._outcomes) :]
         outcomes = [*self._outcomes, *(Outcome(p, Status.LEFT) for p in rest)]
@@ -174,7 +172,7 @@ class _Grid:
                 f"{'go on' if left else 'when that is remedied, go on'} with: {_command()}"
             )
         if stopped:
-            return 130
+            return stopped
         return 1 if missing else 0
 
 

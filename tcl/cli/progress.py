@@ -30,7 +30,8 @@ class Progress:
         self._console = console or Console()
         self._state = SearchState(yardstick, time_limit)
         self._live: Live | None = None
-        self.signalled = False
+        self.signalled = ""
+        """The first signal that ended the search."""
         """Whether a signal ended the search."""
 
     def __enter__(self) -> Progress:
@@ -60,7 +61,7 @@ class Progress:
                 count = f"{results} result{'' if results == 1 else 's'}"
                 self._say(f"going on in generation {generation}, with {count}")
             case events.Interrupted(reason=reason, level=level):
-                self.signalled = self.signalled or "SIG" in reason
+                self.signalled = self.signalled or (reason if "SIG" in reason else "")
                 self._say(
                     f"{reason}: what is in flight finishes, then the best is saved"
                     if level == 1

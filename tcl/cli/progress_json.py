@@ -34,7 +34,8 @@ class JsonProgress:
         self._stream = stream
         self._always = always or {}
         self._started = time.monotonic()
-        self.signalled = False
+        self.signalled = ""
+        """The first signal that ended the search."""
         """Whether a signal ended the search."""
 
     def __enter__(self) -> JsonProgress:
@@ -51,7 +52,8 @@ class JsonProgress:
     def report(self, event: Event) -> None:
         """Take one event."""
         if isinstance(event, events.Interrupted):
-            self.signalled = self.signalled or "SIG" in event.reason
+            reason = event.reason
+            self.signalled = self.signalled or (reason if "SIG" in reason else "")
         name, data = as_data(event)
         self.write(name, data)
 

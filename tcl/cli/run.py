@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from tcl.cli.common import (
     threads_option,
     without_threads,
 )
+from tcl.cli.signals import dying
 
 if TYPE_CHECKING:
     from tcl.arguments import Array
@@ -69,8 +69,8 @@ def command(
     from tcl.known import best_known
     from tcl.tuner.measure import measure
 
-    # Nothing has to be saved here, and a kernel that runs for minutes would not hear of Ctrl+C.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Nothing has to be saved here, and the reference may run for minutes without hearing of Ctrl+C.
+    dying()
     count = thread_count(threads)
     if device != "cpu":
         from tcl.cli.run_cuda import run_cuda

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from tcl.cli.kernels import Work
 from tcl.cli.progress import Progress
 from tcl.cli.progress_json import JsonProgress
 from tcl.cli.progress_state import Event
+from tcl.cli.signals import counted, exit_code, handlers, restore
 from tcl.codegen.cost import cost_of
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions
@@ -60,13 +60,14 @@ class Ended:
     """Seconds per call by name, before and after."""
     problems: tuple[str, ...]
     """Sentences, which the user has seen."""
-    signalled: bool
+    signalled: int
+    """The exit code that tells of a signal; 0 if there was none."""
 
     @property
     def code(self) -> int:
         """The exit code."""
         if self.signalled:
-            return 130
+            return self.signalled
         return 1 if self.problems or self.result.options is None else 0
 
 
@@ -106,7 +107,7 @@ class Session:
     def run(self, start: MappingOptions | None, *, default: bool) -> Ended:
         """Search, show, save. ``default``: whether the cache is the user's own.
 
-        Afterwards Ctrl+C does nothing; who has more to do sets the handler back.
+        Afterwards Ctrl+C and SIGTERM do nothing; who has more to do sets the handlers back.
         """
         tuner = Tuner(
             self._work.text,
@@ -124,7 +125,8 @@ class Session:
 
         # During the search the tuner counts the signals. One that comes just before or after, or a
         # second press of Ctrl+C, must neither be lost nor cost the user the table.
-        handler = self._deaf()
+        before = handlers()
+        counted(self._presses)
         name, inputs = self._work.checked.name, self._work.inputs
         with progress:
             result = tuner.tune(
@@ -133,29 +135,31 @@ class Session:
                 resume=self._resume,
                 report=told,
             )
-        signalled = progress.signalled or bool(self._presses)
+        signalled = self._signalled(progress.signalled)
         if not signalled:
-            signal.signal(signal.SIGINT, handler)
+            restore(before)
         times: dict[str, float] = {}
         if result.options is not None:
             try:
                 times = self._times(result, compare=self._on_cpu and not signalled)
                 if self._on_cpu and not signalled and yardstick.beaten(result.time or math.inf):
                     yardstick = self._measured(yardstick)
-            except KeyboardInterrupt:
-                signalled = True
+            except KeyboardInterrupt as stopped:
+                signalled = exit_code(stopped)
                 times = times or self._times(result, compare=False)
-        self._deaf()  # what is left takes a moment
+        counted(self._presses)  # what is left takes a moment
         self._show(result, times, progress)
         problems = self._write(yardstick, {} if signalled else times)
         problems += self._saved(result, default=default)
         for problem in problems:
             report(problem)
-        return Ended(result, times, tuple(problems), signalled or bool(self._presses))
+        return Ended(result, times, tuple(problems), signalled or self._signalled())
 
-    def _deaf(self) -> Any:
-        """Count presses of Ctrl+C from now on; the handler until now."""
-        return signal.signal(signal.SIGINT, lambda number, frame: self._presses.append(number))
+    def _signalled(self, noticed: str = "") -> int:
+        """The exit code that tells of a signal; 0 if there was none. ``noticed``: by the search."""
+        if noticed:
+            return exit_code(noticed)
+        return exit_code(self._presses[0]) if self._presses else 0
 
     # Before.
 

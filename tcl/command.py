@@ -1,0 +1,15 @@
+"""The command ``tcl``, from its first moment on."""
+
+from __future__ import annotations
+
+import signal
+
+
+def main() -> None:
+    """Run the command line. Loading it takes a tenth of a second, in which Ctrl+C ends the process
+    as it ends programs that are not in Python: without a word."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from tcl.cli import main as command
+
+    command(prog_name="tcl")
