@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tcl.grammar import ast
 from tcl.grammar import checked as c
 from tcl.grammar import types as t
+from tcl.grammar.reference import Section
 from tcl.grammar.scope import Scope
 from tcl.grammar.traverse import rename
 
@@ -40,7 +41,8 @@ def expand(
     before = len(scope.problems)
     arguments = _arguments(expansion, callee, scope)
     targets = _targets(expansion, callee, scope, declared)
-    if len(scope.problems) > before:
+    # A tensor that a faulty statement writes is passed on in silence.
+    if len(scope.problems) > before or len(arguments) < len(callee.inputs):
         return None
     names = {p.name: a for p, a in zip(callee.inputs, arguments, strict=True)}
     names |= {o.name: n for o, n in zip(callee.outputs, targets, strict=True)}
@@ -74,12 +76,15 @@ def _arguments(expansion: Expansion, callee: c.CheckedDef, scope: Scope) -> list
         scope.problem(
             call.span,
             f"'{callee.name}' takes {len(callee.inputs)} inputs, found {len(call.arguments)}",
+            Section.CALLS,
         )
         return []
     names: list[str] = []
     for argument, param in zip(call.arguments, callee.inputs, strict=True):
         if not isinstance(argument, ast.Name):
-            scope.problem(argument.span, f"'{callee.name}' takes whole tensors: pass a name")
+            scope.problem(
+                argument.span, f"'{callee.name}' takes whole tensors: pass a name", Section.CALLS
+            )
             continue
         tensor = scope.readable(argument.name, argument.span)
         if tensor is None:
@@ -89,6 +94,7 @@ def _arguments(expansion: Expansion, callee: c.CheckedDef, scope: Scope) -> list
                 argument.span,
                 f"'{callee.name}' takes {_shape(param)} as '{param.name}', "
                 f"but '{argument.name}' is {_shape(tensor)}",
+                Section.CALLS,
             )
         names.append(argument.name)
     return names
@@ -105,6 +111,7 @@ def _targets(
             expansion.targets[0].span,
             f"'{callee.name}' returns {len(callee.outputs)} outputs, "
             f"assigned to {len(expansion.targets)} targets",
+            Section.CALLS,
         )
         return []
     passed = {a.name for a in expansion.call.arguments if isinstance(a, ast.Name)}
@@ -112,15 +119,20 @@ def _targets(
     for target, output in zip(expansion.targets, callee.outputs, strict=True):
         name = target.name
         if name in scope.inputs:
-            scope.problem(target.span, f"'{name}' is an input, and inputs are immutable")
+            scope.problem(
+                target.span, f"'{name}' is an input, and inputs are immutable", Section.CALLS
+            )
         elif name not in scope.outputs:
             listed = ", ".join([*scope.outputs, name])
             scope.problem(
                 target.span,
                 f"'{name}' is neither an input nor an output; add it to the outputs: -> ({listed})",
+                Section.CALLS,
             )
         elif name in passed or name in names:
-            scope.problem(target.span, f"'{name}' stands twice in the call; use two tensors")
+            scope.problem(
+                target.span, f"'{name}' stands twice in the call; use two tensors", Section.CALLS
+            )
         else:
             _check_type(target, output, scope, declared)
         names.append(name)
@@ -143,6 +155,7 @@ def _check_type(
             target.span,
             f"'{target.name}' is {expected[0]} of rank {expected[1]}, "
             f"but the call gives {_shape(output)}",
+            Section.CALLS,
         )
 
 

@@ -184,6 +184,16 @@ def test_calls_are_expanded_over_the_callers_tensors() -> None:
     assert definition.sizes == ("M", "N")
 
 
+def test_a_tensor_that_is_faulty_can_be_passed() -> None:
+    text = (
+        "def g(float(N) X) -> (Y) { Y(i) = X(i) }\n"
+        "def f(float(N) A) -> (O, P) { O(i) = B(i) P = g(O) }"
+    )
+    with pytest.raises(TclSemanticError, match="undefined tensor or function 'B'") as caught:
+        check(text)
+    assert len(caught.value.diagnostics) == 1
+
+
 def test_calls_nest_only_so_deep_in_any_order() -> None:
     first = "def f0(float(N) A) -> (O) { O(i) = A(i) }"
     for depth, legal in ((32, True), (33, False)):
