@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from tcl.grammar import checked as c
+from tcl.grammar.overflow import is_index_arithmetic
 from tcl.grammar.sized import SizedDef, SizedStatement
 
 
@@ -190,6 +191,8 @@ def _wrapped(value: float, expr: c.Expr) -> float:
     if expr.type.is_float or expr.type.is_bool:
         return min(max(value, -1e30), 1e30)
     low, high = expr.type.limits
+    if low <= value <= high or is_index_arithmetic(expr):
+        return int(value)
     return (int(value) - low) % (high - low + 1) + low
 
 
