@@ -16,6 +16,7 @@ from tcl.grammar.check_statement import check_assign
 from tcl.grammar.dependencies import check_dependencies, uninitialised
 from tcl.grammar.errors import Diagnostic, TclSemanticError
 from tcl.grammar.parser import parse
+from tcl.grammar.reference import Section
 from tcl.grammar.scope import Scope
 from tcl.grammar.source import Source, Span
 from tcl.grammar.types import scalar_type
@@ -43,6 +44,7 @@ def check(text: str, name: str = "<string>") -> dict[str, c.CheckedDef]:
                     f"def '{definition.name}' is defined twice; rename one of them",
                     definition.span,
                     ((first.span, "the first one"),),
+                    Section.DEFS,
                 )
             )
             continue
@@ -95,20 +97,24 @@ class _DefChecker:
         definition, scope = self.definition, self.scope
         if definition.name in BUILTINS:
             scope.problem(
-                definition.span, f"'{definition.name}' is a built-in function; rename the def"
+                definition.span,
+                f"'{definition.name}' is a built-in function; rename the def",
+                Section.DEFS,
             )
         for param in definition.params:
             self._input(param)
         for output in definition.outputs:
             self._output(output)
         if not definition.outputs:
-            scope.problem(definition.span, "a def needs an output: -> (O)")
+            scope.problem(definition.span, "a def needs an output: -> (O)", Section.DEFS)
         for statement in definition.statements:
             self._statement(statement)
         for name, span in scope.outputs.items():
             if name not in scope.written:
                 scope.problem(
-                    span, f"the output '{name}' is never assigned; assign it or remove it"
+                    span,
+                    f"the output '{name}' is never assigned; assign it or remove it",
+                    Section.DEFS,
                 )
         check_dependencies(self.statements, scope)
         self.module.problems += scope.problems
@@ -138,6 +144,7 @@ class _DefChecker:
             scope.problem(
                 param.span,
                 f"the input '{param.name}' needs a type, such as float(N) {param.name}",
+                Section.TYPES,
             )
             param = ast.Param(param.name, ast.TensorType("float32", (), param.span), param.span)
         assert param.type is not None
@@ -157,13 +164,25 @@ class _DefChecker:
         """Whether a name can be given to an input or output."""
         name, span, scope = param.name, param.span, self.scope
         if name in BUILTINS:
-            scope.problem(span, f"'{name}' is a built-in function; rename the {role}")
+            scope.problem(span, f"'{name}' is a built-in function; rename the {role}", Section.DEFS)
         elif role == "output" and name in scope.inputs:
             scope.problem(
-                span, f"'{name}' is an input, and inputs are immutable; name the output differently"
+                span,
+                f"'{name}' is an input, and inputs are immutable; name the output differently",
+                Section.DEFS,
+            )
+        elif name in scope.sizes:
+            first = next(b for b in self.bindings if b.size == name)
+            scope.problem(
+                span,
+                f"'{name}' is a size already, the extent of dimension {first.axis} of "
+                f"'{first.tensor}': use it without passing it, or rename the {role}",
+                Section.DEFS,
             )
         elif (taken := scope.what_is(name)) is not None:
-            scope.problem(span, f"'{name}' is already defined as {taken}; rename one of them")
+            scope.problem(
+                span, f"'{name}' is already defined as {taken}; rename one of them", Section.DEFS
+            )
         else:
             return True
         return False
@@ -174,11 +193,17 @@ class _DefChecker:
             if isinstance(dim, ast.Number):
                 self.bindings.append(c.SizeBinding(int(dim.value), param.name, axis, dim.span))
                 continue
-            if dim.name in BUILTINS or scope.is_tensor(dim.name) or dim.name == param.name:
+            if dim.name in BUILTINS:
+                message = f"'{dim.name}' cannot be a size: it is a built-in function; rename it"
+                scope.problem(dim.span, message, Section.DEFS)
+                continue
+            if scope.is_tensor(dim.name) or dim.name == param.name:
                 scope.problem(
                     dim.span,
                     f"'{dim.name}' cannot be a size: it is "
-                    f"{scope.what_is(dim.name) or 'the tensor itself'}; rename one of them",
+                    f"{scope.what_is(dim.name) or 'the tensor itself'}, and a size is a name of "
+                    "its own that the arrays' shapes give its value; rename one of them",
+                    Section.DEFS,
                 )
                 continue
             scope.sizes.setdefault(dim.name, dim.span)
@@ -193,7 +218,7 @@ class _DefChecker:
             return
         if isinstance(statement, ast.Call):
             message = "several targets need a call of another def: A, B = f(X, Y)"
-            self.scope.problem(statement.span, message)
+            self.scope.problem(statement.span, message, Section.CALLS)
             self._mark_written(t.name for t in statement.targets)
             return
         checked = check_assign(statement, self.scope, self.declared.get(statement.target))
@@ -236,7 +261,9 @@ class _DefChecker:
         names = [t.name for t in expansion.targets]
         done = None
         if call.name in self.module.open:
-            self.scope.problem(call.span, f"'{call.name}' calls itself; defs cannot recurse")
+            self.scope.problem(
+                call.span, f"'{call.name}' calls itself; defs cannot recurse", Section.CALLS
+            )
         elif len(self.module.open) > MAX_CALL_DEPTH:
             self._too_deep(call.span)
         else:
@@ -247,7 +274,9 @@ class _DefChecker:
                 done = expand(expansion, callee, self.scope, self.declared)
         if done is not None and len(self.statements) + len(done.statements) > MAX_STATEMENTS:
             self.scope.problem(
-                call.span, f"with its calls expanded the def has over {MAX_STATEMENTS} statements"
+                call.span,
+                f"with its calls expanded the def has over {MAX_STATEMENTS} statements",
+                Section.CALLS,
             )
             done = None
         if done is None:
@@ -273,7 +302,9 @@ class _DefChecker:
 
     def _too_deep(self, span: Span) -> None:
         self.scope.problem(
-            span, f"calls are nested deeper than {MAX_CALL_DEPTH}; write some of them out"
+            span,
+            f"calls are nested deeper than {MAX_CALL_DEPTH}; write some of them out",
+            Section.CALLS,
         )
 
     def _boundary(self, tensors: tuple[str, ...], span: Span) -> None:

@@ -14,11 +14,13 @@ from tcl.grammar import ast, literals
 from tcl.grammar import checked as c
 from tcl.grammar import types as t
 from tcl.grammar.builtins import BUILTINS
+from tcl.grammar.reference import Section
 from tcl.grammar.scope import Scope
 from tcl.grammar.source import Span
 from tcl.grammar.types import ScalarType
 
-_COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+_ORDERS = frozenset({"<", "<=", ">", ">="})
+_COMPARISONS = _ORDERS | {"==", "!="}
 
 
 @dataclass(slots=True)
@@ -65,13 +67,15 @@ class ExprChecker:
             return None
         if not value.type.is_integral:
             self._problem(
-                expr.span, f"{what} has to be an integer, found {value.type}; cast it with int32()"
+                expr.span,
+                f"{what} has to be an integer, found {value.type}; cast it with int32()",
+                Section.SUBSCRIPTS,
             )
             return None
         return literals.settle(value)
 
-    def _problem(self, span: Span, message: str) -> None:
-        self.scope.problem(span, message)
+    def _problem(self, span: Span, message: str, section: Section) -> None:
+        self.scope.problem(span, message, section)
 
     def _name(self, expr: ast.Name) -> c.Expr | None:
         name, span, scope = expr.name, expr.span, self.scope
@@ -85,17 +89,25 @@ class ExprChecker:
             return self._read(ast.Apply(name, (), span, span))
         if name in scope.sizes:
             if name not in scope.known_sizes:
-                self._problem(span, f"the size '{name}' is not known before its output is written")
+                self._problem(
+                    span,
+                    f"the size '{name}' is not known before its output is written",
+                    Section.DEFS,
+                )
                 return None
             return c.Size(name, span)
-        if name in BUILTINS:
-            self._problem(span, f"'{name}' is a built-in function; call it: {name}(x)")
+        if name in BUILTINS and name not in self.usable:
+            self._problem(
+                span, f"'{name}' is a built-in function; call it: {name}(x)", Section.FUNCTIONS
+            )
             return None
         if self.sizes_only:
-            self._problem(span, f"'{name}' is no size; ranges are made of sizes and constants")
+            self._problem(
+                span, f"'{name}' is no size; ranges are made of sizes and constants", Section.WHERE
+            )
             return None
         if name not in self.usable:
-            self._problem(span, f"undefined name '{name}'{scope.suggest(name)}")
+            scope.undefined(name, span, f"name '{name}'")
             return None
         self.indices.setdefault(name, span)
         return c.Index(name, span)
@@ -110,10 +122,13 @@ class ExprChecker:
                 expr.span,
                 f"'{name}' is a tensor read, which a range cannot contain; "
                 "pass the value as a size, or guard the access with ? :",
+                Section.WHERE,
             )
             return None
         if name in self.lets or name in self.bound or (name in scope.sizes):
-            self._problem(expr.name_span, f"'{name}' is no tensor and takes no subscripts")
+            self._problem(
+                expr.name_span, f"'{name}' is no tensor and takes no subscripts", Section.SUBSCRIPTS
+            )
             return None
         tensor = scope.readable(name, expr.name_span)
         if tensor is None:
@@ -125,6 +140,7 @@ class ExprChecker:
                 expr.span,
                 f"'{name}' has {_count(tensor.rank, 'dimension')} but is read with "
                 f"{_count(len(subscripts), 'subscript')}",
+                Section.SUBSCRIPTS,
             )
             return None
         done = _all(subscripts)
@@ -143,6 +159,7 @@ class ExprChecker:
             self._problem(
                 expr.span,
                 f"{expr.name} takes {_count(arity, 'argument')}, found {len(expr.arguments)}",
+                Section.FUNCTIONS,
             )
             return None
         if arguments is None:
@@ -158,17 +175,21 @@ class ExprChecker:
     def _dimension(self, expr: ast.Dimension) -> c.Expr | None:
         name, scope = expr.tensor, self.scope
         if not scope.is_tensor(name):
-            self._problem(expr.span, f"undefined tensor '{name}'{scope.suggest(name)}")
+            self._problem(
+                expr.span, f"undefined tensor '{name}'{scope.suggest(name)}", Section.DEFS
+            )
             return None
         if name not in scope.inputs and name not in scope.written:
-            self._problem(expr.span, f"the sizes of '{name}' are not known before it is written")
+            self._problem(
+                expr.span, f"the sizes of '{name}' are not known before it is written", Section.DEFS
+            )
             return None
         tensor = scope.inputs.get(name) or scope.written.get(name)
         if tensor is None:
             return None
         if expr.axis >= tensor.rank:
             rank = _count(tensor.rank, "dimension")
-            self._problem(expr.span, f"'{name}' has {rank}; the first is {name}.0")
+            self._problem(expr.span, f"'{name}' has {rank}; the first is {name}.0", Section.DEFS)
             return None
         return c.Dimension(name, expr.axis, expr.span)
 
@@ -195,6 +216,14 @@ class ExprChecker:
             if not (self._is_bool(left) & self._is_bool(right)):
                 return None
             return c.Binary(op, left, right, t.BOOL, span)
+        if op in _ORDERS and left.type.is_bool != right.type.is_bool:
+            self._problem(
+                span,
+                f"{op} compares a bool with a number here; comparisons are not chained: "
+                f"write a < b && b < c",
+                Section.OPERATORS,
+            )
+            return None
         type_ = literals.meet(left, right)
         if op not in _COMPARISONS and op not in ("min", "max"):
             type_ = t.arithmetic(type_)
@@ -209,7 +238,7 @@ class ExprChecker:
     def _folded(self, expr: c.Unary | c.Binary) -> c.Expr | None:
         result = literals.fold(expr)
         if isinstance(result, str):
-            self._problem(expr.span, result)
+            self._problem(expr.span, result, Section.ARITHMETIC)
             return None
         return result
 
@@ -232,7 +261,11 @@ class ExprChecker:
     def _is_bool(self, value: c.Expr) -> bool:
         if value.type.is_bool:
             return True
-        self._problem(value.span, f"expected a boolean, found {value.type}; compare it: x != 0")
+        self._problem(
+            value.span,
+            f"expected a boolean, found {value.type}; compare it: x != 0",
+            Section.OPERATORS,
+        )
         return False
 
 

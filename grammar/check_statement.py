@@ -10,6 +10,7 @@ from tcl.grammar import checked as c
 from tcl.grammar import types as t
 from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.check_expr import ExprChecker
+from tcl.grammar.reference import Section
 from tcl.grammar.scope import Scope
 from tcl.grammar.traverse import reads
 from tcl.grammar.types import ScalarType
@@ -93,7 +94,9 @@ def _check_target(statement: ast.Assign, scope: Scope, declared: ast.TensorType 
     name, span = statement.target, statement.target_span
     if name in scope.inputs:
         scope.problem(
-            span, f"'{name}' is an input, and inputs are immutable; assign to an output instead"
+            span,
+            f"'{name}' is an input, and inputs are immutable; assign to an output instead",
+            Section.STATEMENTS,
         )
         return
     if name not in scope.outputs:
@@ -104,7 +107,7 @@ def _check_target(statement: ast.Assign, scope: Scope, declared: ast.TensorType 
                 f"'{name}' is neither an input nor an output; "
                 f"add it to the outputs: -> ({', '.join([*scope.outputs, name])})"
             )
-        scope.problem(span, message)
+        scope.problem(span, message, Section.STATEMENTS)
         return
     known = scope.written.get(name)
     rank = len(declared.dims) if declared is not None else known.rank if known else None
@@ -114,6 +117,7 @@ def _check_target(statement: ast.Assign, scope: Scope, declared: ast.TensorType 
             span,
             f"'{name}' {origin} {rank} dimension{'' if rank == 1 else 's'} "
             f"but is assigned with {len(statement.indices)}",
+            Section.STATEMENTS,
         )
 
 
@@ -125,16 +129,21 @@ def _output_indices(statement: ast.Assign, scope: Scope) -> list[str]:
                 index.span,
                 "an index on the left has to be a plain name; "
                 "put arithmetic on the right, and fix values with where i in 0:1",
+                Section.STATEMENTS,
             )
             continue
         taken = scope.what_is(index.name)
         if taken is not None:
             scope.problem(
-                index.span, f"'{index.name}' is {taken} and cannot be an index; rename the index"
+                index.span,
+                f"'{index.name}' is {taken} and cannot be an index; rename the index",
+                Section.STATEMENTS,
             )
         elif index.name in names:
             scope.problem(
-                index.span, f"the index '{index.name}' stands twice on the left; use two names"
+                index.span,
+                f"the index '{index.name}' stands twice on the left; use two names",
+                Section.STATEMENTS,
             )
         else:
             names.append(index.name)
@@ -150,10 +159,12 @@ def _ranged(statement: ast.Assign, scope: Scope) -> frozenset[str]:
         taken = scope.what_is(clause.index)
         if taken is not None:
             scope.problem(
-                clause.span, f"'{clause.index}' is {taken}; a range is given to an index variable"
+                clause.span,
+                f"'{clause.index}' is {taken}; a range is given to an index variable",
+                Section.WHERE,
             )
         elif clause.index in names:
-            scope.problem(clause.span, f"'{clause.index}' has two ranges; keep one")
+            scope.problem(clause.span, f"'{clause.index}' has two ranges; keep one", Section.WHERE)
         else:
             names.add(clause.index)
     return frozenset(names)
@@ -178,7 +189,9 @@ def _let(clause: ast.Let, checker: ExprChecker, lets: list[c.Let]) -> None:
     elif clause.name in checker.lets:
         taken = "bound already"
     if taken is not None:
-        scope.problem(clause.span, f"'{clause.name}' is {taken}; choose another name to bind")
+        scope.problem(
+            clause.span, f"'{clause.name}' is {taken}; choose another name to bind", Section.WHERE
+        )
     value = checker.check(clause.value)
     value = None if value is None else literals.settle(value)
     checker.lets[clause.name] = None if value is None else value.type
@@ -201,6 +214,7 @@ def _check_operator(statement: ast.Assign, reduction: tuple[str, ...], scope: Sc
             statement.op_span,
             f"{names} {'is' if len(reduction) == 1 else 'are'} found on the right alone and so "
             f"reduced over; use a reduction such as +=! instead of =, or put the index on the left",
+            Section.REDUCTIONS,
         )
 
 
@@ -227,6 +241,7 @@ def _target_type(
             statement.rhs.span,
             f"'{statement.target}' is {origin} {type_}, narrower than the {shown} assigned to it; "
             f"cast the value: {type_}(...)",
+            Section.TYPES,
         )
         return None
     return type_
@@ -249,4 +264,4 @@ def _check_in_place(statement: c.Statement, scope: Scope) -> None:
             )
         else:
             continue
-        scope.problem(read.span, f"'{statement.target}' is read {why}")
+        scope.problem(read.span, f"'{statement.target}' is read {why}", Section.STATEMENTS)

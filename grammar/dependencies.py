@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from tcl.grammar.checked import Statement
 from tcl.grammar.errors import Diagnostic
+from tcl.grammar.reference import Section
 from tcl.grammar.scope import Scope
 from tcl.grammar.traverse import reads
 
@@ -36,6 +37,7 @@ def check_dependencies(statements: Sequence[Statement], scope: Scope) -> None:
                 (s.span, f"here {s.target} depends on {b}")
                 for s, b in sorted(zip(steps, cycle[1:], strict=True), key=lambda p: p[0].span)
             ),
+            Section.STATEMENTS,
         )
     )
 
@@ -78,6 +80,7 @@ def uninitialised(statements: Sequence[Statement], scope: Scope) -> frozenset[st
                     f"'{name}' is reduced into without being initialised; write {statement.op}=! "
                     f"to start from nothing, or pass outputs= to add to what they hold",
                     statement.span,
+                    section=Section.REDUCTIONS,
                 )
             )
         seen.add(name)

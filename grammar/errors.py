@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tcl.grammar.reference import Section
 from tcl.grammar.source import Source, Span
 
 
@@ -20,10 +21,13 @@ class Diagnostic:
     span: Span
     notes: tuple[tuple[Span, str], ...] = ()
     """Further places that explain the problem, each with its sentence."""
+    section: Section | None = None
+    """Of the language reference: where the rule is explained."""
 
     def render(self, source: Source, severity: str = "error") -> str:
-        """The message as a person reads it: place, sentence, line, caret."""
-        lines = [_located(source, self.span, f"{severity}: {self.message}")]
+        """The message as a person reads it: place, sentence, section, line, caret."""
+        pointer = self.section.pointer if self.section else ""
+        lines = [_located(source, self.span, f"{severity}: {self.message}{pointer}")]
         lines += [_located(source, span, f"note: {note}") for span, note in self.notes]
         return "\n".join(lines)
 

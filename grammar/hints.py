@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from lark import Token, UnexpectedToken
+from lark import Token, Tree, UnexpectedToken
 
 from tcl.grammar.errors import Diagnostic, TclSyntaxError
-from tcl.grammar.source import Source
+from tcl.grammar.meant import STATEMENTS, known_type, no_reduction, no_type
+from tcl.grammar.reference import Section
+from tcl.grammar.source import Source, Span
 
 _DEF = re.compile(r"def\s+\w+\s*\(")
 _KEYWORDS = frozenset({"DEF", "WHERE", "IN", "EXISTS", "MIN", "MAX", "SCALAR"})
@@ -80,35 +84,127 @@ def unexpected_token(source: Source, error: UnexpectedToken) -> TclSyntaxError:
         found = f"unexpected '{_short(token)}'"
     state: Any = error.interactive_parser  # Lark has no annotations here
     accepts = frozenset(state.accepts() if state else ())
-    hint = _hint(source, token, accepts)
-    if hint is None:
-        hint = f"expected {_expected(accepts)}"
-    return TclSyntaxError(source, [Diagnostic(f"{found}; {hint}", span)])
+    before = _Before.of(state.parser_state.value_stack if state else ())
+    meant = _other_language(source, token, before)
+    if meant is not None:
+        word, (message, section) = meant
+        return TclSyntaxError(source, [Diagnostic(message, _span(source, word), section=section)])
+    expected = f"expected {_expected(accepts)}", Section.GRAMMAR
+    advice, section = _hint(source, token, accepts) or expected
+    return TclSyntaxError(source, [Diagnostic(f"{found}; {advice}", span, section=section)])
+
+
+def _span(source: Source, word: Token) -> Span:
+    return source.span_at(word.start_pos or 0, word.end_pos or 0)
 
 
 def _short(text: str) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _hint(source: Source, token: Token, accepts: frozenset[str]) -> str | None:
-    """Advice for the mistakes that people make most."""
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What the parser has read of the def in which it met an error, and not yet put together."""
+
+    inside: bool
+    """In the body, not in the header."""
+    statement: tuple[Token, ...]
+    """Words of the statement or header that is being read, last first: what stands in its trees
+    counts by its first word."""
+    last: Token | None
+    """The token before the error, unless it is part of a tree."""
+
+    @classmethod
+    def of(cls, stack: Sequence[Any]) -> _Before:
+        words: list[Token] = []
+        inside = False
+        for item in reversed(stack):
+            if isinstance(item, Tree) and item.data in ("assign", "call", "def_"):
+                inside = inside or item.data != "def_"
+                break
+            first = item if isinstance(item, Token) else _first(item)
+            if first is not None and first.type in ("LBRACE", "DEF"):
+                inside = inside or first.type == "LBRACE"
+                break
+            if first is not None and first.type in ("NAME", "SCALAR"):
+                words.append(first)
+        last = stack[-1] if stack and isinstance(stack[-1], Token) else None
+        return cls(inside, tuple(words), last)
+
+
+def _first(tree: object) -> Token | None:
+    """The first token of a tree; None for one without."""
+    while isinstance(tree, Tree):
+        tree = next((c for c in tree.children if isinstance(c, Token | Tree)), None)
+    return tree if isinstance(tree, Token) else None
+
+
+def _other_language(
+    source: Source, token: Token, before: _Before
+) -> tuple[Token, tuple[str, Section]] | None:
+    """A word of another language that the error comes from, and what is written here instead."""
+    text, after = source.text, source.text[token.end_pos or 0 :]
+    if not before.inside:
+        return _not_a_type(text, token, before)
+    if token.type == "NAME" and before.last is not None and known_type(before.last):
+        return before.last, STATEMENTS["let"]  # int x = ...
+    for word in (token, *before.statement):
+        if word.type == "NAME" and word in STATEMENTS:
+            return word, STATEMENTS[word]
+    if token.type == "NAME" and _REDUCTION.match(after):
+        return token, no_reduction(token)
+    if token.type == "SCALAR" and _DECLARED.match(after):
+        return token, STATEMENTS["let"]  # float x = ...
+    if token.type == "RPAR" and before.last is not None and before.last.type == "SCALAR":
+        cast = f"a cast is written as a call: {before.last}(x)"
+        return before.last, (cast, Section.ARITHMETIC)
+    return None
+
+
+_REDUCTION = re.compile(r"\s*=!?(?!=)")
+_DECLARED = re.compile(r"\s+[A-Za-z_]")
+_DIMS_THEN_NAME = re.compile(r"\([^()]*\)\s*[A-Za-z_]")
+
+
+def _not_a_type(
+    text: str, token: Token, before: _Before
+) -> tuple[Token, tuple[str, Section]] | None:
+    """In a header: a word where a type has to stand, or a type that does not stand in front."""
+    word = before.last
+    if word is None or word.type != "NAME":
+        return None
+    sizes = token.type == "LPAR" and _DIMS_THEN_NAME.match(text, token.start_pos or 0)
+    if token.type == "NAME" or sizes:  # int A, int(N) A
+        return word, (no_type(word), Section.TYPES)
+    if token.type in ("LPAR", "COLON"):  # float A(N), A: float(N), A(N)
+        message = f"the type stands before the name, and holds the sizes: float(M, N) {word}"
+        return word, (message, Section.DEFS)
+    return None
+
+
+def _hint(source: Source, token: Token, accepts: frozenset[str]) -> tuple[str, Section] | None:
+    """Advice for the mistakes that people make most, and its section."""
     text = source.text
     start, end = token.start_pos or 0, token.end_pos or 0
     after = text[end : end + 1]
     if token.type == "DEF" and _DEF.match(text, start):
-        return f"a '}}' is missing before this def (expected {_expected(accepts)})"
+        return f"a '}}' is missing before this def (expected {_expected(accepts)})", Section.DEFS
     if token.type in _KEYWORDS and "NAME" in accepts and token.type not in accepts:
-        return f"'{token}' is a keyword and cannot be a name; rename it"
+        return f"'{token}' is a keyword and cannot be a name; rename it", Section.DEFS
     if token.type in ("MINUS", "TIMES") and after == "=" and "REDUCE" in accepts:
-        return f"there is no '{token}='; the reductions are += *= min= max=, each also with !"
+        advice = f"there is no '{token}='; the reductions are += *= min= max=, each also with !"
+        return advice, Section.REDUCTIONS
     if token == "/" and text[start - 1 : start] == "/":
-        return "comments start with '#'"
+        return "comments start with '#'", Section.DEFS
     if token == "*" and text[start - 1 : start] == "*":
-        return "there is no '**'; use pow(x, y)"
+        return "there is no '**'; use pow(x, y)", Section.FUNCTIONS
     if token.type == "EQUAL" and "EQUALITY" in accepts:
-        return "a comparison is written '=='; a new statement starts with its target"
+        advice = "a comparison is written '=='; a new statement starts with its target"
+        return advice, Section.OPERATORS
+    if token.type == "RELATION" and "IN" in accepts:
+        return "a where clause is a range i in 0:N, x = value, or exists T(i)", Section.WHERE
     if token.type == "AXIS" and text[start - 1 : start] != ")":
-        return "a dimension is written T.0, right behind a tensor's name"
+        return "a dimension is written T.0, right behind a tensor's name", Section.DEFS
     return None
 
 

@@ -11,6 +11,7 @@ from tcl.grammar import checked as c
 from tcl.grammar.errors import Diagnostic
 from tcl.grammar.intervals import Bounds, product
 from tcl.grammar.linear import Analysis
+from tcl.grammar.reference import Section
 from tcl.grammar.traverse import children, evaluated, walk
 from tcl.grammar.types import INDEX
 
@@ -30,6 +31,7 @@ def _search(expr: c.Expr, analysis: Analysis) -> Iterator[Diagnostic]:
                 f"this index arithmetic takes values from {low} to {high} for these sizes, "
                 f"more than {INDEX} holds; convert its parts to float first",
                 expr.span,
+                section=Section.ARITHMETIC,
             )
         return
     if isinstance(expr, c.Read):  # subscripts are exact, but may contain reads

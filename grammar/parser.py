@@ -14,6 +14,7 @@ from lark.visitors import Transformer_NonRecursive
 from tcl.grammar import ast, tables
 from tcl.grammar.errors import Diagnostic, TclSyntaxError
 from tcl.grammar.hints import unexpected_character, unexpected_token
+from tcl.grammar.reference import Section
 from tcl.grammar.source import Source, Span
 from tcl.grammar.types import ALIASES
 from tcl.grammar.walk import deepest
@@ -36,7 +37,8 @@ def parse(text: str, name: str = "<string>") -> ast.Module:
     source = Source(text, name)
     if len(text) > MAX_TEXT:
         message = f"the text has {len(text)} characters, more than {MAX_TEXT}; split it up"
-        raise TclSyntaxError(source, [Diagnostic(message, source.span_at(0, 1))])
+        whole = Diagnostic(message, source.span_at(0, 1), section=Section.LIMITS)
+        raise TclSyntaxError(source, [whole])
     error: BaseException
     try:
         tree = _lark().parse(text)
@@ -72,15 +74,15 @@ class _Builder(Transformer_NonRecursive[Token, list[ast.Def]]):
         super().__init__()
         self._source = source
 
-    def _fail(self, span: Span, message: str) -> TclSyntaxError:
-        return TclSyntaxError(self._source, [Diagnostic(message, span)])
+    def _fail(self, span: Span, message: str, section: Section) -> TclSyntaxError:
+        return TclSyntaxError(self._source, [Diagnostic(message, span, section=section)])
 
     # --- definitions ---
 
     def start(self, meta: Any, defs: list[ast.Def]) -> list[ast.Def]:
         if not defs:
             message = "the text holds no def; write def name(inputs) -> (outputs) { statements }"
-            raise self._fail(self._source.span_at(0, 1), message)
+            raise self._fail(self._source.span_at(0, 1), message, Section.DEFS)
         return defs
 
     def def_(self, meta: Any, parts: list[Any]) -> ast.Def:
@@ -129,7 +131,7 @@ class _Builder(Transformer_NonRecursive[Token, list[ast.Def]]):
                 f"the expression is nested {depth} levels deep, more than {MAX_DEPTH}; "
                 "name parts of it with `where x = ...`"
             )
-            raise self._fail(span, message)
+            raise self._fail(span, message, Section.LIMITS)
         return statement
 
     def target(self, meta: Any, parts: list[Any]) -> tuple[Token, tuple[ast.Expr, ...]]:
@@ -163,13 +165,14 @@ class _Builder(Transformer_NonRecursive[Token, list[ast.Def]]):
         digits = token.lstrip("0") or "0"
         value = int(digits) if len(digits) <= 20 else 2**64
         if value >= 2**64:
-            raise self._fail(_span(token), "the number does not fit in 64 bits")
+            raise self._fail(_span(token), "the number does not fit in 64 bits", Section.LITERALS)
         return value
 
     def real(self, meta: Any, parts: list[Token]) -> ast.Number:
         value = float(parts[0])
         if not math.isfinite(value):
-            raise self._fail(_span(meta), "the number is too large for a float64")
+            message = "the number is too large for a float64"
+            raise self._fail(_span(meta), message, Section.LITERALS)
         return ast.Number(value, _span(meta))
 
     def name(self, meta: Any, parts: list[Token]) -> ast.Name:

@@ -17,6 +17,7 @@ from tcl.grammar.accesses import Access, accesses
 from tcl.grammar.errors import ArgumentError, Diagnostic, RangeInferenceError
 from tcl.grammar.linear import Analysis, Linear
 from tcl.grammar.overflow import overflows
+from tcl.grammar.reference import Section
 from tcl.grammar.sized import How, Limit, SizedDef, SizedStatement
 from tcl.grammar.source import Source, Span
 
@@ -85,7 +86,8 @@ class _Sizes:
         message = f"dimension {binding.axis} of '{binding.tensor}' {how}"
         if self.checked.tensors[binding.tensor].is_input and "#" not in str(binding.size):
             raise ArgumentError(message)
-        raise RangeInferenceError(self.checked.source, [Diagnostic(message, binding.span)])
+        problem = Diagnostic(message, binding.span, section=Section.DEFS)
+        raise RangeInferenceError(self.checked.source, [problem])
 
     def cross(self, boundary: c.CallBoundary) -> None:
         """Check what goes into or comes out of a called def."""
@@ -96,9 +98,8 @@ class _Sizes:
                         f"'{tensor}' starts at index {origin} of dimension {axis}, but a def takes "
                         "and returns tensors that start at 0; shift its indices"
                     )
-                    raise RangeInferenceError(
-                        self.checked.source, [Diagnostic(message, boundary.span)]
-                    )
+                    problem = Diagnostic(message, boundary.span, section=Section.CALLS)
+                    raise RangeInferenceError(self.checked.source, [problem])
 
     def declared(self, tensor: str) -> tuple[int | None, ...]:
         """The extents that a declaration gives a tensor, None where they are not known yet."""
@@ -149,7 +150,8 @@ class _Inference:
         return SizedStatement(self.statement, ranges, frozenset(checks), self.limits)
 
     def _fail(self, span: Span, message: str) -> RangeInferenceError:
-        return RangeInferenceError(self.source, [Diagnostic(message, span)])
+        problem = Diagnostic(message, span, section=Section.RANGES)
+        return RangeInferenceError(self.source, [problem])
 
     def _resolve(self, index: str, first: int, stop: int) -> None:
         self.ranges[index] = (first, stop)
@@ -298,6 +300,7 @@ class _Inference:
                     + remedy,
                     other.limit.span,
                     ((one.limit.span, "the other dimension"),),
+                    Section.RANGES,
                 )
             ],
         )
@@ -352,6 +355,7 @@ class _Inference:
             f"'{tensor}' is read at {at} of dimension {axis}, but has {_indices(origin, end)}; "
             "guard the read with ? : or narrow an index with where",
             access.read.subscripts[axis].span,
+            section=Section.GUARDS,
         )
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.checked import Tensor
 from tcl.grammar.errors import Diagnostic
+from tcl.grammar.meant import no_name
+from tcl.grammar.reference import Section
 from tcl.grammar.source import Span
 
 
@@ -29,23 +31,24 @@ class Scope:
     problems: list[Diagnostic] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
 
-    def problem(self, span: Span, message: str, *notes: tuple[Span, str]) -> None:
-        """Note an error."""
-        self.problems.append(Diagnostic(message, span, notes))
+    def problem(self, span: Span, message: str, section: Section) -> None:
+        """Note an error, and the section of the reference that explains it."""
+        self.problems.append(Diagnostic(message, span, section=section))
 
     def is_tensor(self, name: str) -> bool:
         return name in self.inputs or name in self.outputs or name in self.written
 
     def what_is(self, name: str) -> str | None:
-        """What a name stands for in the def, in words; None if it is free for an index."""
+        """What a name stands for in the def, in words; None if it is free for an index or a let.
+
+        These may be called as a built-in is, which always has its parentheses: y0, j1.
+        """
         if name in self.inputs:
             return "an input"
         if name in self.outputs or name in self.written:
             return "an output"
         if name in self.sizes:
             return "a size symbol"
-        if name in BUILTINS:
-            return "a built-in function"
         return None
 
     def readable(self, name: str, span: Span) -> Tensor | None:
@@ -55,13 +58,25 @@ class Scope:
         if name in self.written:
             return self.written[name]
         if name in self.outputs:
-            self.problem(span, f"'{name}' is read before anything wrote it; assign it first")
+            self.problem(
+                span,
+                f"'{name}' is read before anything wrote it; assign it first",
+                Section.STATEMENTS,
+            )
         elif name in self.defs:
             message = f"'{name}' is a def; call it in a statement of its own: A = {name}(X)"
-            self.problem(span, message)
+            self.problem(span, message, Section.CALLS)
         else:
-            self.problem(span, f"undefined tensor or function '{name}'{self.suggest(name)}")
+            self.undefined(name, span, f"tensor or function '{name}'")
         return None
+
+    def undefined(self, name: str, span: Span, what: str) -> None:
+        """Note that a name stands for nothing, and what may be meant."""
+        meant = no_name(name)
+        if meant is not None:
+            self.problem(span, *meant)
+        else:
+            self.problem(span, f"undefined {what}{self.suggest(name)}", Section.DEFS)
 
     def suggest(self, name: str) -> str:
         """A remedy for an undefined name: the names that look like it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tcl.grammar import checked as c
 from tcl.grammar.errors import Diagnostic
+from tcl.grammar.reference import Section
 from tcl.grammar.traverse import reads
 
 
@@ -28,6 +29,7 @@ def strict_findings(checked: c.CheckedDef) -> list[Diagnostic]:
                             f"give the index a range",
                             subscript.span,
                             ((where.span, "the other one"),),
+                            Section.RANGES,
                         )
                     )
     return findings

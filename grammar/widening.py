@@ -18,6 +18,7 @@ from tcl.grammar import checked as c
 from tcl.grammar.errors import Diagnostic
 from tcl.grammar.intervals import Bounds, product, quotient, remainder, within
 from tcl.grammar.overflow import is_index_arithmetic
+from tcl.grammar.reference import Section
 from tcl.grammar.source import Source, Span
 from tcl.grammar.traverse import children, evaluated
 from tcl.grammar.types import ScalarType
@@ -114,6 +115,7 @@ class _Widening:
             f"{f'the {to}{of}' if of else to}; write {better}, or {to}({text}) if it is "
             "meant to wrap",
             worst.span,
+            section=Section.ARITHMETIC,
         )
 
     # --- values that occur ---

@@ -130,6 +130,8 @@ def compare(op: str, a: Value, b: Value) -> Value | None:
     pair = _pair(a, b, False)
     if pair is None or not (a.exact and b.exact):
         return None
+    if op not in ("==", "!=") and a.type.is_bool != b.type.is_bool:
+        return None
     return Value(f"({a.text} {op} {b.text})", t.BOOL, 0, 1, True)
 
 

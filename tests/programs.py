@@ -92,6 +92,8 @@ O(i) = (b(i) < 1 ? c(i) : idx(i) > 0) ? 1 : 0
 ---
 O(i) = c(i) == c(i) ? b(i) : s
 ---
+O(i) = c(i) == 1 && c(i) < (b(i) < s) ? b(i) : s
+---
 O(i) = b(i) <= s && b(i) >= s || b(i) > s == c(i) ? 1 : 0
 ---
 O(i) = 1 * b(i) + 1.5 + .5 + 3. + 3e-3 + 1E5 + 2.5e+2 + 0.
@@ -139,6 +141,10 @@ O(i) = b(2 * i) + b(N - 1 - i)
 O(i) = i - 1 >= 0 && i - 1 < N ? b(i - 1) : 0 where i in 0:N
 ---
 O(i) = fmax(b(i), 0) + pow(b(i), 2) + fma(b(i), s, 1) + norm4d(s, s, s, s)
+---
+O(y0) = x0 * y1(b(y0)) where x0 = b(y0), y1 = x0
+---
+O(j0) +=! A(j0, j1) * b(j1) where j1 in 0:N
 ---
 O(i) = exp(idx(i)) + sqrt(2) + atan2(c(i), 1.0)
 ---
@@ -306,6 +312,45 @@ SYNTAX = (
     ("O(i) = b(i) <=> «(»A)", "a name"),
     ("A, B «+=» f(A)", "'='"),
     ("O«\0»(i) = b(i)", "character code 0"),
+    # types of other languages
+    ("def f(«int»(N) b) -> (O) { O(i) = b(i) }", "write int32, or int64"),
+    ("def f(float s, «int» n) -> (O) { O = s }", "write int32, or int64"),
+    ("def f(float(N) b) -> («long»(N) O) { O(i) = b(i) }", "write int64"),
+    ("def f(float(N) b) -> «f32»(N) O { O(i) = b(i) }", "write float (float32)"),
+    ("def f(«bf16»(N) b) -> (O) { O(i) = b(i) }", "write bfloat16"),
+    ("def f(«fp16»(N) b) -> (O) { O(i) = b(i) }", "write half (float16)"),
+    ("def f(«float8»(N) b) -> (O) { O(i) = b(i) }", "as int8 with a scale"),
+    ("def f(«float8_e4m3fn»(N) b) -> (O) { O(i) = b(i) }", "as int8 with a scale"),
+    ("def f(«complex64»(3, N) b) -> (O) { O(i) = b(i) }", "imaginary parts"),
+    ("def f(«Float»(N) b) -> (O) { O(i) = b(i) }", "small letters: float"),
+    ("def f(«int32_t»(N) b) -> (O) { O(i) = b(i) }", "write int32"),
+    ("def f(«flaot»(N) b) -> (O) { O(i) = b(i) }", "did you mean float?"),
+    ("def f(«Tensor»(N) b) -> (O) { O(i) = b(i) }", "the types are bool, uint8"),
+    ("def f(«b»: float(N)) -> (O) { O(i) = b(i) }", "the type stands before the name"),
+    ("def f(float «b»(N)) -> (O) { O(i) = b(i) }", "the type stands before the name"),
+    # statements of other languages
+    ("O(m) «argmin»=! A(m, n)", "min=! (A(i, j) == Best(i)) ? j : A.1"),
+    ("O(m) «argmax»= A(m, n)", "Best(i) max=! A(i, j)"),
+    ("O(m) «mean»=! A(m, n)", "divide by the number of elements"),
+    ("O(m) «sum»=! A(m, n)", "reduce with +=!"),
+    ("O(m) «xor»=! A(m, n)", "there is no 'xor='"),
+    ("«for» i in 0:N O(i) = b(i)", "there are no loops"),
+    ("«for» (int i = 0; i < N; i++) O(i) = b(i)", "there are no loops"),
+    ("O(i) = b(i) «for» i in 0:N", "there are no loops"),
+    ("«while» (c(0)) { O(i) = b(i) }", "a recurrence"),
+    ("«if» (c(0)) O(i) = b(i)", "condition ? a : b"),
+    ("«if» c(0) { O(i) = b(i) }", "condition ? a : b"),
+    ("O(i) = b(i) «if» c(i) else 0", "condition ? a : b"),
+    ("O(i) = if (c(i)) b(i) «else» 0", "condition ? a : b"),
+    ("«let» x = 3 O(i) = x * b(i)", "bound behind the statement"),
+    ("O(i) = x where «let» x = b(i)", "bound behind the statement"),
+    ("«float» x = 3 O(i) = x * b(i)", "bound behind the statement"),
+    ("«int» x = 3 O(i) = x * b(i)", "bound behind the statement"),
+    ("«return» b(i)", "gives the outputs of its header"),
+    ("O(i) = («float») b(i)", "a cast is written as a call"),
+    ("O(i) = c(i) «and» c(i) ? 1 : 0", "'&&'"),
+    ("O(i) = b(i) where i in «range»(3)", "a range is written 0:N"),
+    ("O(i) = b(i) where i «<» 3", "a where clause is a range"),
     ("O(i) = «é»", "plain ASCII"),
 )
 """Texts that do not follow the grammar, each with one place and a part of its message."""
@@ -331,6 +376,10 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = b(i) + «t»", "undefined name 't'"),
     ("O(i) = «fmaxx»(b(i), 0)", "did you mean 'fmax'"),
     ("O(i) = «fmax»", "call it: fmax(x)"),
+    ("O(i) = «int»(b(i))", "there is no type 'int'; write int32"),
+    ("O(i) = «abs»(b(i))", "there is no abs; of floats it is fabs(x)"),
+    ("O(i) = «argmin»(b(i))", "min=! (A(i, j) == Best(i)) ? j : A.1"),
+    ("O(i) = b(i) > 0 ? b(i) : «inf»", "there is no inf; log(0.0) is minus infinity"),
     ("O(i) = b(i) + «Q.0»", "undefined tensor 'Q'"),
     ("O(i) = b(«Z.0» - 1 - i)", "undefined tensor 'Z'"),
     ("«Q»(i) = b(i) O(i) = b(i)", "add it to the outputs: -> (O, Q)"),
@@ -343,8 +392,10 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("def f(float(N) b) -> («b») { }", "is an input"),
     ("def f(float(N) b) -> (O, «O») { O(i) = b(i) }", "already defined as an output"),
     ("def f(float(«N») N) -> (O) { O = 1 }", "rename one of them"),
-    ("def f(float(N) b, float «N») -> (O) { O(i) = b(i) }", "size symbol"),
-    ("def f(float x, float(«x») b) -> (O) { O(i) = b(i) }", "cannot be a size"),
+    ("def f(float(N) b, float «N») -> (O) { O(i) = b(i) }", "use it without passing it"),
+    ("def f(float x, float(«x») b) -> (O) { O(i) = b(i) }", "cannot be a size: it is an input"),
+    ("def f(float(«x») x) -> (O) { O = 1 }", "it is the tensor itself, and a size is a name"),
+    ("def f(float(N) b) -> («N») { }", "the extent of dimension 0 of 'b'"),
     ("def f(float(N) «exp») -> (O) { O = 1 }", "rename the input"),
     ("def f(float(N) b) -> («exp») { }", "rename the output"),
     ("def f(float(«exp») b) -> (O) { O(i) = b(i) }", "cannot be a size"),
@@ -355,7 +406,6 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     # indices
     ("O(«N») = b(N)", "size symbol and cannot be an index"),
     ("O(«s») = s", "an input and cannot be an index"),
-    ("O(«fmax») = s", "a built-in function and cannot be an index"),
     ("O(i, «i») = b(i)", "stands twice"),
     ("O(«i + 1») = b(i)", "plain name"),
     ("O(«0») = s", "plain name"),
@@ -386,6 +436,8 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = «b(i)» && c(i) ? 1 : 0", "expected a boolean"),
     ("O(i) = «b(i)» || «idx(i)» ? 1 : 0", "found float32", "found int32"),
     ("O(i) = «1» ? 1 : 0", "expected a boolean, found integer literal"),
+    ("O(i) = «0 <= i < 3» ? b(i) : 0", "comparisons are not chained: write a < b && b < c"),
+    ("O(i) = «b(i) > c(i)» ? 1 : 0", "comparisons are not chained"),
     ("int32(N) O | O(i) = «b(i)»", "narrower than the float32"),
     ("float(N) O | O(i) = «double(b(i))»", "narrower than the float64"),
     ("float16(N) O | O(i) = «b(i)»", "cast the value: float16(...)"),
