@@ -24,6 +24,7 @@ _COMMANDS = {
     "cache": "what was tuned: list, show, why, merge, prune, export, import",
     "bench": "measure the benchmark suite side by side with its peers",
     "devices": "what this machine has",
+    "docs": "print a page or a section of the documentation",
 }
 
 

@@ -1,0 +1,71 @@
+"""``tcl docs``."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from importlib import resources
+
+import click
+
+from tcl.cli.common import reporting
+from tcl.grammar.errors import ArgumentError
+
+
+@click.command("docs")
+@click.argument("topic", nargs=-1)
+@reporting
+def command(topic: tuple[str, ...]) -> None:
+    """Print a page of the documentation, or the sections of that name: `tcl docs ranges`.
+
+    With no TOPIC, the pages and their sections are listed. The pages are those of docs/.
+    """
+    wanted = " ".join(topic).lower()
+    texts = pages()
+    if not wanted:
+        for name, text in texts.items():
+            click.echo(f"{name}: {', '.join(heading.lower() for heading in sections(text))}")
+    elif wanted in texts:
+        click.echo(texts[wanted])
+    else:
+        click.echo("\n".join(_found(wanted, texts)))
+
+
+def pages() -> dict[str, str]:
+    """Name → text of the pages that are installed."""
+    folder = resources.files("tcl").joinpath("docs")
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".md")), key=lambda f: f.name)
+    return {f.name.removesuffix(".md"): f.read_text("utf-8") for f in files}
+
+
+def sections(text: str) -> dict[str, str]:
+    """Heading → text of a page's sections, their headings included, down to the third level.
+
+    A section holds those below it.
+    """
+    starts = [(m.start(), len(m[1]), m[2].strip()) for m in _HEADING.finditer(_unfenced(text))]
+    found = {}
+    for position, (start, level, heading) in enumerate(starts):
+        later = (s for s, other, _ in starts[position + 1 :] if other <= level)
+        found[heading] = text[start : next(later, len(text))].rstrip()
+    return found
+
+
+_HEADING = re.compile(r"^(#{2,3}) (.*)$", re.MULTILINE)
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def _unfenced(text: str) -> str:
+    """The text with its fenced blocks blanked: a comment in one is no heading."""
+    return _FENCED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+
+
+def _found(wanted: str, texts: dict[str, str]) -> list[str]:
+    all_sections = {name: sections(text) for name, text in texts.items()}
+    found = [t for each in all_sections.values() for h, t in each.items() if h.lower() == wanted]
+    if not found:
+        known = [h.lower() for each in all_sections.values() for h in each]
+        close = difflib.get_close_matches(wanted, [*texts, *known], n=1)
+        hint = f"did you mean {close[0]}?" if close else "see `tcl docs` for what there is"
+        raise ArgumentError(f"there is no page or section '{wanted}'; {hint}")
+    return found
