@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,8 +13,12 @@ import numpy as np
 from tcl.codegen.options import MappingOptions
 from tcl.cpu_backend import CpuBackend
 from tcl.grammar.check import check
+from tcl.known import DEFAULT
 from tcl.tuner import events
+from tcl.tuner.doubts import Doubts
+from tcl.tuner.heats import Finals
 from tcl.tuner.interrupt import FINISH
+from tcl.tuner.ledger import Ledger
 from tcl.tuner.mapping import MappingSpace
 from tcl.tuner.verdict import Outcome, Verdict
 
@@ -28,27 +33,44 @@ def backend() -> CpuBackend:
     return CpuBackend.described(MM, "mm", INPUTS)
 
 
+class Race(Enum):
+    """What the finals find, in which everything takes twice as long as when it came up."""
+
+    WON = "won"
+    """Who was fastest before is fastest again."""
+    TIE = "tie"
+    """It is ahead by too little."""
+    LOST = "lost"
+    """What the search began with is faster than it had seemed."""
+    NONE = "none"
+    """They are not held, because Ctrl+C was pressed."""
+
+
 def search(
     generations: int = 3,
     population: int = 20,
     *,
     message: str = "it took more than 1 s",
     start: float | None = 1e-3,
-    interrupted: bool = False,
-    finals: bool = True,
+    race: Race = Race.WON,
+    resumed: bool = False,
 ) -> Iterator[Event]:
-    """Every seventh candidate fails; ``start``: the first one's time, None if it fails, too."""
+    """Every seventh candidate fails; ``start``: the first one's time, None if it fails, too.
+    ``resumed``: another process held finals after the first generation."""
     rng = random.Random(1)
     space = MappingSpace(backend().program(), backend().device)
-    best: Candidate | None = None
-    tried: list[Candidate] = []
+    events_: list[Event] = []
+    ledger = Ledger("it", space, None, None, "", events_.append)
+    finals = partial(_finals, ledger, space, events_.append, start or 1e-3)
+    if resumed:
+        yield events.Resumed("it", 2, population)
     for generation in range(generations + 1):
         count = population if generation else 1
         yield events.GenerationStarted(generation, generations, count)
         for k in range(count):
             config = space.space.sample(rng)
             assert config is not None
-            options = space.to_options(config) if generation else MappingOptions("naive")
+            options = space.to_options(config) if generation else DEFAULT
             own = space.from_options(options)
             time = start if not generation else 1e-4 * rng.uniform(1, 20) / generation
             if generation and k % 7 == 6:
@@ -57,19 +79,22 @@ def search(
             if outcome.verdict is not Verdict.CONSTRAINTS:
                 yield events.CandidateCompiled(generation)
             candidate: Candidate = events.Candidate(options, own, generation, outcome)
-            tried.append(candidate)
-            yield events.CandidateDone(candidate, k + 1, count)
-            if time is not None and (best is None or best.time is None or time < best.time):
-                best = candidate
-                yield events.NewBest(candidate, time)
-    if interrupted:
+            ledger.add(candidate, k + 1, count, known=resumed and generation < 2)
+            yield from _drained(events_)
+        if resumed and generation == 1:
+            finals(Race.WON)
+            yield from (e for e in _drained(events_) if isinstance(e, events.Raced))
+    if race is Race.NONE:
         yield events.Interrupted(FINISH, "SIGINT")
-    elif finals and best is not None:
-        yield events.FinalsStarted(4)
-        raced = _raced(tried)
-        best = next(c for c in raced if c.options == best.options)
-        yield events.Raced(raced, best)
-    yield events.Finished(best, 12.5, interrupted)
+    else:
+        finals(race)
+        yield from _drained(events_)
+    yield events.Finished(ledger.decision, 12.5, race is Race.NONE)
+
+
+def _drained(found: list[Event]) -> Iterator[Event]:
+    while found:
+        yield found.pop(0)
 
 
 def _outcome(time: float | None, message: str) -> Outcome:
@@ -78,10 +103,22 @@ def _outcome(time: float | None, message: str) -> Outcome:
     return Outcome(Verdict.CORRECT, (time, 0.9 * time, 1.1 * time))
 
 
-def _raced(tried: list[Candidate]) -> tuple[Candidate, ...]:
-    ranked = sorted((c for c in tried if c.time is not None), key=lambda c: c.time or 0.0)
-    again = [tried[0], *ranked[:3]] if tried[0].time is not None else ranked[:3]
-    return tuple(replace(c, outcome=replace(c.outcome, message="in the finals")) for c in again)
+def _finals(
+    ledger: Ledger[MappingOptions],
+    space: MappingSpace,
+    report: Callable[[Event], object],
+    start: float,
+    race: Race,
+) -> None:
+    first = {c.options: c.time for c in ledger.history if c.time is not None}
+    best = min(first.values())
+
+    def timed(options: Sequence[MappingOptions]) -> list[tuple[float, ...]]:
+        own = {Race.WON: start, Race.TIE: 1.005 * best, Race.LOST: 0.5 * best}[race]
+        times = [2 * (own if o == DEFAULT else first[o]) for o in options]
+        return [(t, 0.98 * t, 1.03 * t) for t in times]
+
+    Finals(ledger, space, report, Doubts()).hold(timed)
 
 
 def failing() -> Iterator[Event]:
@@ -89,9 +126,10 @@ def failing() -> Iterator[Event]:
     yield events.GenerationStarted(0, 1, 1)
     outcome = Outcome(Verdict.RUNTIME, message="its process was ended by SIGSEGV")
     candidate: Candidate = events.Candidate(MappingOptions("naive"), None, 0, outcome)
-    yield events.CandidateDone(candidate, 1, 1)
+    nothing: events.Decision[MappingOptions] = events.Decision(None, None)
+    yield events.CandidateDone(candidate, 1, 1, nothing)
     yield events.Note("only 0 of 1 candidates work")
-    yield events.Finished(None, 1.0, False)
+    yield events.Finished(nothing, 1.0, False)
 
 
 def take(taker: Any, found: Iterator[Event]) -> Any:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fake_search import Event, search, take
 from rich.console import Console
+from rich.live import Live
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import Yardstick
-from tcl.cli.common import micros
-from tcl.cli.progress import Progress
 from tcl.cli.progress_json import JsonProgress
-from tcl.cli.progress_state import SearchState
 from tcl.codegen.cost import Cost
 from tcl.codegen.options import MappingOptions
+from tcl.progress.panel import Progress
+from tcl.progress.state import SearchState
 from tcl.tuner import events
 from tcl.tuner.interrupt import FINISH, KILL
+from tcl.units import duration, plural, ratio_text
 
 YARDSTICK = Yardstick(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
 
@@ -62,12 +64,12 @@ def test_panel_has_all_that_was_asked_for() -> None:
     assert shown["compiled"] == str(31 - 3)
     assert shown["evaluated"] == "31"
     assert shown["failed"] == "3 constraints"
-    assert "us" in shown["best"] or "µs" in shown["best"]
-    assert "x the start" in shown["best"]
+    assert "µs" in shown["best so far"]
+    assert "as fast as the untuned default (first reading)" in shown["best so far"]
     assert "FLOP/s" in shown[""]
     assert "% of the roofline" in shown[""]
     assert "best" in shown["this generation"] and "median" in shown["this generation"]
-    assert shown["elapsed"] == "15.5 s"
+    assert shown["elapsed"] == "16 s"
     # 50 candidates of half a second are left: 10 of this generation, 20 of each of two.
     assert shown["left"] == "about 25 s"
     assert 0.3 < state.progress < 0.4
@@ -88,14 +90,18 @@ def test_time_left_is_not_guessed_from_nothing() -> None:
     assert state.seconds_left() is None
     assert facts(state)["left"] == "?"
     assert facts(state)["generation"] == "computing the reference"
-    assert facts(state)["best"] == "-"
+    assert facts(state)["best so far"] == "-"
 
 
 def test_finals_have_the_last_word() -> None:
-    state = take(SearchState(YARDSTICK, clock=Clock()), search())
-    assert facts(state)["generation"].startswith("finals: the 4 fastest")
+    state = SearchState(YARDSTICK, clock=Clock())
+    for event in search():
+        state.take(event)
+        if isinstance(event, events.Raced):
+            break
+    assert facts(state)["generation"] == "finals: 7 candidates timed in turns"
     assert state.progress == 1.0
-    assert state.finals_line().startswith("finals: best ")
+    assert state.finals_line().startswith("finals: winner ")
 
 
 def shown(found: Iterator[Event], terminal: bool, **settings: Any) -> tuple[str, Progress]:
@@ -110,11 +116,10 @@ def test_lines_where_there_is_no_terminal() -> None:
     text, progress = shown(search(), terminal=False)
     lines = text.splitlines()
     assert lines[0] == "tuning mm M=64 [bold]"
-    assert lines[1].startswith("start: best 1,000 ")
-    assert [line.split(":")[0] for line in lines[2:]] == [
-        *(f"generation {k}/3" for k in (1, 2, 3)),
-        "finals",
-    ]
+    assert lines[1].startswith("start: best so far 1.00 ms, the untuned default (first reading); ")
+    assert [line.split(":")[0] for line in lines[2:5]] == [f"generation {k}/3" for k in (1, 2, 3)]
+    assert lines[-2].startswith("finals: winner ")
+    assert lines[-1].startswith("the winner is ")
     assert "compiled" in lines[2] and "evaluated" in lines[2] and "2 constraints" in lines[2]
     assert "GFLOP/s" in lines[2] and "of the roofline" in lines[2]
     assert lines[2].endswith(" left")
@@ -124,7 +129,7 @@ def test_lines_where_there_is_no_terminal() -> None:
 
 def test_panel_on_a_terminal() -> None:
     text, _ = shown(search(), terminal=True)
-    for word in ("generation", "compiled", "evaluated", "failed", "best", "left", "roofline"):
+    for word in ("generation", "compiled", "evaluated", "failed", "winner", "all of 3", "roofline"):
         assert word in text
     assert "mm M=64 [bold]" in text
 
@@ -134,7 +139,7 @@ def test_panel_has_a_line_for_each_fact() -> None:
     progress = take(Progress("mm", YARDSTICK), until(search(), 2, 5))
     Console(file=stream, width=90).print(progress.panel())
     lines = [line.strip("│ ") for line in stream.getvalue().splitlines()]
-    names = ("compiled", "evaluated", "failed", "best", "this generation", "elapsed", "left")
+    names = ("compiled", "evaluated", "failed", "best so far", "this generation", "elapsed", "left")
     for name in ("generation", *names):
         assert sum(line.startswith(f"{name}  ") for line in lines) == 1, lines
     assert len({len(line) for line in stream.getvalue().splitlines()}) == 1
@@ -179,12 +184,37 @@ def test_json_has_every_event() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (1.5e-6, "1.50 "),
-        (45.678e-6, "45.7 "),
-        (456.7e-6, "457 "),
-        (0.012345, "12,345 "),
-        (2.5e-9, "0.0025 "),
+        (1.5e-6, "1.50 µs"),
+        (45.678e-6, "45.7 µs"),
+        (456.7e-6, "457 µs"),
+        (999.96e-6, "1.00 ms"),  # rounded, then put into its unit
+        (0.012345, "12.3 ms"),
+        (1234.5, "1,230 s"),
+        (2.5e-9, "2.50 ns"),
+        (0.0, "0.00 ns"),
     ],
 )
-def test_times_in_one_unit(seconds: float, text: str) -> None:
-    assert micros(seconds)[:-2] == text
+def test_times_have_three_digits(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_times_are_alike_beside_the_live_panel_and_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands for standard output meanwhile has no encoding."""
+    console = Console(file=io.StringIO(), force_terminal=True)
+    with Live(console=console, redirect_stdout=True):
+        assert getattr(sys.stdout, "encoding", None) is None
+        assert duration(2e-6) == "2.00 µs"
+
+
+def test_a_terminal_of_few_signs_gets_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
+    assert (duration(2e-6), ratio_text(1.5)) == ("2.00 us", "1.50 x")
+
+
+def test_one_is_one() -> None:
+    assert [plural(n, "key") for n in (0, 1, 2, 1000)] == [
+        "0 keys",
+        "1 key",
+        "2 keys",
+        "1,000 keys",
+    ]

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from fake_search import CHECKED, INPUTS, MM, Event, failing, search, take
+from fake_search import CHECKED, INPUTS, MM, Event, Race, failing, search, take
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import Yardstick
@@ -70,20 +70,20 @@ def drawings(text: str) -> list[ElementTree.Element]:
 
 
 def test_page_says_what_happened() -> None:
-    page = page_of(search(4, 20), facts=[("device", "a machine")], compared={"NumPy": 1e-3})
+    page = page_of(search(4, 20), facts=[("device", "a machine")], beside={"NumPy": 1.2})
     text = render(page)
     words = " ".join(" ".join(read(text).text).split())
     for expected in (
         "mm M=64",
         "81 candidates in 12 s",
-        "timed in turns",
+        "timed in turns in the finals",
         "a machine",
         "10 MFLOP",
         "1 TFLOP/s",
         "of the roofline",
         "NumPy",
-        "Best so far, by evaluations",
-        "Best so far, by time",
+        "Best first reading so far, by evaluations",
+        "Best first reading so far, by time",
         "Population by generation",
         "constraints",
         "it took more than 1 s",
@@ -138,7 +138,7 @@ def test_page_needs_nothing_else() -> None:
 
 def test_everything_is_escaped() -> None:
     evil = "</code></pre><script>alert('&')</script>\x00\ud800<img src=x onerror=\"x\">"
-    page = page_of(search(message=evil), title=evil, facts=[(evil, evil)], compared={evil: 1e-3})
+    page = page_of(search(message=evil), title=evil, facts=[(evil, evil)], beside={evil: 1.2})
     text = render(page)
     text.encode("utf-8")
     reader = read(text)
@@ -150,10 +150,10 @@ def test_everything_is_escaped() -> None:
 
 
 def test_page_of_a_search_that_was_interrupted() -> None:
-    page = page_of(search(interrupted=True))
+    page = page_of(search(race=Race.NONE))
     text = render(page)
     assert "ended early by SIGINT" in text
-    assert "Each was timed when it came up" in text
+    assert "each was timed when it came up" in text
 
 
 def test_page_of_a_search_that_found_nothing() -> None:
@@ -180,13 +180,13 @@ def test_few_measurements_are_admitted() -> None:
 
 
 def test_what_is_faster_than_the_winner_is_said() -> None:
-    page = page_of(search(), compared={"before: untuned default": 1e-7, "after: tuned": 1e-7})
-    assert "Faster than what the search found: untuned default." in render(page)
+    page = page_of(search(), beside={"NumPy": 0.9, "naive options": 2.0})
+    assert "Faster than what the search found: NumPy." in render(page)
 
 
 def test_log_takes_the_finals_times() -> None:
     log = take(SearchLog(), search())
-    assert log.fair
+    assert log.decision.in_finals
     assert log.start is not None and log.start.outcome.message == "in the finals"
     assert log.best is not None and log.best.outcome.message == "in the finals"
     times = [time for _, _, time in log.best_so_far()]

@@ -76,7 +76,7 @@ def test_tuner_finds_the_fastest_and_stores_everything(tmp_path: Path) -> None:
     assert result.history[0].generation == 0
     assert isinstance(events[0], GenerationStarted)
     assert events[0].candidates == 1
-    assert events[-1] == Finished(result.best, result.seconds, False)
+    assert events[-1] == Finished(result.decision, result.seconds, False)
     done = [e.candidate for e in events if isinstance(e, CandidateDone)]
     assert tuple(done) == result.history
     times = [e.time for e in events if isinstance(e, NewBest)]
@@ -88,7 +88,7 @@ def test_tuner_finds_the_fastest_and_stores_everything(tmp_path: Path) -> None:
     heats = [e for e in events if isinstance(e, FinalsStarted)]
     raced = [e for e in events if isinstance(e, Raced)]
     assert len(heats) == len(raced) >= 1
-    assert raced[-1].best == result.best
+    assert raced[-1].decision == result.decision
     assert {c.options.micros for c in raced[-1].candidates} >= {975, result.options.micros}
     assert all(c.outcome.message == FINALS for c in raced[-1].candidates)
 

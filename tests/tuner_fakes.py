@@ -150,6 +150,11 @@ def as_recorded(code: bytes, best: float | None, yardstick: object = None) -> Ou
     return Outcome(Verdict.CORRECT, tuple(1e-6 * (micros + jitter) for jitter in (0.3, 0.1, 0.2)))
 
 
+def race_recorded(codes: Sequence[bytes]) -> list[tuple[float, ...]]:
+    """Finals on a machine that is half as fast then, in place of ``race_candidates``."""
+    return [(2e-6 * json.loads(code)[0],) * 3 for code in codes]
+
+
 KEY = CacheKey("def double", "fake", (), "this machine", "1")
 
 

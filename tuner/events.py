@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias
 
@@ -25,6 +26,55 @@ class Candidate(Generic[OptionsT]):
     def time(self) -> float | None:
         """Median seconds per call; None unless correct."""
         return self.outcome.time
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[OptionsT]):
+    """Who wins a search, and what it began with: both with times of the same measurement, which
+    every display shows.
+
+    That measurement is the finals, where candidates are timed in turns. Without finals, as after
+    Ctrl+C, it is the first reading of each candidate, taken when it came up in the search.
+    """
+
+    winner: Candidate[OptionsT] | None
+    """What is used from now on; None if nothing works."""
+    start: Candidate[OptionsT] | None
+    """What the search began with, the first of it that works; None if nothing of it does."""
+
+    @staticmethod
+    def of(
+        winner: Candidate[OptionsT] | None,
+        start: Candidate[OptionsT] | None,
+        raced: Sequence[Candidate[OptionsT]] = (),
+    ) -> Decision[OptionsT]:
+        """With the first reading of ``start``, and all that the finals have timed so far."""
+        if winner is None or start is None:
+            return Decision(winner, start)
+        if winner.outcome.heat is not None:
+            start = next((c for c in raced if c.options == start.options), start)
+        return Decision(winner, start)
+
+    @property
+    def in_finals(self) -> bool:
+        """Whether the finals decided, rather than first readings."""
+        return self.winner is not None and self.winner.outcome.heat is not None
+
+    @property
+    def kept(self) -> bool:
+        """Whether what the search began with wins: nothing was clearly faster."""
+        both = self.winner is not None and self.start is not None
+        return both and self.winner.options == self.start.options  # type: ignore[union-attr]
+
+    @property
+    def speedup(self) -> float | None:
+        """The start's time over the winner's; None if one of them is missing, or if they were not
+        timed together."""
+        if self.winner is None or self.start is None:
+            return None
+        if self.winner.outcome.heat != self.start.outcome.heat:
+            return None
+        return (self.start.time or 0.0) / (self.winner.time or 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +114,13 @@ class CandidateDone(Generic[OptionsT]):
     done: int
     """Candidates of this generation that have theirs."""
     of: int
+    decision: Decision[OptionsT]
+    """Who holds the first place now."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewBest(Generic[OptionsT]):
-    """This candidate is the fastest so far; follows its ``CandidateDone``."""
+    """This candidate is the fastest so far, by first readings; follows its ``CandidateDone``."""
 
     candidate: Candidate[OptionsT]
     time: float
@@ -85,12 +137,13 @@ class FinalsStarted:
 
 @dataclass(frozen=True, slots=True)
 class Raced(Generic[OptionsT]):
-    """A heat of the finals is over."""
+    """A heat of the finals is over. One of an earlier part of the search comes after the candidates
+    that this part takes over."""
 
     candidates: tuple[Candidate[OptionsT], ...]
     """All that have been timed in turns so far, with these times."""
-    best: Candidate[OptionsT]
-    """The one that holds the first place now."""
+    decision: Decision[OptionsT]
+    """Who holds the first place now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +167,7 @@ class Interrupted:
 class Finished(Generic[OptionsT]):
     """The run is over."""
 
-    best: Candidate[OptionsT] | None
+    decision: Decision[OptionsT]
     seconds: float
     interrupted: bool
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeAlias
 
 from tcl.tuner.backend import OptionSpace, OptionsT
 from tcl.tuner.doubts import Doubts
-from tcl.tuner.events import Candidate, Event, FinalsStarted, Note, Raced
+from tcl.tuner.events import Candidate, Event, FinalsStarted, Note
 from tcl.tuner.finals import HEATS, Entrant, entering, placed
 from tcl.tuner.ledger import Ledger
 from tcl.tuner.steady import scale, settled
@@ -30,6 +30,7 @@ class Finals(Generic[OptionsT]):
         doubts: Doubts,
     ) -> None:
         self._ledger = ledger
+        self._options = options
         self._report = report
         self._doubts = doubts
         self._known = {options.to_json(c.options): c for c in ledger.history if c.time is not None}
@@ -40,7 +41,8 @@ class Finals(Generic[OptionsT]):
     def hold(self, race: Race[OptionsT], first: int = 0) -> None:
         """Time the fastest candidates and the incumbent in turns; the winner is the best of the
         ledger. ``first``: the number of the first heat, where a search has had finals before."""
-        incumbent = next((n for n, c in self._known.items() if c.generation == 0), None)
+        start = self._ledger.start
+        incumbent = None if start is None else self._options.to_json(start.options)
         for heat in range(first, first + HEATS):
             ranked = sorted(self._known, key=lambda name: self._compared[name] or math.inf)
             names = entering(incumbent, [(n, _kernel(self._known[n].outcome)) for n in ranked])
@@ -72,8 +74,7 @@ class Finals(Generic[OptionsT]):
             candidate = replace(before, outcome=replace(outcome, heat=heat, place=place))
             self._known[entrant.name] = self._raced[entrant.name] = candidate
         self._ledger.store([self._known[entrant.name] for entrant in verdict])
-        self._ledger.best = self._raced[verdict[0].name]
-        self._report(Raced(tuple(self._raced.values()), self._ledger.best))
+        self._ledger.decide(tuple(self._raced.values()), self._raced[verdict[0].name])
 
 
 def _kernel(outcome: Outcome) -> tuple[str, float] | None:

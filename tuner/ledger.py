@@ -9,7 +9,7 @@ from typing import Generic
 from tcl.tuner.backend import OptionSpace, OptionsT
 from tcl.tuner.cache import CacheKey, Record, TuningCache
 from tcl.tuner.errors import CacheError
-from tcl.tuner.events import Candidate, CandidateDone, Event, NewBest, Note
+from tcl.tuner.events import Candidate, CandidateDone, Decision, Event, NewBest, Note, Raced
 
 _PATIENCE = 4.0
 """A cache that failed is left alone for so many times as long as it took to fail."""
@@ -34,6 +34,7 @@ class Ledger(Generic[OptionsT]):
         self.name = name
         self.history: list[Candidate[OptionsT]] = []
         self.best: Candidate[OptionsT] | None = None
+        self._raced: Sequence[Candidate[OptionsT]] = ()
         self._options = options
         self._place = (cache, key) if cache is not None and key is not None else None
         self._entry = entry
@@ -46,21 +47,39 @@ class Ledger(Generic[OptionsT]):
         self._retry_at = 0.0
 
     @property
+    def start(self) -> Candidate[OptionsT] | None:
+        """What the search began with, the first of it that works, as it was read first."""
+        works = (c for c in self.history if c.generation == 0 and c.time is not None)
+        return next(works, None)
+
+    @property
+    def decision(self) -> Decision[OptionsT]:
+        """What is decided so far."""
+        return Decision.of(self.best, self.start, self._raced)
+
+    @property
     def unsaved(self) -> int:
         """How many measurements the cache has not taken."""
         return sum(map(len, self._unsaved))
 
     def add(self, candidate: Candidate[OptionsT], done: int, of: int, *, known: bool) -> None:
         """Take over one candidate, the ``done``-th of its generation. ``known``: the cache has
-        it."""
+        it, so that finals which were held since then have judged it."""
         if not known:
             self.store([candidate])
         self.history.append(candidate)
-        self._report(CandidateDone(candidate, done, of))
         time_, best = candidate.time, self.best.time if self.best is not None else None
-        if time_ is not None and (best is None or time_ < best):
+        judged = known and self._raced
+        if time_ is not None and not judged and (best is None or time_ < best):
             self.best = candidate
+        self._report(CandidateDone(candidate, done, of, self.decision))
+        if time_ is not None and self.best is candidate:
             self._report(NewBest(candidate, time_))
+
+    def decide(self, raced: Sequence[Candidate[OptionsT]], best: Candidate[OptionsT]) -> None:
+        """Take over a verdict of the finals: everybody with these times, and who is first."""
+        self._raced, self.best = tuple(raced), best
+        self._report(Raced(self._raced, self.decision))
 
     def store(self, candidates: Sequence[Candidate[OptionsT]]) -> None:
         """Save measurements: all of them at once."""

@@ -21,8 +21,8 @@ from tcl.tuner.heats import Finals
 from tcl.tuner.interrupt import FINISH, Watch
 from tcl.tuner.ledger import Ledger
 from tcl.tuner.pipeline import Job, Pipeline
-from tcl.tuner.ranking import Record
-from tcl.tuner.saved import OWNER, SECONDS, Plan
+from tcl.tuner.ranking import Record, ranked
+from tcl.tuner.saved import OWNER, SECONDS, Plan, SavedSearch
 from tcl.tuner.steady import settled
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.base import Result
@@ -69,6 +69,7 @@ class Search(Generic[OptionsT]):
         before = [(g, r) for (g, _), r in self._known.items() if g < saved.generation]
         for generation in range(saved.generation):
             self._recall(generation, [r for g, r in before if g == generation])
+        self._recall_finals(saved)
         return saved.generation
 
     def run(self, pipeline: Pipeline[OptionsT], first: int) -> None:
@@ -127,10 +128,19 @@ class Search(Generic[OptionsT]):
             return
         self._started(generation, len(records))
         for done, record in enumerate(records, start=1):
-            options = self._options.from_json(record.options)
-            config = self._options.from_options(options)
-            candidate = Candidate(options, config, generation, record.outcome)
-            self._ledger.add(candidate, done, len(records), known=True)
+            self._ledger.add(self._candidate(record), done, len(records), known=True)
+
+    def _recall_finals(self, saved: SavedSearch) -> None:
+        """Take over what the last finals of an earlier part decided, as the cache ranks it."""
+        if not saved.heats:
+            return
+        raced = [self._candidate(r) for r in saved.records if r.heat == saved.heats - 1]
+        self._ledger.decide(raced, self._candidate(ranked(saved.records)[0]))
+
+    def _candidate(self, record: Record) -> Candidate[OptionsT]:
+        options = self._options.from_json(record.options)
+        config = self._options.from_options(options)
+        return Candidate(options, config, record.generation or 0, record.outcome)
 
     def _generation(
         self, generation: int, jobs: Sequence[Job[OptionsT]], pipeline: Pipeline[OptionsT]

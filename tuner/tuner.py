@@ -17,7 +17,7 @@ from tcl.tuner.cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
 from tcl.tuner.evaluate import Reference, compute_reference
-from tcl.tuner.events import Candidate, Event, Finished, Interrupted
+from tcl.tuner.events import Candidate, Decision, Event, Finished, Interrupted
 from tcl.tuner.interrupt import FINISH, KILL, Interrupts, Watch
 from tcl.tuner.ledger import Ledger
 from tcl.tuner.measure import MeasureSettings
@@ -34,8 +34,8 @@ from tcl.workers.pool import WorkerDiedError, WorkerPool
 class TuningResult(Generic[OptionsT]):
     """What a run found."""
 
-    best: Candidate[OptionsT] | None
-    """The fastest correct candidate; None if there was none."""
+    decision: Decision[OptionsT]
+    """Who wins, and what it is compared with."""
     history: tuple[Candidate[OptionsT], ...]
     """Every candidate with a verdict, in the order in which they got it."""
     interrupted: bool
@@ -45,6 +45,11 @@ class TuningResult(Generic[OptionsT]):
     """Identity of the run, as in the cache."""
     unsaved: int
     """How many measurements, those of the finals included, the cache did not take."""
+
+    @property
+    def best(self) -> Candidate[OptionsT] | None:
+        """The winner; None if nothing works."""
+        return self.decision.winner
 
     @property
     def options(self) -> OptionsT | None:
@@ -137,9 +142,9 @@ class Tuner(Generic[OptionsT]):
             finally:  # also where machines were lost, or ``report`` raised
                 ledger.flush(last=True)
         seconds, interrupted = watch.seconds, watch() > 0
-        tell(Finished(ledger.best, seconds, interrupted))
+        tell(Finished(ledger.decision, seconds, interrupted))
         history = tuple(ledger.history)
-        return TuningResult(ledger.best, history, interrupted, seconds, name, ledger.unsaved)
+        return TuningResult(ledger.decision, history, interrupted, seconds, name, ledger.unsaved)
 
     def _reference(self, watch: Watch) -> Reference | None:
         """What the outputs have to be; None if interrupted, as nothing is worth waiting for yet."""

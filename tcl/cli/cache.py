@@ -10,7 +10,8 @@ import click
 
 from tcl.cli import cache_files, cache_prune, cache_show
 from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain, print_table
-from tcl.cli.common import duration, reporting
+from tcl.cli.common import reporting
+from tcl.units import duration
 
 if TYPE_CHECKING:
     from tcl.tuner.cache import Summary

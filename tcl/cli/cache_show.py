@@ -20,7 +20,6 @@ from tcl.cli.cache_common import (
     print_table,
 )
 from tcl.cli.common import (
-    duration,
     entry_option,
     fail,
     file_argument,
@@ -28,6 +27,7 @@ from tcl.cli.common import (
     sizes_option,
     threads_option,
 )
+from tcl.units import duration
 
 if TYPE_CHECKING:
     from tcl.tuner.cache import Record, Summary

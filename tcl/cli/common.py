@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import functools
-import math
 import os
 import sys
 import warnings
@@ -146,27 +145,3 @@ def pick(defs: Mapping[str, CheckedDef], file: Path, entry: str | None) -> Check
         hint = f"did you mean {near}?" if near else f"it has {', '.join(defs)}"
         raise ArgumentError(f"{file} has no def {entry}; {hint}")
     return defs[entry]
-
-
-def duration(seconds: float) -> str:
-    """A time for people: 12.3 µs, 4.56 ms, 1.20 s."""
-    micro = "µs" if _can_print("µ") else "us"
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), (micro, 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
-
-
-def micros(seconds: float) -> str:
-    """A time in microseconds, so that several can be compared at a glance: 12.3 µs, 4,560 µs."""
-    value = seconds * 1e6
-    digits = max(0, 2 - math.floor(math.log10(value))) if 0 < value < 1000 else 0
-    return f"{value:,.{min(digits, 4)}f} {'µs' if _can_print('µ') else 'us'}"
-
-
-def _can_print(text: str) -> bool:
-    try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True

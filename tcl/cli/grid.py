@@ -16,17 +16,19 @@ from typing import Any
 import click
 
 from tcl.cli.cache_common import named_cache, writable_cache
-from tcl.cli.common import duration, report
+from tcl.cli.common import report
 from tcl.cli.grid_file import GridPoint
 from tcl.cli.grid_plan import Plan, Point, make_plan
 from tcl.cli.grid_show import GridEvents, GridLines, Outcome, Show, Status, cost, tally
 from tcl.cli.kernels import Work
 from tcl.cli.signals import counted, exit_code, kept
-from tcl.cli.tuned import TUNED, UNTUNED, Ended, Session
+from tcl.cli.tuned import Ended, Session
 from tcl.cluster import LOCAL, workplace
 from tcl.grammar.errors import ArgumentError, SourceError, TclError
+from tcl.progress.words import verdict
 from tcl.tuner.cache import TuningCache
 from tcl.tuner.workplace import Workplace
+from tcl.units import duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +180,14 @@ class _Grid:
 
 def _outcome(point: Point, ended: Ended) -> Outcome:
     """What became of a point whose search has ended."""
-    result, times = ended.result, ended.times
-    after = times.get(TUNED, result.time)
+    result, decision = ended.result, ended.result.decision
+    after = result.time
     if ended.signalled and result.interrupted:
         return Outcome(point, Status.LEFT, "interrupted; the best so far is saved", after=after)
     if ended.problems:
         return Outcome(point, Status.FAILED, "; ".join(ended.problems), after=after)
-    return Outcome(point, Status.TUNED, before=times.get(UNTUNED), after=after)
+    before = None if decision.start is None else decision.start.time
+    return Outcome(point, Status.TUNED, verdict(decision), before=before, after=after)
 
 
 def _check_pages(folder: Path | None) -> None:

@@ -13,10 +13,10 @@ import click
 from rich.table import Table
 
 from tcl.cli.cache_common import print_table
-from tcl.cli.common import duration
 from tcl.cli.grid_plan import Plan, Point
 from tcl.cli.progress_json import JsonProgress
-from tcl.cli.progress_state import minutes
+from tcl.progress.state import minutes
+from tcl.units import duration, plural, ratio_text
 
 
 class Status(Enum):
@@ -36,9 +36,9 @@ class Outcome:
     status: Status
     reason: str = ""
     before: float | None = None
-    """Seconds per call of the untuned default."""
+    """Seconds per call of what the search began with."""
     after: float | None = None
-    """The same with the options that were found."""
+    """The same of the winner."""
 
     @property
     def accounted(self) -> bool:
@@ -52,7 +52,7 @@ class Outcome:
 
 
 class Show(Protocol):
-    """Tells how the grid goes. Its points are counted from 1."""
+    """Tells how the grid goes. Its points are plural from 1."""
 
     def plan(self, plan: Plan, *, resume: bool) -> None:
         """Before anything is tuned."""
@@ -99,13 +99,13 @@ class GridLines:
 
     def ends(self, outcomes: Sequence[Outcome], sentence: str) -> None:
         """See ``Show``."""
-        table = _table("", "point", ">before", ">after", ">speed-up", "status")
+        table = _table("", "point", ">start", ">winner", ">speed-up", "status")
         for each in outcomes:
             before, after = each.before, each.after
             table.add_row(
                 *(str(each.point.number), each.point.title),
                 *("-" if t is None else duration(t) for t in (before, after)),
-                f"{before / after:.2f} x" if before and after else "-",
+                ratio_text(before / after) if before and after else "-",
                 each.told,
             )
         click.echo()
@@ -154,12 +154,8 @@ def cost(point: Point, *, resume: bool) -> tuple[int, float]:
 def tally(outcomes: Sequence[Outcome]) -> str:
     """How many points there are of each status, in words."""
     counts = Counter(each.status for each in outcomes)
-    counted = ", ".join(f"{counts[s]} {s.value}" for s in Status if counts[s])
-    return f"{_count(len(outcomes), 'point')}: {counted}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    told = ", ".join(f"{counts[s]} {s.value}" for s in Status if counts[s])
+    return f"{plural(len(outcomes), 'point')}: {told}"
 
 
 def _begun(point: Point) -> bool:
@@ -177,7 +173,7 @@ def _standing(point: Point) -> str:
     if standing.done:
         return "done"
     if standing.last is not None:
-        return f"begun: {_count(max(0, standing.last.generation - 1), 'generation')} done"
+        return f"begun: {plural(max(0, standing.last.generation - 1), 'generation')} done"
     return standing.busy
 
 
@@ -187,12 +183,13 @@ def _total(plan: Plan, *, resume: bool) -> str:
         if any(p.by_experience for p in plan.points)
         else "by rule of thumb, as too little was tuned here before"
     )
-    return f"{_count(len(plan.points), 'point')}: {_sum(plan, resume=resume)}, {source}"
+    return f"{plural(len(plan.points), 'point')}: {_sum(plan, resume=resume)}, {source}"
 
 
 def _sum(plan: Plan, *, resume: bool) -> str:
     costs = [cost(p, resume=resume) for p in plan.points]
-    return f"{sum(c for c, _ in costs)} candidates, about {minutes(sum(s for _, s in costs))}"
+    candidates = plural(sum(c for c, _ in costs), "candidate")
+    return f"{candidates}, about {minutes(sum(s for _, s in costs))}"
 
 
 def _identity(point: Point) -> dict[str, Any]:

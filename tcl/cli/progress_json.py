@@ -2,6 +2,8 @@
 
 Every object has ``event``, and ``seconds`` since the search began; times of kernels are in seconds.
 The first is ``started``, the last one of the search ``finished``; ``tcl tune`` adds a ``result``.
+``reading`` tells which measurement a candidate's time is from: ``first reading``, when it came up,
+or ``finals``, where the fastest were timed in turns, which decides.
 With ``--grid``, a ``grid`` comes before all, with the plan; a ``point`` and a ``point done`` stand
 around each search, whose events have the number of the ``point``; and a ``grid done`` ends it.
 """
@@ -14,8 +16,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, TextIO, TypeAlias, assert_never
 
-from tcl.cli.progress_state import Event
 from tcl.codegen.options import MappingOptions
+from tcl.progress.state import Event
+from tcl.progress.words import FIRST, verdict
 from tcl.tuner import events
 
 _Candidate: TypeAlias = events.Candidate[MappingOptions]
@@ -81,17 +84,27 @@ def as_data(event: Event) -> tuple[str, dict[str, Any]]:
             return "best", _candidate(candidate)
         case events.FinalsStarted(candidates=count):
             return "finals", {"candidates": count}
-        case events.Raced(candidates=raced, best=best):
-            return "raced", {"candidates": [_candidate(c) for c in raced], "best": _candidate(best)}
+        case events.Raced(candidates=raced, decision=decision):
+            return "raced", {"candidates": [_candidate(c) for c in raced], **decided(decision)}
         case events.Note(message=message):
             return "note", {"message": message}
         case events.Interrupted(level=level, reason=reason):
             return "interrupted", {"level": level, "reason": reason}
-        case events.Finished(best=best, interrupted=interrupted):
-            found = None if best is None else _candidate(best)
-            return "finished", {"best": found, "interrupted": interrupted}
+        case events.Finished(decision=decision, interrupted=interrupted):
+            return "finished", {**decided(decision), "interrupted": interrupted}
         case _:
             assert_never(event)
+
+
+def decided(decision: events.Decision[MappingOptions]) -> dict[str, Any]:
+    """Who wins, and by which measurement."""
+    winner, start = decision.winner, decision.start
+    return {
+        "best": None if winner is None else _candidate(winner),
+        "start": None if start is None else _candidate(start),
+        "speedup": decision.speedup,
+        "verdict": verdict(decision),
+    }
 
 
 def _candidate(candidate: _Candidate) -> dict[str, Any]:
@@ -100,6 +113,7 @@ def _candidate(candidate: _Candidate) -> dict[str, Any]:
         "options": json.loads(candidate.options.to_json()),
         "verdict": candidate.outcome.verdict.value,
         "time": candidate.time,
+        "reading": FIRST if candidate.outcome.heat is None else "finals",
         "samples": list(candidate.outcome.times),
         "message": candidate.outcome.message,
     }

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from tcl.cli.common import (
-    duration,
     entry_option,
     fail,
     file_argument,
@@ -19,6 +18,7 @@ from tcl.cli.common import (
     without_threads,
 )
 from tcl.cli.signals import dying
+from tcl.units import duration
 
 if TYPE_CHECKING:
     from tcl.arguments import Array

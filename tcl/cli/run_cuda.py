@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from tcl.cli.common import duration
 from tcl.cli.kernels import Work
 from tcl.cli.run import show_results
 from tcl.codegen.options import MappingOptions
 from tcl.known import best_known
 from tcl.targets import EMULATED, Target, check_emulated
 from tcl.tuner.measure import measure
+from tcl.units import duration
 from tcl.workspace import workspace
 
 

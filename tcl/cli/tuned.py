@@ -18,11 +18,9 @@ from rich.table import Table
 from tcl import __version__
 from tcl.bench.roofline import Yardstick, describe_ceilings, kept_ceilings, measure_ceilings
 from tcl.bench.turns import interleaved
-from tcl.cli.common import duration, numpy_threads, report
+from tcl.cli.common import numpy_threads, report
 from tcl.cli.kernels import Work
-from tcl.cli.progress import Progress
-from tcl.cli.progress_json import JsonProgress
-from tcl.cli.progress_state import Event
+from tcl.cli.progress_json import JsonProgress, decided
 from tcl.cli.signals import counted, exit_code, handlers, restore
 from tcl.codegen.cost import cost_of
 from tcl.codegen.lower import lower
@@ -30,18 +28,22 @@ from tcl.codegen.options import MappingOptions
 from tcl.codegen.whole_array import NoFormulationError, whole_array
 from tcl.executor import Executor
 from tcl.known import DEFAULT
+from tcl.progress.panel import Progress
+from tcl.progress.state import Event
+from tcl.progress.words import BESIDE, UNTUNED, name_of, reading
 from tcl.report.log import SearchLog
 from tcl.targets import Target
 from tcl.tuner.cache import TuningCache
 from tcl.tuner.config import TunerConfig, available_cores
+from tcl.tuner.events import Decision
 from tcl.tuner.knobs import Value
 from tcl.tuner.saved import SavedSearch
 from tcl.tuner.tuner import TuningResult
 from tcl.tuner.workplace import Workplace
 from tcl.tuning import Tuner
+from tcl.units import duration, plural, ratio_text
 
-UNTUNED, TUNED = "before: untuned default", "after: tuned"
-"""Names of times."""
+_WINNER = "the winner"
 
 
 def resumed(config: TunerConfig, work: Work, target: Target, cache: Path) -> TunerConfig:
@@ -56,8 +58,6 @@ class Ended:
     """How a search ended."""
 
     result: TuningResult[MappingOptions]
-    times: dict[str, float]
-    """Seconds per call by name, before and after."""
     problems: tuple[str, ...]
     """Sentences, which the user has seen."""
     signalled: int
@@ -138,22 +138,21 @@ class Session:
         signalled = self._signalled(progress.signalled)
         if not signalled:
             restore(before)
-        times: dict[str, float] = {}
-        if result.options is not None:
+        beside: dict[str, float] = {}
+        if result.options is not None and self._on_cpu and not signalled:
             try:
-                times = self._times(result, compare=self._on_cpu and not signalled)
-                if self._on_cpu and not signalled and yardstick.beaten(result.time or math.inf):
+                beside = self._beside(result.decision)
+                if yardstick.beaten(result.time or math.inf):
                     yardstick = self._measured(yardstick)
             except KeyboardInterrupt as stopped:
                 signalled = exit_code(stopped)
-                times = times or self._times(result, compare=False)
         counted(self._presses)  # what is left takes a moment
-        self._show(result, times, progress)
-        problems = self._write(yardstick, {} if signalled else times)
+        self._show(result, beside, progress)
+        problems = self._write(yardstick, beside)
         problems += self._saved(result, default=default)
         for problem in problems:
             report(problem)
-        return Ended(result, times, tuple(problems), signalled or self._signalled())
+        return Ended(result, tuple(problems), signalled or self._signalled())
 
     def _signalled(self, noticed: str = "") -> int:
         """The exit code that tells of a signal; 0 if there was none. ``noticed``: by the search."""
@@ -173,7 +172,7 @@ class Session:
             self._say("measuring what this machine can do (once: it is kept)")
             yardstick = self._measured(yardstick)
         if yardstick.ceilings is not None:
-            count = f"{self._threads} thread{'' if self._threads == 1 else 's'}"
+            count = plural(self._threads, "thread")
             self._say(f"this machine, {count}: {describe_ceilings(yardstick.ceilings)}")
         return yardstick
 
@@ -216,52 +215,49 @@ class Session:
 
     # After.
 
-    def _times(self, result: TuningResult[MappingOptions], *, compare: bool) -> dict[str, float]:
-        """Before, after and NumPy: measured once more, in turns; or, in a hurry, as in the
-        search."""
-        assert result.options is not None
-        if compare:
-            return self._compared(result.options)
-        times = {"tuned": result.time or 0.0}
-        first = self._log.start
-        if first is not None and first.time is not None:
-            times = {"before: where the search began": first.time, **times}
-        return times
-
-    def _compared(self, best: MappingOptions) -> dict[str, float]:
-        work = self._work
+    def _beside(self, decision: Decision[MappingOptions]) -> dict[str, float]:
+        """How many times as long as the winner others take, who were not in the search: measured
+        in turns with it, now that it is over."""
+        assert decision.winner is not None
+        work, best = self._work, decision.winner.options
         outputs = work.outputs()
+        others = {"naive options": MappingOptions("naive"), UNTUNED: DEFAULT}
+        known = {best} if decision.start is None else {best, decision.start.options}
         contenders: dict[str, Callable[[], object]] = {}
-        for name, options in (
-            ("before: naive", MappingOptions("naive")),
-            (UNTUNED, DEFAULT),
-            (TUNED, best),
-        ):
-            executor = Executor(work.sized, options, self._threads)
-            contenders[name] = partial(executor.run, work.inputs, outputs)
+        for name, options in ((_WINNER, best), *others.items()):
+            if name == _WINNER or options not in known:
+                executor = Executor(work.sized, options, self._threads)
+                contenders[name] = partial(executor.run, work.inputs, outputs)
         numpy = partial(whole_array(work.sized), work.inputs, work.outputs())
         try:
             numpy()
             contenders[f"NumPy ({numpy_threads()})"] = numpy
         except NoFormulationError as error:
             self._say(f"no comparison with NumPy: {error}")
-        return interleaved(contenders)
+        if len(contenders) < 2:
+            return {}
+        times = interleaved(contenders)
+        own = times.pop(_WINNER)
+        return {name: seconds / own for name, seconds in times.items()}
 
     def _show(
         self,
         result: TuningResult[MappingOptions],
-        times: dict[str, float],
+        beside: dict[str, float],
         progress: Progress | JsonProgress,
     ) -> None:
         if isinstance(progress, JsonProgress):
             options = None if result.options is None else json.loads(result.options.to_json())
-            saved = {"cache": str(self._cache), "unsaved": result.unsaved}
-            progress.write("result", {"options": options, "times": times, **saved})
+            said = {"options": options, **decided(result.decision), "beside": beside}
+            said |= {"cache": str(self._cache), "unsaved": result.unsaved}
+            progress.write("result", said)
         elif result.options is not None:
-            _table(self._work.title, times)
+            Console().print(_table(self._work.title, result.decision))
+            if beside:
+                Console().print(_beside_table(beside))
             click.echo(f"options: {result.options}")
 
-    def _write(self, yardstick: Yardstick, times: dict[str, float]) -> list[str]:
+    def _write(self, yardstick: Yardstick, beside: dict[str, float]) -> list[str]:
         """Write the page, if one is wanted; what went wrong."""
         if self._page is None:
             return []
@@ -280,7 +276,7 @@ class Session:
         ]
         page = collect(
             work.text, work.checked, work.inputs, self._target, self._log,
-            title=work.title, facts=facts, yardstick=yardstick, compared=times,
+            title=work.title, facts=facts, yardstick=yardstick, beside=beside,
         )  # fmt: skip
         try:
             write_page(page, self._page)
@@ -294,7 +290,7 @@ class Session:
         if result.options is None:
             return [_nothing(result, resumed=self._resume)]
         if result.unsaved:
-            count = f"{result.unsaved} result{'' if result.unsaved == 1 else 's'}"
+            count = plural(result.unsaved, "result")
             return [f"{count} could not be saved in {self._cache}; the best is shown above"]
         use = "programs on this machine use it from now on" if default else "load it from there"
         self._say(f"saved in {self._cache}; {use}")
@@ -310,13 +306,29 @@ def _nothing(result: TuningResult[MappingOptions], *, resumed: bool) -> str:
     return f"no candidate worked ({len(result.history)} tried): {'; '.join(list(examples)[:3])}"
 
 
-def _table(title: str, times: dict[str, float]) -> None:
-    before = next(iter(times.values()))
+def _table(title: str, decision: Decision[MappingOptions]) -> Table:
+    """Winner and start, with the times that decided."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(title)
-    for heading in ("time a call", "speed-up"):
-        table.add_column(heading, justify="right")
-    for name, seconds in times.items():
-        style = "bold green" if name.startswith("after") else None
-        table.add_row(name, duration(seconds), f"{before / seconds:.2f} x", style=style)
-    Console().print(table)
+    for heading in (title, "time a call", "speed-up"):
+        table.add_column(heading, justify="left" if heading == title else "right")
+    winner, start = decision.winner, decision.start
+    assert winner is not None and winner.time is not None
+    if start is not None and start.time is not None and not decision.kept:
+        table.add_row(name_of(start.options), duration(start.time), ratio_text(1.0))
+    name = name_of(winner.options)
+    named = f"the winner: {name}" if decision.kept or name == UNTUNED else "the winner"
+    faster = decision.speedup
+    ratio = "-" if faster is None else ratio_text(faster)
+    table.add_row(named, duration(winner.time), ratio, style="bold green")
+    table.caption, table.caption_justify = f"({reading(decision)})", "left"
+    return table
+
+
+def _beside_table(beside: Mapping[str, float]) -> Table:
+    """Others, by how many times as long as the winner they take."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(BESIDE)
+    table.add_column("as long", justify="right")
+    for name, ratio in beside.items():
+        table.add_row(name, ratio_text(ratio))
+    return table

@@ -42,8 +42,9 @@ class Page:
     """Names and values: device, sizes, settings."""
     log: SearchLog
     yardstick: Yardstick | None
-    compared: Mapping[str, float]
-    """Seconds a call, measured in turns after the search; empty if there was no time for that."""
+    beside: Mapping[str, float]
+    """How many times as long as the winner others take, measured in turns with it after the search;
+    empty if there was no time for that."""
     space: SearchSpace
     importance: Importance
     sources: Sequence[tuple[str, str]]
@@ -72,7 +73,7 @@ def collect(
     title: str,
     facts: Sequence[tuple[str, str]] = (),
     yardstick: Yardstick | None = None,
-    compared: Mapping[str, float] | None = None,
+    beside: Mapping[str, float] | None = None,
 ) -> Page:
     """What there is to show of a search for the def ``checked`` of the text ``source``."""
     from tcl import __version__
@@ -90,7 +91,7 @@ def collect(
         facts=facts,
         log=log,
         yardstick=yardstick,
-        compared=compared or {},
+        beside=beside or {},
         space=space,
         importance=importance(space.knobs, list(measured), list(measured.values())),
         sources=_sources(backend, log.best.options if log.best is not None else None),

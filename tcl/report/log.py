@@ -36,7 +36,9 @@ class SearchLog:
     notes: list[str] = field(default_factory=list)
     raced: tuple[Candidate, ...] = ()
     """With their times in the finals."""
-    best: Candidate | None = None
+    decision: events.Decision[MappingOptions] = field(
+        default_factory=lambda: events.Decision(None, None)
+    )
     compiled: int = 0
     ended_by: str = ""
     """What ended the search early; empty if nothing did."""
@@ -52,32 +54,32 @@ class SearchLog:
         match event:
             case events.CandidateCompiled():
                 self.compiled += 1
-            case events.CandidateDone(candidate=candidate):
+            case events.CandidateDone(candidate=candidate, decision=decision):
+                self.decision = decision
                 self.tries.append(Try(self.clock() - self._started, candidate))
-            case events.NewBest(candidate=candidate):
-                self.best = candidate
-            case events.Raced(candidates=candidates, best=best):
-                self.raced, self.best = candidates, best
+            case events.Raced(candidates=candidates, decision=decision):
+                self.raced, self.decision = candidates, decision
             case events.Note(message=message):
                 self.notes.append(message)
             case events.Interrupted(reason=reason):
                 self.ended_by = reason
-            case events.Finished(best=best, seconds=seconds):
-                self.best, self.seconds = best, seconds
+            case events.Finished(decision=decision, seconds=seconds):
+                self.decision, self.seconds = decision, seconds
+
+    @property
+    def best(self) -> Candidate | None:
+        """The winner."""
+        return self.decision.winner
 
     @property
     def start(self) -> Candidate | None:
-        """What the search began with, as measured in the finals if it was in them."""
-        own = [t.candidate for t in self.tries if t.candidate.generation == 0]
-        if not own:
-            return None
-        raced = (c for c in self.raced if c.options == own[0].options)
-        return next(raced, own[0])
+        """What the search began with, with times of the same measurement."""
+        return self.decision.start
 
     @property
-    def fair(self) -> bool:
-        """Whether start and best were timed in turns."""
-        return self.best in self.raced and self.start in self.raced
+    def beginnings(self) -> list[Candidate]:
+        """All that the search began with, whether it works or not."""
+        return [t.candidate for t in self.tries if t.candidate.generation == 0]
 
     def best_so_far(self) -> list[tuple[int, float, float]]:
         """(evaluations, seconds, time of a call) whenever that became less."""

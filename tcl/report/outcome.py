@@ -6,26 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from tcl.bench.roofline import describe_ceilings, quantity
-from tcl.report.charts import bar, unit_of
+from tcl.progress.words import BESIDE, UNTUNED, name_of, verdict
+from tcl.report.charts import bar
 from tcl.report.data import Page
 from tcl.report.log import Candidate
 from tcl.report.markup import Child, Markup, join, tag
 from tcl.tuner.verdict import Verdict
+from tcl.units import duration, ratio_text
 
 _CLEARLY = 0.97
 _EXAMPLES = 12
 """Reasons that are listed; the others are counted."""
-
-
-def time_text(seconds: float) -> str:
-    """A time in the unit that suits it: ``45.3 µs``."""
-    unit, scale = unit_of(seconds)
-    return f"{seconds / scale:,.4g} {unit}"
-
-
-def _range_text(times: Sequence[float]) -> str:
-    unit, scale = unit_of(max(times))
-    return f"{min(times) / scale:,.4g} to {max(times) / scale:,.4g} {unit}"
 
 
 def table(headings: Sequence[str], rows: Iterable[Markup], numbers: Sequence[int] = ()) -> Markup:
@@ -52,16 +43,21 @@ def row(*cells: Child, numbers: Sequence[int] = (), class_: str | None = None) -
     )
 
 
+def sentence(text: str) -> str:
+    """With a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def summary_section(page: Page) -> Markup:
     """The main figures, and what was tuned."""
-    log, best, start = page.log, page.log.best, page.log.start
+    log, decision, best, start = page.log, page.log.decision, page.log.best, page.log.start
     tiles: list[tuple[str, Child, Child]] = []
     if best is not None and best.time is not None:
-        tiles.append(("time a call", time_text(best.time), _rate(page, best.time)))
-        if start is not None and start.time is not None:
-            how = "timed in turns" if log.fair else "each timed when it came up"
-            from_ = f"from {time_text(start.time)}; {how}"
-            tiles.append(("speed-up over the start", f"{start.time / best.time:.2f} ×", from_))
+        tiles.append(("the winner, time a call", duration(best.time), _rate(page, best.time)))
+        if start is not None and start.time is not None and decision.speedup is not None:
+            from_ = "itself" if decision.kept else f"which takes {duration(start.time)}"
+            over = f"speed-up over {name_of(start.options)}"
+            tiles.append((over, ratio_text(decision.speedup), from_))
         share = page.yardstick.share(best.time) if page.yardstick else None
         if share is not None:
             limit = (
@@ -75,6 +71,7 @@ def summary_section(page: Page) -> Markup:
     facts = [*page.facts, *_work(page)]
     return tag(
         "section",
+        tag("p", tag("strong", sentence(verdict(decision)))),
         tag(
             "dl",
             [
@@ -110,62 +107,65 @@ def times_section(page: Page) -> Markup | None:
     if best is None or best.time is None:
         return None
     rows = []
-    for name, candidate in (("start", start), ("winner", best)):
-        if candidate is not None and not (name == "start" and candidate == best):
-            rows.append(_time_row(page, name, candidate, start))
+    if start is None:
+        rows += [_time_row(page, "the start", each) for each in log.beginnings[:1]]
+    elif not log.decision.kept:
+        rows.append(_time_row(page, name_of(start.options), start))
+    rows.append(_time_row(page, _winner_name(page), best))
     explained = (
-        "Start and winner were timed in turns at the end, so that both saw the same machine."
-        if log.fair
-        else "Each was timed when it came up in the search; the machine may have changed since."
+        "These times decided: in the finals the fastest were timed in turns with what the search "
+        "began with, so that all saw the same machine."
+        if log.decision.in_finals
+        else "There were no finals. These are first readings: each was timed when it came up in "
+        "the search, and the machine may have changed since."
     )
-    if start is not None and start.options == best.options:
-        explained = "Nothing was clearly faster than what the search began with, so that stays."
-    compared = [
-        row(name, time_text(seconds), f"{seconds / best.time:.2f} ×", numbers=(1, 2))
-        for name, seconds in page.compared.items()
-    ]
+    beside = [row(name, ratio_text(r), numbers=(1,)) for name, r in page.beside.items()]
     return tag(
         "section",
         tag("h2", "Times"),
         tag("p", explained, class_="soft"),
         table(("", "median", "least to most", "samples", "speed-up", "rate"), rows, (1, 2, 3, 4)),
         None
-        if not compared
+        if not beside
         else join(
             [
-                tag("p", "Measured once more after the search, in turns:", class_="soft"),
-                _faster(page.compared, best.time),
-                table(("", "time a call", "to the winner's"), compared, (1, 2)),
+                tag("p", sentence(BESIDE).rstrip(".") + ":", class_="soft"),
+                table(("", "as long as the winner"), beside, (1,)),
+                _faster(page.beside),
             ]
         ),
     )
 
 
-def _faster(compared: Mapping[str, float], best: float) -> Markup | None:
+def _winner_name(page: Page) -> str:
+    best, kept = page.log.best, page.log.decision.kept
+    name = UNTUNED if best is None else name_of(best.options)
+    return f"the winner: {name}" if kept or name == UNTUNED else "the winner"
+
+
+def _faster(beside: Mapping[str, float]) -> Markup | None:
     """What was faster than the winner, which a search from elsewhere may never come near."""
-    names = [name for name, seconds in compared.items() if seconds < _CLEARLY * best]
-    names = [name for name in names if not name.startswith("after")]
+    names = [name for name, ratio in beside.items() if ratio < _CLEARLY]
     if not names:
         return None
-    listed = "; ".join(name.removeprefix("before: ") for name in names)
-    return tag("p", tag("strong", f"Faster than what the search found: {listed}."))
+    return tag("p", f"Faster than what the search found: {'; '.join(names)}.")
 
 
-def _time_row(page: Page, name: str, candidate: Candidate, start: Candidate | None) -> Markup:
+def _time_row(page: Page, name: str, candidate: Candidate) -> Markup:
     times = candidate.outcome.times
     if candidate.time is None:
-        verdict = candidate.outcome.verdict.value
-        return row(name, f"{verdict}: {candidate.outcome.message}", "", "", "", "")
-    first = start.time if start is not None else None
+        ended = candidate.outcome.verdict.value
+        return row(name, f"{ended}: {candidate.outcome.message}", "", "", "", "")
+    faster = page.log.decision.speedup if candidate == page.log.best else 1.0
     return row(
         name,
-        time_text(candidate.time),
-        _range_text(times),
+        duration(candidate.time),
+        f"{duration(min(times))} to {duration(max(times))}",
         str(len(times)),
-        f"{first / candidate.time:.2f} ×" if first else "",
+        ratio_text(faster) if faster else "",
         page.yardstick.describe(candidate.time) if page.yardstick else "",
         numbers=(1, 2, 3, 4),
-        class_="winner" if name == "winner" else None,
+        class_="winner" if candidate == page.log.best else None,
     )
 
 
@@ -177,13 +177,13 @@ def failures_section(page: Page) -> Markup | None:
     counts = Counter(t.candidate.outcome.verdict for t in tries)
     rows = [
         row(
-            verdict.value,
-            str(counts[verdict]),
-            [bar(counts[verdict] / len(tries)), f" {counts[verdict] / len(tries):.0%}"],
+            each.value,
+            str(counts[each]),
+            [bar(counts[each] / len(tries)), f" {counts[each] / len(tries):.0%}"],
             numbers=(1,),
         )
-        for verdict in Verdict
-        if counts[verdict]
+        for each in Verdict
+        if counts[each]
     ]
     reasons = Counter(
         (t.candidate.outcome.verdict.value, t.candidate.outcome.message)
@@ -191,8 +191,8 @@ def failures_section(page: Page) -> Markup | None:
         if t.time is None
     )
     listed = [
-        row(verdict, str(count), message, numbers=(1,))
-        for (verdict, message), count in reasons.most_common(_EXAMPLES)
+        row(ended, str(count), message, numbers=(1,))
+        for (ended, message), count in reasons.most_common(_EXAMPLES)
     ]
     more = sum(reasons.values()) - sum(c for _, c in reasons.most_common(_EXAMPLES))
     return tag(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from tcl.progress.words import FIRST
 from tcl.report.charts import HALF, Dot, Line, Ticks, bar, legend, times_chart
 from tcl.report.data import KnobRow, Page
 from tcl.report.log import SearchLog, Try, best_and_median
 from tcl.report.markup import Markup, tag
-from tcl.report.outcome import row, table, time_text
+from tcl.report.outcome import row, sentence, table
 from tcl.tuner.importance import Influence
 from tcl.tuner.knobs import Value
+from tcl.units import duration
 
 _LISTED = 15
 """Knobs whose importance is listed."""
@@ -29,14 +31,20 @@ def search_section(page: Page) -> Markup | None:
     return tag(
         "section",
         tag("h2", "The search"),
+        tag(
+            "p",
+            "All times here are first readings: each from when its candidate came up, with nothing "
+            "beside it. They choose who is in the finals, and the finals decide.",
+            class_="soft",
+        ),
         legend(
-            ("best", "best so far"),
+            ("best", "best first reading so far"),
             ("dot", "a candidate"),
-            ("winner", "the winner, chosen in the finals"),
+            ("winner", "first reading of what won"),
             ("fail", "one that failed"),
         ),
-        _figure("Best so far, by evaluations", _by_evaluation(log)),
-        _figure("Best so far, by time", _by_seconds(log)),
+        _figure("Best first reading so far, by evaluations", _by_evaluation(log)),
+        _figure("Best first reading so far, by time", _by_seconds(log)),
         _figure(
             "Population by generation: each candidate, the best and the median. Generation 0 is "
             "what the search began with; members that stay are not measured again.",
@@ -51,7 +59,9 @@ def _figure(caption: str, chart: Markup) -> Markup:
 
 def _title(number: int, each: Try) -> str:
     candidate = each.candidate
-    what = candidate.outcome.verdict.value if each.time is None else time_text(each.time)
+    what = (
+        candidate.outcome.verdict.value if each.time is None else f"{FIRST} {duration(each.time)}"
+    )
     return f"evaluation {number}, generation {candidate.generation}: {what}"
 
 
@@ -122,7 +132,7 @@ def importance_section(page: Page) -> Markup | None:
         return None
     heading = tag("h2", "Which knobs mattered")
     if found.why_not:
-        return tag("section", heading, tag("p", _sentence(found.why_not), class_="none"))
+        return tag("section", heading, tag("p", sentence(found.why_not), class_="none"))
     listed = [i for i in found.influences if i.share > found.chance][:_LISTED]
     top = max((i.share for i in listed), default=1.0) or 1.0
     rows = [
@@ -171,7 +181,7 @@ def _values_chart(page: Page, influence: Influence) -> Markup:
         own = [t for v, t in measured if v == value]
         for k, each in enumerate(own):
             spread = 0.5 * ((k + 0.5) / len(own) - 0.5)
-            title = f"{influence.knob.name} = {value}: {time_text(each.time or 0.0)}"
+            title = f"{influence.knob.name} = {value}: {FIRST} {duration(each.time or 0.0)}"
             dots.append(Dot(place + spread, each.time, title, _kind(page.log, each)))
         bests.append((float(place), min(t.time or 0.0 for t in own)))
     dots.sort(key=lambda d: d.kind == "winner")
@@ -223,10 +233,6 @@ def _options(name: str, text: str) -> Markup:
 def _count(number: int) -> str:
     """A number that may have thousands of digits."""
     return f"{number:,}" if number < 10**7 else f"about 10^{math.log10(number):.0f}"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _value(value: Value | None) -> str:

@@ -6,18 +6,25 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
-from tcl.bench.roofline import Yardstick
-from tcl.cli.common import duration, micros
 from tcl.codegen.options import MappingOptions
+from tcl.progress.words import FIRST, figures
 from tcl.tuner import events
 from tcl.tuner.verdict import Verdict, median
+from tcl.units import duration, plural
 
 Event: TypeAlias = events.Event[MappingOptions]
 
 _RECENT = 40
 """Candidates that say how long the next ones will take."""
+
+
+class Yardstick(Protocol):
+    """What says how good a time is."""
+
+    def describe(self, seconds: float) -> str:
+        """In words."""
 
 
 class SearchState:
@@ -36,13 +43,13 @@ class SearchState:
         self.generation = self.generations = self.done = self.of = 0
         self.compiled = self.evaluated = 0
         self.failed: dict[Verdict, int] = {}
-        self.first: float | None = None
-        self.best: float | None = None
+        self.decision: events.Decision[MappingOptions] = events.Decision(None, None)
         self.current: list[float] = []
         self.finalists = 0
         """How many are in the finals; 0 before these."""
         self.ending = False
         """Interrupted: what is in flight finishes."""
+        self.ended = False
         self._recent: deque[float] = deque([self.started], maxlen=_RECENT)
         self._recalled = 0
         """Candidates still to come that an earlier part of the search has measured."""
@@ -59,8 +66,8 @@ class SearchState:
                     self._begin_timing()
             case events.CandidateCompiled():
                 self.compiled += 1
-            case events.CandidateDone(candidate=candidate, done=done, of=of):
-                self.done, self.of = done, of
+            case events.CandidateDone(candidate=candidate, done=done, of=of, decision=decision):
+                self.done, self.of, self.decision = done, of, decision
                 self._recent.append(self._clock())
                 if self._recalled:
                     self._recalled -= 1
@@ -68,12 +75,12 @@ class SearchState:
                 self._count(candidate)
             case events.FinalsStarted(candidates=candidates):
                 self.finalists = candidates
-            case events.Raced(candidates=raced, best=best):
-                self.best = best.time
-                own = next((c.time for c in raced if c.generation == 0), None)
-                self.first = own or self.first
+            case events.Raced(decision=decision):
+                self.decision = decision
             case events.Interrupted():
                 self.ending = True
+            case events.Finished(decision=decision):
+                self.decision, self.ended = decision, True
 
     def _begin_timing(self) -> None:
         """What came before says nothing about how long what comes now takes."""
@@ -87,9 +94,6 @@ class SearchState:
             self.failed[verdict] = self.failed.get(verdict, 0) + 1
             return
         self.current.append(candidate.time)
-        if self.first is None:
-            self.first = candidate.time
-        self.best = min(candidate.time, self.best or candidate.time)
 
     # For people.
 
@@ -98,7 +102,7 @@ class SearchState:
         """The part of all candidates that has its verdict, about."""
         if not self.generations:
             return 0.0
-        if self.finalists:
+        if self.finalists or self.ended:
             return 1.0
         part = self.done / self.of if self.of else 0.0
         return max(0.0, (self.generation - 1 + part) / self.generations)
@@ -110,37 +114,37 @@ class SearchState:
             ("compiled", str(self.compiled)),
             ("evaluated", str(self.evaluated)),
             ("failed", self._failures() or "none"),
-            ("best", self._best()),
+            (self._place, self._figures()),
         ]
-        if self._yardstick is not None and self.best is not None:
-            facts.append(("", self._yardstick.describe(self.best)))
-        facts.append(("this generation", self._this_generation()))
-        facts.append(("elapsed", duration(self._clock() - self.started)))
-        facts.append(("left", self._left()))
+        if rate := self._rate():
+            facts.append(("", rate))
+        if not self.ended:
+            facts.append(("this generation", self._this_generation()))
+        facts.append(("elapsed", minutes(self._clock() - self.started)))
+        if not self.ended:
+            facts.append(("left", self._left()))
         return facts
 
     def line(self) -> str:
         """The state after a generation, on one line."""
         name = f"generation {self.generation}/{self.generations}" if self.generation else "start"
         parts = [
-            f"best {self._best()}",
+            f"{self._place} {self._figures()}",
             f"this generation {self._this_generation()}",
             f"{self.compiled} compiled, {self.evaluated} evaluated"
             + (f", failed: {self._failures()}" if self.failed else ""),
-            duration(self._clock() - self.started),
+            minutes(self._clock() - self.started),
         ]
-        if self._yardstick is not None and self.best is not None:
-            parts.insert(1, self._yardstick.describe(self.best))
+        if rate := self._rate():
+            parts.insert(1, rate)
         if self.generation:
             parts.append(f"{self._left()} left")
         return f"{name}: {'; '.join(parts)}"
 
     def finals_line(self) -> str:
         """The state after a heat of the finals, on one line."""
-        rate = ""
-        if self._yardstick is not None and self.best is not None:
-            rate = f"; {self._yardstick.describe(self.best)}"
-        return f"finals: best {self._best()}{rate}; {self.finalists} timed in turns"
+        rate = f"; {self._rate()}" if self._rate() else ""
+        return f"finals: {self._place} {self._figures()}{rate}; {self._in_turns()}"
 
     def seconds_left(self) -> float | None:
         """About how long the search goes on; None while nothing says."""
@@ -153,10 +157,13 @@ class SearchState:
         return left if math.isfinite(left) else None
 
     def _where(self) -> str:
+        if self.ended:
+            done = self.generation == self.generations and self.done == self.of
+            return f"{'all' if done else f'ended in {self.generation}'} of {self.generations}"
         if self.ending:
             return "ending: what is in flight finishes"
         if self.finalists:
-            return f"finals: the {self.finalists} fastest, in turns"
+            return f"finals: {self._in_turns()}"
         if not self.generations:
             return "computing the reference"
         if not self.generation:
@@ -171,15 +178,28 @@ class SearchState:
             return "the finals are"
         return "?" if left is None else f"about {minutes(left)}"
 
-    def _best(self) -> str:
-        if self.best is None or self.first is None:
-            return "-"
-        return f"{micros(self.best)} ({self.first / self.best:.2f} x the start)"
+    @property
+    def _place(self) -> str:
+        return "winner" if self.decision.in_finals or self.ended else "best so far"
+
+    def _figures(self) -> str:
+        label = "" if self.decision.in_finals or self.decision.winner is None else f" ({FIRST})"
+        return f"{figures(self.decision)}{label}"
+
+    def _rate(self) -> str:
+        winner = self.decision.winner
+        if self._yardstick is None or winner is None or winner.time is None:
+            return ""
+        return self._yardstick.describe(winner.time)
+
+    def _in_turns(self) -> str:
+        return f"{plural(self.finalists, 'candidate')} timed in turns"
 
     def _this_generation(self) -> str:
         if not self.current:
             return "-"
-        return f"best {micros(min(self.current))}, median {micros(median(tuple(self.current)))}"
+        middle = duration(median(tuple(self.current)))
+        return f"best {duration(min(self.current))}, median {middle} ({FIRST}s)"
 
     def _failures(self) -> str:
         return ", ".join(f"{n} {v.value}" for v, n in self.failed.items())

@@ -11,9 +11,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tcl.bench.roofline import Yardstick
-from tcl.cli.progress_state import Event, SearchState
+from tcl.progress.state import Event, SearchState, Yardstick
+from tcl.progress.words import verdict
 from tcl.tuner import events
+from tcl.units import plural
 
 
 class Progress:
@@ -32,7 +33,6 @@ class Progress:
         self._live: Live | None = None
         self.signalled = ""
         """The first signal that ended the search."""
-        """Whether a signal ended the search."""
 
     def __enter__(self) -> Progress:
         if self._console.is_terminal:
@@ -50,6 +50,10 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        """Leave the last frame as it is."""
         if self._live is not None:
             self._live.stop()
 
@@ -58,8 +62,7 @@ class Progress:
         self._state.take(event)
         match event:
             case events.Resumed(generation=generation, results=results):
-                count = f"{results} result{'' if results == 1 else 's'}"
-                self._say(f"going on in generation {generation}, with {count}")
+                self._say(f"going on in generation {generation}, with {plural(results, 'result')}")
             case events.Interrupted(reason=reason, level=level):
                 self.signalled = self.signalled or (reason if "SIG" in reason else "")
                 self._say(
@@ -71,8 +74,11 @@ class Progress:
                 self._say(message)
             case events.CandidateDone(done=done, of=of) if self._live is None and done == of:
                 self._say(self._state.line())
-            case events.Raced() if self._live is None:
+            case events.Raced() if self._live is None and self._state.finalists:
                 self._say(self._state.finals_line())
+            case events.Finished(decision=decision):
+                self._end()
+                self._say(verdict(decision))
 
     def _say(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, highlight=False, markup=False)
