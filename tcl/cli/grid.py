@@ -187,7 +187,8 @@ def _outcome(point: Point, ended: Ended) -> Outcome:
     if ended.problems:
         return Outcome(point, Status.FAILED, "; ".join(ended.problems), after=after)
     before = None if decision.start is None else decision.start.time
-    return Outcome(point, Status.TUNED, verdict(decision), before=before, after=after)
+    reason = verdict(decision) if decision.kept else ""
+    return Outcome(point, Status.TUNED, reason, before=before, after=after)
 
 
 def _check_pages(folder: Path | None) -> None:

@@ -95,7 +95,8 @@ class GridLines:
         number = outcome.point.number
         took = f" in {minutes(seconds)}" if outcome.status is Status.TUNED else ""
         rest = f"; about {minutes(left)} left" if left else ""
-        click.echo(f"point {number} of {of}: {outcome.told}{took}{rest}")
+        reason = f": {outcome.reason}" if outcome.reason else ""
+        click.echo(f"point {number} of {of}: {outcome.status.value}{took}{reason}{rest}")
 
     def ends(self, outcomes: Sequence[Outcome], sentence: str) -> None:
         """See ``Show``."""
