@@ -24,6 +24,8 @@ import numpy as np
 import oracles
 import pytest
 from click.testing import CliRunner
+from lark import Lark, UnexpectedCharacters, UnexpectedInput
+from programs import ACCEPTED, SYNTAX, in_def, unmark
 
 from tcl.cli import main
 from tcl.cli.docs import pages, sections
@@ -34,7 +36,7 @@ from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.check import MAX_CALL_DEPTH, MAX_STATEMENTS, check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import SourceError
-from tcl.grammar.parser import MAX_DEPTH, MAX_TEXT
+from tcl.grammar.parser import MAX_DEPTH, MAX_TEXT, _lark
 from tcl.grammar.ranges import infer
 from tcl.grammar.reference import Section
 from tcl.grammar.sized import SizedDef
@@ -291,6 +293,47 @@ def test_functions_are_nan_outside_their_domains() -> None:
             assert not np.isnan(output[len(outside) :]).any(), name
             checked += 1
     assert checked >= 15
+
+
+def test_the_grammar_is_that_of_the_parser() -> None:
+    """The page's rules, over the parser's tokens, accept what the parser accepts, and no more."""
+    lines = [x[4:] for x in SECTIONS["Grammar"].splitlines() if x.startswith("    ")]
+    rules = re.sub(r"^(\w+) +=", r"\1:", "\n".join(lines), flags=re.MULTILINE)
+    rules = re.sub(r"\{(?=[^\"])", "(", re.sub(r"(?<=[^\"])\}(?!\")", ")*", rules))
+    kinds = {
+        "INTEGER": "INT",
+        "TYPE": "SCALAR",
+        "REDUCTION": "REDUCE",
+        "EXTENT": "AXIS",
+        "FLOAT": "FLOAT",
+        "NAME": "NAME",
+        "OPERATOR": "OR AND EQUALITY RELATION PLUS MINUS TIMES",
+    }
+    for name, tokens_ in kinds.items():
+        either = " | ".join(f"T_{token}" for token in tokens_.split())
+        rules = re.sub(rf"\b{name}\b", f"({either})", rules)
+
+    def tokens(text: str) -> str:
+        return "".join(f"<{t.type}>" for t in _lark().lex(text))
+
+    rules = re.sub(r'"([^"]+)"', lambda m: "T_" + tokens(m[1])[1:-1], rules)
+    used = sorted(set(re.findall(r"\bT_(\w+)", rules)))
+    terminals = "\n".join(f'T_{t}: "<{t}>"' for t in used)
+    page = Lark(f"{rules}\n{terminals}\n", start="text", parser="earley", lexer="basic")
+    for text in ACCEPTED:
+        page.parse(tokens(in_def(text)))
+    of_the_builder = ("", "# nothing\n", "O(i) = «18446744073709551616»", "O(i) = «1e999»")
+    refused = 0
+    for text, _ in SYNTAX:
+        try:
+            stream = tokens(unmark(in_def(text)).text)
+        except UnexpectedCharacters:
+            continue
+        if text not in of_the_builder:
+            with pytest.raises(UnexpectedInput):
+                page.parse(stream)
+            refused += 1
+    assert refused > 40
 
 
 def test_limits_are_as_told() -> None:

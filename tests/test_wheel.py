@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 AGAIN = (
     "test_api.py", "test_bench.py", "test_call_path.py", "test_check.py", "test_cli.py",
-    "test_cuda_whole.py", "test_emulator.py", "test_report.py", "test_tables.py",
+    "test_cuda_whole.py", "test_docs.py", "test_emulator.py", "test_report.py", "test_tables.py",
 )  # fmt: skip
 """Tests of what a wheel can lack: data files, packages, commands, processes that import it."""
 ELSEWHERE = "not interrupt and not ctrl_c and not compete"
