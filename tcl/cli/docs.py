@@ -24,7 +24,7 @@ def command(topic: tuple[str, ...]) -> None:
     texts = pages()
     if not wanted:
         for name, text in texts.items():
-            click.echo(f"{name}: {', '.join(heading.lower() for heading in sections(text))}")
+            click.echo("\n  ".join([name, *(names(heading)[0] for heading in sections(text))]))
     elif wanted in texts:
         click.echo(texts[wanted])
     else:
@@ -51,6 +51,12 @@ def sections(text: str) -> dict[str, str]:
     return found
 
 
+def names(heading: str) -> list[str]:
+    """What a section can be asked for by: its heading up to a colon, what is code in it, all."""
+    plain = heading.lower().replace("`", "")
+    return [plain.partition(":")[0], *re.findall(r"`([^`]+)`", heading.lower()), plain]
+
+
 _HEADING = re.compile(r"^(#{2,3}) (.*)$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
@@ -62,9 +68,9 @@ def _unfenced(text: str) -> str:
 
 def _found(wanted: str, texts: dict[str, str]) -> list[str]:
     all_sections = {name: sections(text) for name, text in texts.items()}
-    found = [t for each in all_sections.values() for h, t in each.items() if h.lower() == wanted]
+    found = [t for each in all_sections.values() for h, t in each.items() if wanted in names(h)]
     if not found:
-        known = [h.lower() for each in all_sections.values() for h in each]
+        known = [name for each in all_sections.values() for h in each for name in names(h)]
         close = difflib.get_close_matches(wanted, [*texts, *known], n=1)
         hint = f"did you mean {close[0]}?" if close else "see `tcl docs` for what there is"
         raise ArgumentError(f"there is no page or section '{wanted}'; {hint}")
