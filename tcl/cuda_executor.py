@@ -6,12 +6,12 @@ import functools
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from tcl.choices import Chosen, applied
 from tcl.codegen.cuda.driver import Driver
 from tcl.codegen.cuda.launch import Launcher
 from tcl.codegen.cuda.ready import WIDEST, Machine, ready
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import ArgumentError
-from tcl.codegen.options import MappingOptions
 from tcl.cuda_arguments import Given, cuda_inputs, cuda_outputs, shadows
 from tcl.cuda_libraries import Library
 from tcl.cuda_shadow import Shadow
@@ -38,13 +38,13 @@ class CudaExecutor(Calls[Any]):
     subscripts, unless ``unchecked``, it waits for the kernels, to raise what they found.
     """
 
-    def __init__(self, sized: SizedDef, options: MappingOptions, device: int) -> None:
+    def __init__(self, sized: SizedDef, options: Chosen, device: int) -> None:
         super().__init__(sized, options)
         self._device = device
         self._kernels: dict[Key, Launcher] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        return CudaExecutor, (self._sized, self._options, self._device)
+        return CudaExecutor, (self._sized, self._chosen, self._device)
 
     @property
     def device(self) -> int:
@@ -108,7 +108,7 @@ class CudaExecutor(Calls[Any]):
         """The kernel for arrays like those that these stand for; inputs, then outputs.
 
         Compiled if neither this object nor the user's cache folder has it. Raises
-        ``OptionsError`` for options that do not apply.
+        ``OptionsError`` for options that were given and do not apply.
         """
         strides = tuple(a.strides for a in arrays)
         return self._kernel((unchecked, strides, tuple(map(_aligned, arrays))))
@@ -118,16 +118,21 @@ class CudaExecutor(Calls[Any]):
         found = self._kernels.get(key)
         if found is None:
             with self._lock:
-                found = self._kernels.get(key) or ready(
-                    self._sized,
-                    self._options,
-                    strides,
-                    aligned,
-                    self._device,
-                    this_machine(),
-                    unchecked=unchecked,
-                )
-                self._kernels[key] = found
+                found = self._kernels.get(key)
+                if found is None:
+                    self._options, made = applied(
+                        self._chosen,
+                        lambda options: ready(
+                            self._sized,
+                            options,
+                            strides,
+                            aligned,
+                            self._device,
+                            this_machine(),
+                            unchecked=unchecked,
+                        ),
+                    )
+                    found = self._kernels[key] = made
         return found
 
 

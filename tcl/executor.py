@@ -17,6 +17,7 @@ from tcl.arguments import (
     input_arrays,
     output_arrays,
 )
+from tcl.choices import DEFAULT, Choices, Chosen, applied
 from tcl.codegen.cpu.launch import DATA, DIRECT, Frame, Launcher, address_of, words
 from tcl.codegen.cpu.ready import ready
 from tcl.codegen.cpu.threads import thread_count
@@ -39,9 +40,12 @@ class Calls(Generic[_A]):
     Safe to call from several threads at once.
     """
 
-    def __init__(self, sized: SizedDef, options: MappingOptions) -> None:
+    def __init__(self, sized: SizedDef, options: Chosen) -> None:
         self._sized = sized
-        self._options = options
+        self._chosen = options
+        if isinstance(options, Choices):
+            options = options.preferred or DEFAULT
+        self._options: MappingOptions = options
         self._lock = threading.Lock()
         self._repeats: list[Callable[[Any, Any], _A | tuple[_A, ...] | None] | None] = [None, None]
         """Does a call if it is like the last one that went well, checked and unchecked."""
@@ -51,7 +55,8 @@ class Calls(Generic[_A]):
 
     @property
     def options(self) -> MappingOptions:
-        """The mapping options that the kernel is built with."""
+        """The mapping options that the last kernel was built with. Where nobody gave them, others
+        may be used for other strides."""
         return self._options
 
     @property
@@ -142,15 +147,13 @@ class Executor(Calls[Array]):
     thread alone.
     """
 
-    def __init__(
-        self, sized: SizedDef, options: MappingOptions, threads: int | None = None
-    ) -> None:
+    def __init__(self, sized: SizedDef, options: Chosen, threads: int | None = None) -> None:
         super().__init__(sized, options)
         self._most = thread_count(threads)
         self._kernels: dict[tuple[bool, Strides], Launcher] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Executor, (self._sized, self._options, self._most)
+        return Executor, (self._sized, self._chosen, self._most)
 
     @property
     def threads(self) -> int:
@@ -186,20 +189,25 @@ class Executor(Calls[Array]):
         """The kernel for arrays of these strides (in bytes; inputs, then outputs).
 
         Compiled if neither this object nor the user's cache folder has it. Raises
-        ``OptionsError`` for options that do not apply.
+        ``OptionsError`` for options that were given and do not apply.
         """
         key = (unchecked, strides)
         kernel = self._kernels.get(key)
         if kernel is None:
             with self._lock:
-                kernel = self._kernels.get(key) or ready(
-                    self._sized,
-                    self._options,
-                    strides,
-                    unchecked=unchecked,
-                    threads=self._most,
-                )
-                self._kernels[key] = kernel
+                kernel = self._kernels.get(key)
+                if kernel is None:
+                    self._options, made = applied(
+                        self._chosen,
+                        lambda options: ready(
+                            self._sized,
+                            options,
+                            strides,
+                            unchecked=unchecked,
+                            threads=self._most,
+                        ),
+                    )
+                    kernel = self._kernels[key] = made
         return kernel
 
 

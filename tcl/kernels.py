@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from tcl.arguments import Argument, Array, input_arrays
+from tcl.choices import CacheFactory, Chosen
 from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.codegen.options import MappingOptions
@@ -93,7 +94,7 @@ class Kernels:
 
         def make() -> CudaExecutor:
             sized = size(definition, given.arrays)
-            options = self._given(definition.name, given.arrays)
+            options: Chosen | None = self._given(definition.name, given.arrays)
             if options is None:
                 like = gpu_inputs(definition, given, machine)
                 options = best_known(sized, like.arrays, nearest=self.nearest, gpu=like.gpu)
@@ -119,13 +120,17 @@ class Kernels:
         )
         return Executor(sized, options, self.threads)
 
-    def _given(self, entry_point: str, arrays: tuple[Any, ...]) -> MappingOptions | None:
+    def _given(self, entry_point: str, arrays: tuple[Any, ...]) -> Chosen | None:
         """The caller's options for these inputs; None if the best known are wanted."""
         options = self.options
         if options is None or isinstance(options, MappingOptions):
             return options
-        made = options(self.source, entry_point, *arrays)
-        if not isinstance(made, MappingOptions):
+        made: Chosen | None
+        if isinstance(options, CacheFactory):
+            made = options.choices(self.source, entry_point, arrays)
+        else:
+            made = options(self.source, entry_point, *arrays)
+        if not isinstance(made, Chosen):
             shapes = ", ".join(str(tuple(a.shape)) for a in arrays)
             raise OptionsError(f"the options factory has none for {entry_point} on {shapes}")
         return made

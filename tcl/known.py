@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcl.arguments import Array
+from tcl.choices import DEFAULT as DEFAULT
+from tcl.choices import Choices, Chosen, Suggested, once
 from tcl.codegen.device import CpuProfile, host_cpu
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import MappingOptions
@@ -22,17 +25,16 @@ from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache
 from tcl.tuner.cache_file import FILE_NAME
 from tcl.tuner.cache_key import with_threads
 from tcl.tuner.errors import CacheError
-from tcl.tuner.nearby import nearby
+from tcl.tuner.nearby import Near, nearby
 from tcl.warn import warn
 
 if TYPE_CHECKING:
     from tcl.codegen.cuda.profile import GpuProfile
 
-DEFAULT = MappingOptions("mlp")
-"""What is used when nothing is known: tiles and vectors where they apply."""
 _TRIES = 10
-"""Cached options that are looked at before the default is taken: those of a damaged file, or of
-another version, may be none."""
+"""Cached options that are tried before the default is taken: some may not apply."""
+_DIGITS = 10
+"""By which people name a key."""
 
 
 def cache_key(sized: SizedDef, arrays: Sequence[Array], threads: int = 1) -> CacheKey:
@@ -74,7 +76,7 @@ def best_known(
     nearest: bool = False,
     gpu: GpuProfile | None = None,
     key: CacheKey | None = None,
-) -> MappingOptions:
+) -> Chosen:
     """The best options that the user's cache has for this, else the heuristic default.
 
     ``nearest``: before the default, those for the nearest sizes that apply, with a warning.
@@ -108,12 +110,13 @@ def known_options(
     nearest: bool = False,
     gpu: GpuProfile | None = None,
     key: CacheKey | None = None,
-) -> MappingOptions | None:
-    """The best options that a cache has for this CPU with so many threads, or for ``gpu``; None if
-    there are none. ``key``: what to look for, if it is not what these say.
+) -> Choices | None:
+    """What a cache suggests for this CPU with so many threads, or for ``gpu``, best first; None if
+    that is nothing. ``key``: what to look for, if it is not what these say.
 
-    ``nearest``: where there are none, those for the nearest sizes that apply, with a
-    ``TclWarning`` that says for which. Raises ``CacheError``.
+    ``nearest``: what it has for the nearest sizes comes after that; where it is the first, a
+    ``TclWarning`` says for which. Rows that cannot be read are passed over, with a warning. Raises
+    ``CacheError`` for a file that cannot be used.
     """
     if not os.path.exists(cache.path):
         return None
@@ -122,46 +125,78 @@ def known_options(
             key = cache_key(sized, arrays, threads)
         else:
             key = cuda_key(sized, array_layouts(arrays), gpu)
-    refused = None
-    for record in cache.top(key, _TRIES):
+    found = suggestions(cache, key, sized.checked.name)
+    if nearest:
+        first = found.preferred is None
         try:
-            return MappingOptions.from_json(record.options)
-        except OptionsError as error:  # written by hand, or by a version with other options
-            refused = refused or error
-    if refused is not None:
-        warn(f"cached options are not used: {refused}")
-    near = nearest_options(cache, key, sized, threads, gpu) if nearest else None
-    if near is None:
-        return None
-    options, used = near
-    strides = used.sizes == key.sizes
-    warn(
-        f"{sized.checked.name} was not tuned for {key.sizes}{' with these strides' * strides}; "
-        f"the options for {'others' if strides else used.sizes} are used, which are the nearest "
-        "that were"
-    )
-    return options
+            near = _near(cache, key, sized, threads, gpu, first=first)
+        except CacheError as error:
+            once((found.cache, str(error)), f"cached options for near sizes are not used: {error}")
+        else:
+            found = replace(found, entries=(*found.entries, *near))
+    return found if found.entries else None
 
 
-def nearest_options(
+def suggestions(cache: TuningCache, key: CacheKey, name: str, count: int = _TRIES) -> Choices:
+    """The best ``count`` results that a cache has of this very key, for the def of this name. Rows
+    that cannot be read are passed over, with a warning. Raises ``CacheError``."""
+    records, damage = cache.readable(key, count)
+    digits, file = key.digest[:_DIGITS], str(cache.path)
+    if damage is not None:
+        about = f"for {name} on {key.sizes} (key {digits} in {file})"
+        once((file, digits, damage), f"a cached result {about} is passed over: {damage}")
+    entries = (_suggested(key, r.options, rank) for rank, r in enumerate(records, 1))
+    return Choices(name, file, tuple(entries))
+
+
+def _suggested(key: CacheKey, options: str, rank: int) -> Suggested:
+    return Suggested(options, key.digest[:_DIGITS], key.sizes, rank)
+
+
+def _near(
     cache: TuningCache,
     key: CacheKey,
     sized: SizedDef,
-    threads: int = 1,
-    gpu: GpuProfile | None = None,
-) -> tuple[MappingOptions, CacheKey] | None:
-    """The best options for the sizes nearest to these that can be applied to these, and what those
-    are for; None if there are none."""
+    threads: int,
+    gpu: GpuProfile | None,
+    *,
+    first: bool,
+) -> list[Suggested]:
+    """Entries for the nearest sizes. ``first``: nothing is tried before them, so that the first one
+    has to apply to these sizes, and it is said that it is used."""
+    found = nearby(cache, key)
+    if first:
+        applicable = _applicable(found, key, sized, threads, gpu)
+        if applicable is None:
+            return []
+        used = applicable.key
+        strides = used.sizes == key.sizes
+        warn(
+            f"{sized.checked.name} was not tuned for {key.sizes}"
+            f"{' with these strides' * strides}; the options for "
+            f"{'others' if strides else used.sizes} are used, which are the nearest that were"
+        )
+        found = chain([applicable], found)
+    return [_suggested(n.key, n.record.options, n.rank) for n in islice(found, _TRIES)]
+
+
+def _applicable(
+    found: Iterator[Near],
+    key: CacheKey,
+    sized: SizedDef,
+    threads: int,
+    gpu: GpuProfile | None,
+) -> Near | None:
+    """The first whose options can be applied to these sizes; None if there is none."""
     inputs = zip(sized.checked.inputs, key.inputs, strict=True)
     strides = {tensor.name: i.strides for tensor, i in inputs}
-    applied = _on_gpu(sized, strides, gpu) if gpu else _on_cpu(sized, strides, threads)
-    for near in nearby(cache, key):
+    apply = _on_gpu(sized, strides, gpu) if gpu else _on_cpu(sized, strides, threads)
+    for near in found:
         try:
-            options = MappingOptions.from_json(near.record.options)
-            applied(options)
+            apply(MappingOptions.from_json(near.record.options))
         except OptionsError:  # it does not fit these sizes
             continue
-        return options, near.key
+        return near
     return None
 
 

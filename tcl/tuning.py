@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcl.api import Definitions, OptionsFactory, compile, size
 from tcl.arguments import Argument
+from tcl.choices import CacheFactory, Choices
 from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.errors import ArgumentError, OptionsError
 from tcl.codegen.options import MappingOptions
@@ -23,7 +28,7 @@ from tcl.given import (
 from tcl.grammar.closest import closest
 from tcl.grammar.shown import kind_of, shown
 from tcl.inputs import GpuInputs, HostInputs, inputs_of
-from tcl.known import DEFAULT, known_options
+from tcl.known import DEFAULT, known_options, suggestions
 from tcl.targets import CpuTarget, CudaTarget, Target, target
 from tcl.tuner.cache import CacheKey, TuningCache, default_path
 from tcl.tuner.config import TunerConfig
@@ -250,7 +255,8 @@ class MappingOptionsCache:
     ) -> list[MappingOptions]:
         """The best ``count`` options for a def on inputs of these sizes, strides and types, on
         ``device`` (see ``Tuner``) with so many threads (see ``define``), best first; fewer, or
-        none, if fewer are known. Raises ``CacheError``."""
+        none, if fewer are known. What cannot be read, or are no options, is passed over. Raises
+        ``CacheError``."""
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ArgumentError(f"count must be a whole number from 1, not {shown(count)}")
         definition = Definitions(source).definition(entry_point)
@@ -261,8 +267,8 @@ class MappingOptionsCache:
         if not os.path.exists(self._path):
             return []
         key = where.key(size(definition, found.arrays), found.arrays)
-        records = TuningCache(self._path).top(key, count)
-        return [MappingOptions.from_json(record.options) for record in records]
+        suggested = suggestions(TuningCache(self._path), key, definition.name, sys.maxsize)
+        return list(islice(suggested.options(), count))
 
 
 def make_naive_options_factory() -> OptionsFactory:
@@ -289,15 +295,23 @@ def make_load_from_cache_options_factory(
 
     path, cores = file_named("cache_filename", cache_filename), thread_count(threads)
     check_flag("nearest", nearest)
+    return _FromCache(path, cores, nearest)
 
-    def generate(source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
+
+@dataclass(frozen=True, slots=True)
+class _FromCache(CacheFactory):
+    path: Path
+    threads: int
+    nearest: bool
+
+    def choices(self, source: str, entry_point: str, inputs: tuple[Any, ...]) -> Choices | None:
         definition = Definitions(source).definition(entry_point)
         found = inputs_of(definition, inputs)
         gpu = found.gpu if isinstance(found, GpuInputs) else None
-        cache, sized = TuningCache(path), size(definition, found.arrays)
-        return known_options(cache, sized, found.arrays, cores, nearest=nearest, gpu=gpu)
-
-    return generate
+        cache, sized = TuningCache(self.path), size(definition, found.arrays)
+        return known_options(
+            cache, sized, found.arrays, self.threads, nearest=self.nearest, gpu=gpu
+        )
 
 
 def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:

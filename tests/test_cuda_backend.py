@@ -114,7 +114,7 @@ def test_a_search_of_the_command_line(tmp_path: Path) -> None:
     key = where.key(work.sized, work.inputs)
     assert key.backend == "cuda-emulated" and "A100" in key.device
     found = known_options(TuningCache(cache), work.sized, work.inputs, key=key)
-    assert found == ended.result.options
+    assert found is not None and found.preferred == ended.result.options
     assert known_options(TuningCache(cache), work.sized, work.inputs) is None  # not the CPU's
 
 

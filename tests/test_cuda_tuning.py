@@ -92,6 +92,27 @@ def test_what_was_tuned_is_loaded(driver: Emulating, tmp_path: Path) -> None:
     np.testing.assert_array_equal(on_host(tcl.define(MM, factory).mm(*on_gpu)), a @ b)
 
 
+def test_cached_options_that_do_not_apply(driver: Emulating, tmp_path: Path) -> None:
+    """They are passed over for what does, and said once."""
+    a, b = rand(16, 24), rand(24, 40)
+    sized = size(tcl.define(MM).definition("mm"), (a, b))
+    key = cuda_key(sized, array_layouts((a, b)), H200)
+    for rank, bad in enumerate(('{"nests":[{"tile":[1,2,3,4,5,6,7,8]}]}', '{"who":1}')):
+        found = Outcome(Verdict.CORRECT, (1e-9 * (rank + 1),))
+        TuningCache(default_path()).store(key, bad, found, run="r")
+    on_gpu = cupy_array(a), cupy_array(b)
+    out = cupy_array(np.zeros((16, 43), np.float32)[:, :40])
+    with pytest.warns(tcl.TclWarning, match=r"rank 1 for mm .* the default is used") as caught:
+        tcl.define(MM).mm(*on_gpu, outputs=(out,))
+        tcl.define(MM).mm(*on_gpu)
+    assert len(caught) == 1
+    np.testing.assert_array_equal(on_host(out), a @ b)
+    tuned(default_path(), a, b)
+    function = tcl.define(MM)
+    np.testing.assert_array_equal(on_host(function.mm(*on_gpu)), a @ b)
+    assert function.executor("mm", on_gpu)[0].options == NAIVE
+
+
 def test_near_sizes(driver: Emulating, tmp_path: Path) -> None:
     tuned(tmp_path / "named.db", rand(16, 24), rand(24, 40))
     tuned(default_path(), rand(16, 24), rand(24, 40))

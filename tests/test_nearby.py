@@ -264,8 +264,8 @@ def test_cached_options_that_are_none_are_passed_over(own_cache: TuningCache) ->
     A, B = rand(16, 16), rand(16, 16)
     sized = size(tcl.define(MM).definition("mm"), (A, B))
     own_cache.store(cache_key(sized, (A, B)), '{"who":"knows"}', correct(1e-9), run="r")
-    with pytest.warns(tcl.TclWarning, match="cached options are not used: .*who"):
-        tcl.define(MM, threads=1).executor("mm", (A, B))
+    with pytest.warns(tcl.TclWarning, match="do not apply: rank 1 for mm .*who.*the default is"):
+        tcl.define(MM, threads=1).mm(A, B)
     tuned(own_cache, FITS_ALL, 16, 16, 16)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -171,6 +171,18 @@ class TuningCache:
         """The ``count`` best options, best first, each once; see ``tcl.tuner.ranking``."""
         return ranking.ranked(self._records(key))[:count]
 
+    def readable(self, key: CacheKey, count: int) -> tuple[tuple[Record, ...], str | None]:
+        """``top`` of those rows that can be read, and what is wrong with the first of the others;
+        None if nothing is."""
+
+        def read(db: sqlite3.Connection) -> tuple[tuple[Record, ...], str | None]:
+            row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
+            found, damage = cache_rows.sound(db, row[0]) if row else ([], None)
+            return ranking.ranked(found)[:count], damage
+
+        nothing: tuple[tuple[Record, ...], str | None] = ((), None)
+        return self.read(read, nothing)
+
     def best(self, key: CacheKey) -> Record | None:
         """The best options; None if nothing correct is known."""
         return next(iter(self.top(key, 1)), None)

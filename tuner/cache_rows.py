@@ -18,6 +18,7 @@ RESULT = (
     "options, verdict, time, samples, message, created, run, heat, place, generation, conditions"
 )
 """The columns of a record, as ``record`` takes them."""
+_RECORDS = f"SELECT id, {RESULT} FROM results WHERE problem = ? ORDER BY id"
 _KEY = "definition, backend, inputs, device, codegen_version"
 _MANY = 1 << 31
 _SAME_MOMENT = 1e-6
@@ -57,9 +58,19 @@ def problems(
 
 def records(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]]:
     """(row, record) of each result of a key."""
-    query = f"SELECT id, {RESULT} FROM results WHERE problem = ? ORDER BY id"
-    for row, *values in db.execute(query, (problem,)):
+    for row, *values in db.execute(_RECORDS, (problem,)):
         yield row, _record(*values)
+
+
+def sound(db: sqlite3.Connection, problem: int) -> tuple[list[Record], str | None]:
+    """The results of a key that can be read, and what is wrong with the first of the others."""
+    found, damage = [], None
+    for _, *values in db.execute(_RECORDS, (problem,)):
+        try:
+            found.append(_record(*values))
+        except RowError as error:
+            damage = damage or str(error)
+    return found, damage
 
 
 def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> None:

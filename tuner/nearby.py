@@ -30,6 +30,8 @@ class Near:
     record: Record
     key: CacheKey
     """What they were measured for."""
+    rank: int
+    """Among those for that key, from 1."""
     distance: float
     """Between the sizes: the sum, over all dimensions of all inputs, of how many times one is
     twice the other."""
@@ -66,10 +68,10 @@ def nearby(
     ]
     seen: set[str] = set()
     for other in sorted(alike, key=lambda other: _apart(key, other)):
-        for record in cache.top(other, each):
+        for rank, record in enumerate(cache.top(other, each), 1):
             if record.options not in seen:
                 seen.add(record.options)
-                yield Near(record, other, distance(key, other))
+                yield Near(record, other, rank, distance(key, other))
 
 
 def seeds(cache: TuningCache, key: CacheKey, own: int = 10) -> Iterator[Near]:
@@ -77,9 +79,9 @@ def seeds(cache: TuningCache, key: CacheKey, own: int = 10) -> Iterator[Near]:
     this very key, then those for the nearest sizes and for other versions. Whether they apply is
     for the caller to check; it may stop at any time."""
     seen: set[str] = set()
-    for record in cache.top(key, own):
+    for rank, record in enumerate(cache.top(key, own), 1):
         seen.add(record.options)
-        yield Near(record, key, 0.0)
+        yield Near(record, key, rank, 0.0)
     for near in nearby(cache, key, versions=True):
         if near.record.options not in seen:
             seen.add(near.record.options)

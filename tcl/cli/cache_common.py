@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import os
 import re
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from tcl.cli.kernels import Work
     from tcl.grammar.checked import CheckedDef
     from tcl.tuner.cache import ArrayLayout, CacheKey, Summary, TuningCache
 
@@ -58,6 +60,27 @@ def writable_cache(path: Path | None) -> TuningCache:
         remedy = other if path is not None else f"{other}, or a folder with TCL_CACHE_DIR"
         raise ArgumentError(f"{error}; {remedy}") from None
     return cache
+
+
+def how_to_load(work: Work, cache: Path, device: str, threads: int) -> tuple[str, str]:
+    """What to type to use results that are not in the user's own cache: in Python, and on the
+    command line."""
+    from tcl.codegen.cpu.threads import thread_count
+
+    file = shlex.quote(work.checked.source.name)
+    sizes = ",".join(f"{symbol}={size}" for symbol, size in work.sizes.items())
+    command = f"tcl run {file} --entry {work.checked.name} --sizes {shlex.quote(sizes)}"
+    counted = ""
+    if device != "cpu":
+        command += f" --device {device}"
+    elif threads != thread_count(None):
+        command += f" --threads {threads}"
+        counted = f", threads={threads}"
+    factory = f"tcl.make_load_from_cache_options_factory({str(cache)!r}{counted})"
+    return (
+        f"  in Python:            tcl.define(text, {factory}{counted})",
+        f"  on the command line:  {command} --cache {shlex.quote(str(cache))}",
+    )
 
 
 def existing(path: Path | None) -> TuningCache | None:

@@ -18,11 +18,14 @@ from tcl.cli.common import (
     without_threads,
 )
 from tcl.cli.signals import dying
+from tcl.grammar.errors import ArgumentError
 from tcl.units import duration
 
 if TYPE_CHECKING:
     from tcl.arguments import Array
+    from tcl.choices import Chosen
     from tcl.cli.kernels import Work
+    from tcl.tuner.cache_key import CacheKey
 
 
 @click.command("run")
@@ -34,6 +37,11 @@ if TYPE_CHECKING:
     "-o",
     help="Mapping options: a preset's name, JSON, or the name of a JSON file. "
     "Default: the best that is known.",
+)
+@click.option(
+    "--cache",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Use the best options that this cache has. Default: the user's cache, if it has any.",
 )
 @click.option(
     "--seed",
@@ -57,16 +65,17 @@ def command(
     entry: str | None,
     sizes: str | None,
     options: str | None,
+    cache: Path | None,
     seed: int,
     threads: int | None,
     device: str,
     no_reference: bool,
 ) -> None:
     """Run a def on random inputs, compare it with the reference, print the time."""
-    from tcl.cli.kernels import Work, parse_options
+    from tcl.cli.kernels import Work
     from tcl.codegen.cpu.threads import thread_count
     from tcl.executor import Executor
-    from tcl.known import best_known
+    from tcl.known import cache_key
     from tcl.tuner.measure import measure
 
     # Nothing has to be saved here, and the reference may run for minutes without hearing of Ctrl+C.
@@ -79,17 +88,39 @@ def command(
         where = target(device, count)
         without_threads(device, threads)
         work = Work.load(file, entry, sizes, seed)
-        run_cuda(work, parse_options(options), where, compare=not no_reference)
+        key = where.key(work.sized, work.inputs)
+        run_cuda(work, _chosen(work, options, cache, key), where, compare=not no_reference)
         return
     work = Work.load(file, entry, sizes, seed)
-    chosen = parse_options(options) or best_known(work.sized, work.inputs, count)
+    chosen = _chosen(work, options, cache, cache_key(work.sized, work.inputs, count))
     executor = Executor(work.sized, chosen, count)
     outputs = work.outputs()
     executor.run(work.inputs, outputs)
     show_results(work, outputs, compare=not no_reference)
     seconds = measure(lambda: executor.run(work.inputs, outputs)).median
     used = f"{executor.threads} thread{'' if executor.threads == 1 else 's'}"
-    click.echo(f"  {duration(seconds)} a call on {used}, with options {chosen}")
+    click.echo(f"  {duration(seconds)} a call on {used}, with options {executor.options}")
+
+
+def _chosen(work: Work, options: str | None, cache: Path | None, key: CacheKey) -> Chosen:
+    """What to run with: what was given, else what a cache has, else the default."""
+    from tcl.cli.kernels import parse_options
+    from tcl.known import best_known, known_options
+    from tcl.tuner.cache import TuningCache
+
+    if cache is None:
+        return parse_options(options) or best_known(work.sized, work.inputs, key=key)
+    if options is not None:
+        raise click.UsageError("--options and --cache both say which options to use; give one")
+    if not cache.exists():
+        raise ArgumentError(f"{cache} does not exist: nothing was tuned yet")
+    found = known_options(TuningCache(cache), work.sized, work.inputs, key=key)
+    if found is None:
+        raise ArgumentError(
+            f"{cache} has no options for {work.title} on this device with so many threads; "
+            "tcl cache why says what differs from those that it has"
+        )
+    return found
 
 
 def show_results(work: Work, outputs: Sequence[Array], *, compare: bool) -> None:

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import click
 
+from tcl.choices import Chosen, applied
 from tcl.cli.kernels import Work
 from tcl.cli.run import show_results
-from tcl.codegen.options import MappingOptions
-from tcl.known import best_known
 from tcl.targets import EMULATED, Target, check_emulated
 from tcl.tuner.measure import measure
 from tcl.units import duration
 from tcl.workspace import workspace
 
 
-def run_cuda(work: Work, options: MappingOptions | None, target: Target, *, compare: bool) -> None:
+def run_cuda(work: Work, wanted: Chosen, target: Target, *, compare: bool) -> None:
     """Run once, compare, and say how long a call takes, if that means anything."""
     emulated = target.name == EMULATED
     if emulated:
         check_emulated(work.sized)
-    key = target.key(work.sized, work.inputs)
-    chosen = options or best_known(work.sized, work.inputs, key=key)
     backend = target.backend(work.text, work.checked.name, work.inputs)
     with workspace() as folder:
         backend = backend.holding(work.inputs, folder)
-        problem, code = backend.problem(), backend.compile(chosen)
+        problem, (chosen, code) = backend.problem(), applied(wanted, backend.compile)
     bench = problem.bench
     inputs = [bench.guarded(a) for a in problem.inputs]
     outputs = [bench.guarded(o) for o in problem.outputs]

@@ -18,6 +18,7 @@ from rich.table import Table
 from tcl import __version__
 from tcl.bench.roofline import Yardstick, describe_ceilings, kept_ceilings, measure_ceilings
 from tcl.bench.turns import interleaved
+from tcl.cli.cache_common import how_to_load
 from tcl.cli.common import numpy_threads, report
 from tcl.cli.kernels import Work
 from tcl.cli.progress_json import JsonProgress, decided
@@ -292,8 +293,12 @@ class Session:
         if result.unsaved:
             count = plural(result.unsaved, "result")
             return [f"{count} could not be saved in {self._cache}; the best is shown above"]
-        use = "programs on this machine use it from now on" if default else "load it from there"
-        self._say(f"saved in {self._cache}; {use}")
+        if default:
+            self._say(f"saved in {self._cache}; programs on this machine use it from now on")
+            return []
+        self._say(f"saved in {self._cache}; to use it")
+        for line in how_to_load(self._work, self._cache, self._target.name, self._threads):
+            self._say(line)
         return []
 
 

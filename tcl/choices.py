@@ -1,0 +1,124 @@
+"""Options that a tuning cache suggests: tried in turn, so that none of them ever fails a call.
+
+What is in a cache was measured with new outputs, by some version, on some day. It need not apply
+to the arrays at hand, nor be options at all. Options that a user gives are honoured or refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from tcl.codegen.errors import CompileError, OptionsError
+from tcl.codegen.options import MappingOptions
+from tcl.warn import warn
+
+DEFAULT = MappingOptions("mlp")
+"""What is used when nothing is known: tiles and vectors where they apply."""
+
+_T = TypeVar("_T")
+_told: set[tuple[str, ...]] = set()
+"""Entries that were warned about."""
+
+
+def once(about: tuple[str, ...], message: str) -> None:
+    """Warn, unless that was done before in this process."""
+    if about not in _told:
+        _told.add(about)
+        warn(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """An entry of a cache."""
+
+    options: str
+    """As JSON."""
+    key: str
+    """The first digits of the key's digest, by which ``tcl cache show`` finds it."""
+    sizes: str
+    rank: int
+    """Among the key's options, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Entries of a cache for one def, best first. The default follows the last of them."""
+
+    name: str
+    """The def's."""
+    cache: str
+    """The cache's file."""
+    entries: tuple[Suggested, ...]
+
+    def options(self) -> Iterator[MappingOptions]:
+        """Those entries that are options."""
+        for entry in self.entries:
+            with contextlib.suppress(OptionsError):
+                yield MappingOptions.from_json(entry.options)
+
+    @property
+    def preferred(self) -> MappingOptions | None:
+        """The first that are options; whether they apply is seen when a kernel is made."""
+        return next(self.options(), None)
+
+    def applied(self, make: Callable[[MappingOptions], _T]) -> tuple[MappingOptions, _T]:
+        """The first options of which something can be made, and what that is. Entries that were
+        passed over are warned about, each once in a process."""
+        refused: list[tuple[Suggested, str]] = []
+        for entry in self.entries:
+            try:
+                options = MappingOptions.from_json(entry.options)
+                made = make(options)
+            except (OptionsError, CompileError) as error:
+                refused.append((entry, str(error)))
+                continue
+            self._warn(refused, entry)
+            return options, made
+        self._warn(refused, None)
+        return DEFAULT, make(DEFAULT)
+
+    def _warn(self, refused: list[tuple[Suggested, str]], used: Suggested | None) -> None:
+        new = [r for r in refused if (self.cache, r[0].key, r[0].options) not in _told]
+        if not new:
+            return
+        _told.update((self.cache, entry.key, entry.options) for entry, _ in new)
+        (entry, reason), *more = new
+        besides = f" (and {len(more)} more)" if more else ""
+        if used is None:
+            instead = "the default is used"
+        elif used.key == entry.key:
+            instead = f"rank {used.rank} is used"
+        else:
+            instead = f"rank {used.rank} for {used.sizes} is used"
+        warn(
+            f"cached options do not apply: rank {entry.rank} for {self.name} on {entry.sizes} "
+            f"(key {entry.key} in {self.cache}): {reason}{besides}; {instead}"
+        )
+
+
+Chosen: TypeAlias = MappingOptions | Choices
+"""Options that have to apply, or what a cache suggests."""
+
+
+def applied(chosen: Chosen, make: Callable[[MappingOptions], _T]) -> tuple[MappingOptions, _T]:
+    """What is made of options, and of which. Raises what ``make`` raises, but never for options
+    that a cache suggests."""
+    if isinstance(chosen, Choices):
+        return chosen.applied(make)
+    return chosen, make(chosen)
+
+
+class CacheFactory(ABC):
+    """An options factory that knows more than one way."""
+
+    @abstractmethod
+    def choices(self, source: str, entry_point: str, inputs: tuple[Any, ...]) -> Choices | None:
+        """What its cache suggests; None if there is nothing."""
+
+    def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
+        found = self.choices(source, entry_point, inputs)
+        return None if found is None else found.preferred

@@ -1,0 +1,266 @@
+"""What comes from a cache never fails a call: what does not apply is passed over, and said once."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shlex
+import shutil
+import sqlite3
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from click.testing import CliRunner
+
+import tcl
+from tcl import choices
+from tcl.api import size
+from tcl.cli import main
+from tcl.codegen.options import PRESETS
+from tcl.known import DEFAULT, cache_key
+from tcl.tuner.cache import CacheKey, TuningCache, default_path
+from tcl.tuner.verdict import Outcome, Verdict
+
+Array = npt.NDArray[Any]
+MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+COPY = "def f(float(M, N) A) -> (B) { B(m, n) = 2 * A(m, n) }"
+STREAM = tcl.MappingOptions("naive").vectorize(16).nest(0).stream()
+"""For outputs whose rows lie one after the other, each at a multiple of a cache line."""
+TILED = tcl.MappingOptions("naive").tile(8, 8)
+NONE_OF_OURS = tcl.MappingOptions("naive").nest(1).tile(4)
+"""For a nest that the def has not."""
+EIGHT = '{"nests":[{"tile":[1,2,3,4,5,6,7,8]}]}'
+A = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningCache:
+    """The user's."""
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(choices, "_told", set())
+    return TuningCache(default_path())
+
+
+def key_of(array: Array = A) -> CacheKey:
+    return cache_key(size(tcl.define(COPY).definition("f"), (array,)), (array,))
+
+
+def tuned(cache: TuningCache, *options: tcl.MappingOptions | str, array: Array = A) -> None:
+    """As if the def had been tuned, and these were the best, in this order."""
+    for rank, each in enumerate(options):
+        text = each if isinstance(each, str) else each.to_json()
+        found = Outcome(Verdict.CORRECT, (1e-6 * (rank + 1),))
+        cache.store(key_of(array), text, found, run="r", entry="f")
+
+
+def padded(array: Array) -> Array:
+    """An output with room between its rows."""
+    return np.zeros((array.shape[0], array.shape[1] + 3), array.dtype)[:, :-3]
+
+
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "padded": padded,
+    "Fortran": lambda a: np.zeros_like(a, order="F"),
+    "reversed": lambda a: np.zeros_like(a)[:, ::-1],
+    "every other": lambda a: np.zeros((64, 128), np.float32)[::2, ::2],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_outputs_that_the_best_options_are_not_for(cache: TuningCache, layout: str) -> None:
+    tuned(cache, STREAM)
+    T = tcl.define(COPY, threads=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(T.f(A), 2 * A)
+    out = LAYOUTS[layout](A)
+    with pytest.raises(tcl.OptionsError, match="stream"):  # what a user gives is refused
+        tcl.define(COPY, STREAM, threads=1).f(A, outputs=(out,))
+    with pytest.warns(tcl.TclWarning) as caught:
+        T.f(A, outputs=(out,))
+    np.testing.assert_array_equal(out, 2 * A)
+    (found,) = caught
+    digits = key_of().digest[:10]
+    assert str(found.message).startswith(
+        f"cached options do not apply: rank 1 for f on float32[32,64] (key {digits} in "
+        f"{cache.path}): stream: "
+    )
+    assert str(found.message).endswith("; the default is used")
+    assert found.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        T.f(A, outputs=(out,))
+        tcl.define(COPY, threads=1).f(A, outputs=(LAYOUTS[layout](A),))
+        assert T.executor("f", (A,))[0].options == DEFAULT
+        T.f(A)
+        copy = pickle.loads(pickle.dumps(T.executor("f", (A,))[0]))
+        np.testing.assert_array_equal(copy(A, outputs=(out,)), 2 * A)
+
+
+def test_the_next_best_is_used(cache: TuningCache) -> None:
+    tuned(cache, NONE_OF_OURS, EIGHT, TILED, "naive")
+    T = tcl.define(COPY, threads=1)
+    with pytest.warns(tcl.TclWarning, match=r"rank 1 for f .*\(and 1 more\); rank 3 is used$"):
+        np.testing.assert_array_equal(T.f(A), 2 * A)
+    assert T.executor("f", (A,))[0].options == TILED
+    compiled: Any = tcl.compile(COPY, "f", None, A, threads=1)
+    assert compiled.options == TILED
+    assert tcl.MappingOptionsCache(cache.path).load(COPY, "f", (A,), 9, threads=1) == [
+        NONE_OF_OURS,
+        tcl.MappingOptions.from_json(EIGHT),
+        TILED,
+    ]
+
+
+@pytest.mark.parametrize("place", ["{}", '{{"default":{{"tile":{}}}}}', '{{"preset":{}}}'])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("null", "NaN", "-Infinity", "1e999", "[null]", "[NaN]", "[1e300]", "9" * 5000, "{"),
+        *("[" + "9" * 30 + "]", "[" * 100_000, '"\\ud800"', "true", '{"tile":[2]}', "", "[0.5]"),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_options_that_are_none(cache: TuningCache, place: str, value: str) -> None:
+    tuned(cache, place.format(value), TILED)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        executor, _ = tcl.define(COPY, threads=1).executor("f", (A,))
+        np.testing.assert_array_equal(executor(A), 2 * A)
+    (found,) = caught
+    assert "do not apply: rank 1 for f" in str(found.message)
+    assert executor.options == TILED
+
+
+def test_options_of_a_newer_version(cache: TuningCache) -> None:
+    tuned(cache, '{"preset":"mlp","warp_specialise":true}')
+    with pytest.warns(tcl.TclWarning, match="warp_specialise.*; the default is used"):
+        np.testing.assert_array_equal(tcl.define(COPY, threads=1).f(A), 2 * A)
+
+
+def test_a_damaged_row_costs_no_other(cache: TuningCache) -> None:
+    tuned(cache, STREAM, TILED)
+    with sqlite3.connect(cache.path) as db:
+        db.execute("UPDATE results SET samples = 'no' WHERE options LIKE '%stream%'")
+    db.close()
+    with pytest.warns(tcl.TclWarning, match=r"f on float32\[32,64\] .*passed over") as caught:
+        T = tcl.define(COPY, threads=1)
+        np.testing.assert_array_equal(T.f(A), 2 * A)
+        tcl.define(COPY, threads=1).f(A)
+    assert len(caught) == 1
+    assert T.executor("f", (A,))[0].options == TILED
+    assert tcl.MappingOptionsCache(cache.path).load(COPY, "f", (A,), threads=1) == [TILED]
+
+
+def test_a_factory_knows_more_than_one_way(cache: TuningCache) -> None:
+    tuned(cache, STREAM, TILED)
+    factory = tcl.make_load_from_cache_options_factory(cache.path, threads=1)
+    assert factory(COPY, "f", A) == STREAM
+    out = padded(A)
+    with pytest.warns(tcl.TclWarning, match="rank 1 for f .*; rank 2 is used"):
+        tcl.define(COPY, factory, threads=1).f(A, outputs=(out,))
+    np.testing.assert_array_equal(out, 2 * A)
+    with pytest.raises(tcl.OptionsError, match="has none for f"):
+        tcl.define(COPY, factory, threads=1).f(A[:3])
+
+
+def test_near_sizes_come_before_the_default(cache: TuningCache) -> None:
+    tuned(cache, NONE_OF_OURS)
+    tuned(cache, TILED, array=A[:16])
+    T = tcl.define(COPY, threads=1, nearest=True)
+    with pytest.warns(tcl.TclWarning, match=r"; rank 1 for float32\[16,64\] is used$"):
+        np.testing.assert_array_equal(T.f(A), 2 * A)
+    assert T.executor("f", (A,))[0].options == TILED
+
+
+def test_near_options_that_outputs_do_not_allow(cache: TuningCache) -> None:
+    tuned(cache, STREAM, TILED, array=A[:16])
+    T, out = tcl.define(COPY, threads=1, nearest=True), padded(A)
+    with pytest.warns(tcl.TclWarning) as caught:
+        T.f(A, outputs=(out,))
+    assert [str(w.message).partition(" ")[0] for w in caught] == ["f", "cached"]
+    np.testing.assert_array_equal(out, 2 * A)
+    assert T.executor("f", (A,))[0].options == TILED
+
+
+def test_object_code_that_is_gone(cache: TuningCache) -> None:
+    tuned(cache, TILED)
+    for remove in ("objects", "grammar"):
+        np.testing.assert_array_equal(tcl.define(COPY, threads=1).f(A), 2 * A)
+        for path in cache.path.parent.glob(f"{remove}*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    np.testing.assert_array_equal(tcl.define(COPY, threads=1).f(A), 2 * A)
+
+
+def test_the_way_of_repeated_calls_asks_nobody(
+    cache: TuningCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuned(cache, NONE_OF_OURS)
+    T, out = tcl.define(COPY, threads=1), padded(A)
+    with pytest.warns(tcl.TclWarning):
+        T.f(A, outputs=(out,))
+    monkeypatch.setattr(choices.Choices, "applied", None)
+    monkeypatch.setattr(TuningCache, "readable", None)
+    for _ in range(3):
+        T.f(A, outputs=(padded(A),))
+
+
+def written(folder: Path) -> Path:
+    file = folder / "copy.tc"
+    file.write_text(COPY)
+    return file
+
+
+def test_run_with_a_cache(cache: TuningCache, tmp_path: Path) -> None:
+    named = TuningCache(tmp_path / "named.db")
+    tuned(named, NONE_OF_OURS, TILED)
+    line = ["run", str(written(tmp_path)), "--sizes", "M=32,N=64", "--threads", "1"]
+    before = CliRunner().invoke(main, line)
+    assert before.exit_code == 0 and '"mlp"' in before.output
+    done = CliRunner().invoke(main, [*line, "--cache", str(named.path)])
+    assert done.exit_code == 0, done.output
+    assert "do not apply: rank 1 for f" in done.output and "; rank 2 is used" in done.output
+    assert f"with options {TILED}" in done.output and "agrees with the reference" in done.output
+    other = [*line[:3], "M=8,N=64", *line[4:], "--cache", str(named.path)]
+    for wrong, code, sentence in (
+        (other, 1, "has no options for f M=8 N=64"),
+        ([*line, "--cache", str(tmp_path / "none.db")], 1, "does not exist"),
+        ([*line, "--cache", str(named.path), "--options", PRESETS[0]], 2, "give one"),
+    ):
+        refused = CliRunner().invoke(main, wrong)
+        assert refused.exit_code == code and sentence in refused.output, refused.output
+
+
+def test_what_is_said_after_tuning_can_be_typed(
+    cache: TuningCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The two lines are run as they are."""
+    file, mine = written(tmp_path), tmp_path / "it's mine.db"
+    quick = ["--generations", "1", "--population", "3", "--seed", "1", "--threads", "1", "-j", "1"]
+    monkeypatch.setenv("TCL_NUM_THREADS", "2")
+    line = ["tune", str(file), "--sizes", "M=8,N=16", "--cache", str(mine), *quick]
+    done = CliRunner().invoke(main, line)
+    assert done.exit_code == 0, done.output
+    assert f"saved in {mine}; to use it" in done.output
+    shown = {
+        name: next(x for x in done.output.splitlines() if name in x).partition(":")[2].strip()
+        for name in ("in Python:", "on the command line:")
+    }
+    options = tcl.MappingOptionsCache(mine).load(COPY, "f", (A[:8, :16].copy(),), threads=1)
+    program, *arguments = shlex.split(shown["on the command line:"])
+    typed = CliRunner().invoke(main, arguments)
+    assert program == "tcl" and typed.exit_code == 0, typed.output
+    assert f"with options {options[0]}" in typed.output
+    made = eval(shown["in Python:"], {"tcl": tcl, "text": COPY})
+    assert made.executor("f", (A[:8, :16].copy(),))[0].options == options[0]
+
+
+def test_json_of_the_default_is_what_is_used_without_a_cache(tmp_path: Path) -> None:
+    found = choices.Choices("f", "nowhere", ())
+    assert found.preferred is None
+    assert found.applied(lambda options: json.loads(options.to_json()))[1] == {"preset": "mlp"}
