@@ -194,11 +194,13 @@ def autotune(
         )
     if resume and not store_to_cache:
         raise ArgumentError("resume=True needs store_to_cache=True: it goes on with what is stored")
-    path = default_path()
+    path = None
     if cache_filename is not None:
         path = file_named("cache_filename", cache_filename)
+    elif load_from_cache or store_to_cache:
+        path = default_path()
     start = starting_options
-    if load_from_cache:
+    if load_from_cache and path is not None:
         found = MappingOptionsCache(path).load(
             source, entry_point, inputs, threads=threads, device=device
         )

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tcl
 from tcl.grammar import folder
 from tcl.grammar.errors import TclWarning
 
@@ -93,6 +95,20 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     (line,) = said(PRODUCT, TCL_CACHE_DIR=str(tmp_path))
     assert f"{tmp_path} cannot be written: Permission denied" in line
+
+
+def test_a_search_that_keeps_nothing_needs_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere() -> Path:
+        raise folder.NoPlaceError("this user has no home directory")
+
+    monkeypatch.setattr("tcl.tuner.cache.place", nowhere)
+    few = tcl.TunerConfig().generations(1).pop_size(2).threads(1)
+    text, array = "def f(float(N) A) -> (B) { B(n) = 2 * A(n) }", np.ones(8, np.float32)
+    assert tcl.autotune(text, "f", array, tuner_config=few, threads=1) is not None
+    with pytest.raises(tcl.CacheError, match="no home directory; set TCL_CACHE_DIR to a folder"):
+        tcl.autotune(text, "f", array, tuner_config=few, threads=1, store_to_cache=True)
 
 
 def test_a_folder_that_may_not_be_written_by_root_either(
