@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-Extra = Literal["bench", "bfloat16", "cuda", "distributed", "test"]
+Extra = Literal["bench", "bfloat16", "cuda", "distributed", "examples", "test"]
 """The extras of the distribution ``tensorcomp``, as ``setup.cfg`` declares them."""
 
 
