@@ -45,6 +45,8 @@ def test_rejected(case: tuple[str, ...]) -> None:
     assert found == list(marked.places)
     for diagnostic, fragment in zip(error.diagnostics, case[1:], strict=True):
         assert fragment in diagnostic.message
+        assert diagnostic.section is not None
+        assert diagnostic.section.pointer in str(error)
     assert (error.line, error.column) == marked.places[0][:2]
     assert f"file.tc:{error.line}:{error.column}: error: " in str(error)
 
@@ -57,6 +59,7 @@ def test_warned(text: str, fragment: str) -> None:
     place = (warning.span.line, warning.span.column)
     assert (*place, marked.text[warning.span.start : warning.span.end]) == marked.places[0]
     assert fragment in warning.message
+    assert warning.section is not None
     assert definition.uninitialised
 
 

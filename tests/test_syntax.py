@@ -20,6 +20,7 @@ def test_rejected(text: str, fragment: str) -> None:
         check(marked.text, "file.tc")
     (problem,) = caught.value.diagnostics
     assert fragment in problem.message
+    assert problem.section is not None or "unexpected" in problem.message
     line, column, _ = marked.places[0] if marked.places else (1, 1, "")
     assert (problem.span.line, problem.span.column) == (line, column)
     assert str(caught.value).startswith(f"file.tc:{line}:{column}: error: ")
