@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -27,6 +28,23 @@ def decoded(data: bytes, name: str) -> str:
         raise ArgumentError(f"{name} is not UTF-8 text (byte {error.start})") from None
 
 
+def check_whole(path: Path) -> None:
+    """Raise the ``OSError`` of ``write_whole``, as far as it is known before there is a text: by
+    making a file where that would make one."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return
+    partial = _partial(target)
+    with open(partial, "x", encoding="utf-8"):
+        partial.unlink()
+
+
+def _partial(target: Path) -> Path:
+    return target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a text file such that readers, and a crash, see the old contents or the new ones.
 
@@ -37,7 +55,7 @@ def write_whole(path: Path, text: str) -> None:
     if target.exists() and not target.is_file():
         target.write_text(text, "utf-8")
         return
-    partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    partial = _partial(target)
     try:
         with open(partial, "x", encoding="utf-8") as file:
             file.write(text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -39,7 +40,7 @@ from tcl.tuner.program_space import ProgramSpace
 from tcl.tuner.saved import SavedSearch
 from tcl.tuner.tuner import Tuner as BackendTuner
 from tcl.tuner.tuner import TuningResult
-from tcl.tuner.workplace import Workplace
+from tcl.tuner.workplace import Workplace, check_cores
 from tcl.workspace import workspace
 
 Start: TypeAlias = MappingOptions | str | None
@@ -142,6 +143,25 @@ class Tuner:
             )
             return tuner.tune(_start(space, given), report, saved)
 
+    def check(
+        self,
+        entry_point: str,
+        inputs: Sequence[Argument] | Sequence[Any],
+        starting_options: Start = None,
+        *,
+        fixed: Mapping[str, Value] | None = None,
+    ) -> None:
+        """Raise what ``tune`` raises for arguments that are wrong. Nothing is measured."""
+        definition = self._definitions.definition(entry_point)
+        check_sequence(definition, inputs)
+        _check_settings(None, fixed, None)
+        found = inputs_of(definition, inputs)
+        where = _where(found, self._target, self._threads)
+        backend = where.backend(definition.source.text, entry_point, found.values())
+        _start(_space(where, backend, fixed or {}), _options(starting_options))
+        if self._workplace is None:
+            check_cores(where.cores)
+
     def _saved(self, key: CacheKey | None, report: Report | None) -> SavedSearch | None:
         """The search to resume."""
         if self._cache is None or key is None:
@@ -166,6 +186,7 @@ def autotune(
     threads: int | None = None,
     device: str | None = None,
     report: Report | None = None,
+    progress: bool | None = None,
     **named: Any,
 ) -> MappingOptions | None:
     """The best options found for a def on these inputs; None if nothing was found. ``named``:
@@ -176,13 +197,22 @@ def autotune(
     everything measured is kept in ``cache_filename`` (default: the user's cache), and with
     ``resume`` the last search that was kept there goes on. For that and ``fixed`` see
     ``Tuner.tune``, for ``device`` ``Tuner``. ``threads`` is as for ``define``; what is found for
-    one number of threads is not used with another. Raises what ``Tuner.tune`` raises,
+    one number of threads is not used with another.
+
+    A search takes from seconds to minutes (``tuner_config`` bounds it), and shows meanwhile how it
+    goes: on standard error, as a panel on a terminal and as lines in a notebook, and nothing where
+    that is a file or a pipe, or where ``report`` takes the events. ``progress=True`` shows it
+    there, too, as lines; ``progress=False`` never.
+
+    Raises what ``Tuner.tune`` raises,
     ``ArgumentError`` for a combination that makes no sense, ``CacheError`` when there is nothing to
     load.
     """
     if named:
         definition = Definitions(source).definition(entry_point)
         inputs = in_order(definition, inputs, named, SETTINGS)
+    if progress is not None:
+        check_flag("progress", progress)
     check_flag("load_from_cache", load_from_cache)
     check_flag("store_to_cache", store_to_cache)
     if starting_options is not None and load_from_cache:
@@ -211,10 +241,54 @@ def autotune(
             )
         start = found[0]
     tuner = Tuner(source, path if store_to_cache else None, threads=threads, device=device)
-    result = tuner.tune(
-        entry_point, inputs, start, tuner_config, fixed=fixed, resume=resume, report=report
-    )
+    with _shown(progress, entry_point, inputs, tuner_config, report) as told:
+        result = tuner.tune(
+            entry_point, inputs, start, tuner_config, fixed=fixed, resume=resume, report=told
+        )
     return result.options
+
+
+@contextmanager
+def _shown(
+    progress: bool | None,
+    entry_point: str,
+    inputs: Sequence[Any],
+    config: TunerConfig | None,
+    report: Report | None,
+) -> Iterator[Report | None]:
+    """What takes the events of a search, and shows them if that is wanted."""
+    quiet = report is not None or not (_in_notebook() or _is_terminal(sys.stderr))
+    if progress is False or (progress is None and quiet):
+        yield report
+        return
+    from rich.console import Console
+
+    from tcl.progress.panel import Progress
+
+    limit = config.settings.time_limit if isinstance(config, TunerConfig) else None
+    shapes = (list(getattr(each, "shape", ())) for each in inputs)
+    title = f"{entry_point} on {', '.join(map(str, shapes))}"
+    with Progress(title, None, limit, Console(stderr=True)) as shown:
+
+        def told(event: Event[MappingOptions]) -> None:
+            shown.report(event)
+            if report is not None:
+                report(event)
+
+        yield told
+
+
+def _is_terminal(stream: Any) -> bool:
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):  # there is none, or it is closed
+        return False
+
+
+def _in_notebook() -> bool:
+    """Whether IPython runs a notebook's kernel: what it prints is shown under the cell."""
+    python = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(python).__name__ == "ZMQInteractiveShell"
 
 
 def autotune_and_compile(

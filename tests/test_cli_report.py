@@ -64,6 +64,7 @@ def test_machine_is_measured_once(mm: Path, tmp_path: Path) -> None:
     ("page", "sentence"),
     [
         ("none/page.html", "there is no folder"),
+        ("a" * 250 + ".html", "cannot be written: File name too long"),
         ("mm.tc/page.html", "there is no folder"),
         (".", "is a directory"),
     ],
@@ -74,8 +75,25 @@ def test_report_that_cannot_be_written_is_refused_first(
     done = tcl("tune", mm, "-s", "M=8,N=8,K=8", "--report", tmp_path / page, cache=cache)
     assert done.returncode in (1, 2)
     assert sentence in done.stderr
-    assert "tuning" not in done.stdout
+    assert done.stdout == ""
     assert "Traceback" not in done.stderr
+
+
+def test_what_is_given_is_checked_before_anything_is_measured(mm: Path, tmp_path: Path) -> None:
+    size = ("-s", "M=8,N=8,K=8", "--fix", "nonsense=1")
+    done = tcl("tune", mm, *size, *QUICK, cache=tmp_path / "new")
+    assert done.returncode == 1
+    assert "nonsense" in done.stderr
+    assert done.stdout == ""
+
+
+def test_what_cannot_be_measured_is_not_tried_again_at_once(mm: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "busy"
+    measure_ceilings(1, folder, lambda threads: [])
+    done = tcl("tune", mm, "-s", "M=8,N=8,K=8", *QUICK, cache=folder)
+    assert done.returncode == 0
+    assert "could not be measured within the last hour" in done.stdout
+    assert "measuring what this machine can do" not in done.stdout
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from tcl.bench import roofline
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.roofline import Yardstick, kept_ceilings, measure_ceilings, quantity
+from tcl.bench.roofline import Yardstick, failed_lately, kept_ceilings, measure_ceilings, quantity
 from tcl.codegen.cost import Cost
 
 MACHINE = Ceilings(read=10e9, copy=10e9, flops=100e9)
@@ -174,3 +175,18 @@ def test_wide_numbers_take_longer() -> None:
 )
 def test_quantities(value: float, text: str) -> None:
     assert quantity(value, "B") == text
+
+
+def test_a_failure_is_remembered_for_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not failed_lately(1, tmp_path)
+    assert measure_ceilings(1, tmp_path, lambda threads: []) is None
+    assert failed_lately(1, tmp_path)
+    assert not failed_lately(2, tmp_path)
+    now = time.time()
+    monkeypatch.setattr("time.time", lambda: now + 3700)
+    assert not failed_lately(1, tmp_path)
+    monkeypatch.undo()
+    assert measure_ceilings(1, tmp_path, lambda threads: [MACHINE] * 8) is not None
+    assert not failed_lately(1, tmp_path)

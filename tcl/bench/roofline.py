@@ -7,7 +7,7 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +36,9 @@ _PATIENCE = 5.0
 _INTENSE = 10.0
 """Operations per byte from which on arithmetic is taken to be what limits a def, on a machine that
 was not measured."""
+_FAILED = "not measured: "
+"""Before a machine in the file, where measuring it failed; its value is when that was."""
+_HOUR = 3600.0
 _ROUNDING = 1.02
 """No time is nearer to the roofline than this: the measurement of one of them was disturbed."""
 
@@ -62,6 +65,16 @@ def kept_ceilings(threads: int, folder: Path | None = None) -> Known | None:
     return Known(Ceilings(*rates[:3]), rates[3])
 
 
+def failed_lately(threads: int, folder: Path | None = None) -> bool:
+    """Whether measuring with so many threads failed within the last hour, so that trying it again
+    is likely to take seconds for nothing."""
+    folder = folder or cache_folder()
+    if folder is None:
+        return False
+    when = _read(folder).get(_FAILED + _identity(threads))
+    return isinstance(when, int | float) and 0 <= time.time() - when < _HOUR
+
+
 def measure_ceilings(
     threads: int,
     folder: Path | None = None,
@@ -71,20 +84,29 @@ def measure_ceilings(
 
     Whatever else the machine does makes it look slower, so the best sample of each rate counts,
     those of earlier times included. None if the machine is too busy (others have the cores, or
-    samples do not agree), or short of memory. What cannot be kept is measured again next time.
+    samples do not agree), or short of memory; that is kept, too. What cannot be kept is measured
+    again next time.
     """
     samples = (sample or _sampled_apart)(threads)
-    if not _agree(samples):
-        return None
     folder = folder or cache_folder()
+    identity = _identity(threads)
+    if not _agree(samples):
+        _keep(folder, {_FAILED + identity: time.time()})
+        return None
     before = kept_ceilings(threads, folder)
     if before is not None:
         samples = [*samples, before.ceilings]
     known = Known(_best(samples), time.time())
-    if folder is not None:
-        with contextlib.suppress(OSError):
-            _write(folder, {**_read(folder), _identity(threads): _as_dict(known)})
+    _keep(folder, {identity: _as_dict(known), _FAILED + identity: None})
     return known
+
+
+def _keep(folder: Path | None, found: Mapping[str, object]) -> None:
+    """Add this to what the file holds, and take out what is None, where that can be written."""
+    if folder is not None:
+        machines = {**_read(folder), **found}
+        with contextlib.suppress(OSError):
+            _write(folder, {k: v for k, v in machines.items() if v is not None})
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from tcl.cli.kernels import Work
 from tcl.cli.signals import counted, exit_code, kept
 from tcl.cli.tuned import Ended, Session
 from tcl.cluster import LOCAL, workplace
+from tcl.files import check_whole
 from tcl.grammar.errors import ArgumentError, SourceError, TclError
 from tcl.progress.words import verdict
 from tcl.tuner.cache import TuningCache
@@ -197,9 +198,10 @@ def _check_pages(folder: Path | None) -> None:
         return
     try:
         folder.mkdir(exist_ok=True)
+        check_whole(folder / "page.html")
     except OSError as error:
         raise ArgumentError(
-            f"the folder {folder} for the reports cannot be made: {error.strerror}"
+            f"the folder {folder} for the reports cannot be used: {error.strerror}"
         ) from None
 
 

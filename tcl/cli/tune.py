@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from tcl.cli.common import (
     sizes_option,
     threads_option,
 )
+from tcl.files import check_whole
 from tcl.grammar.errors import ArgumentError
 
 
@@ -223,10 +223,11 @@ def _check_page(page: Path) -> None:
     """Refuse a file that cannot be written."""
     if page.is_dir():
         raise ArgumentError(f"the report {page} is a directory; name a file in it")
-    if page.exists():
-        if not os.access(page, os.W_OK):
-            raise ArgumentError(f"the report {page} cannot be written")
-    elif not page.parent.is_dir():
+    if not page.parent.is_dir():
         raise ArgumentError(f"the report {page} cannot be made: there is no folder {page.parent}")
-    elif not os.access(page.parent, os.W_OK | os.X_OK):
-        raise ArgumentError(f"the report {page} cannot be made: {page.parent} cannot be written to")
+    try:
+        check_whole(page)
+    except OSError as error:
+        raise ArgumentError(
+            f"the report {page} cannot be written: {error.strerror}; name a file in another folder"
+        ) from None

@@ -16,7 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 from tcl import __version__
-from tcl.bench.roofline import Yardstick, describe_ceilings, kept_ceilings, measure_ceilings
+from tcl.bench.roofline import (
+    Yardstick,
+    describe_ceilings,
+    failed_lately,
+    kept_ceilings,
+    measure_ceilings,
+)
 from tcl.bench.turns import interleaved
 from tcl.cli.cache_common import how_to_load
 from tcl.cli.common import numpy_threads, report
@@ -45,6 +51,10 @@ from tcl.tuning import Tuner
 from tcl.units import duration, plural, ratio_text
 
 _WINNER = "the winner"
+_FAILED = (
+    "what this machine can do could not be measured within the last hour: shares are left out "
+    "(tcl devices --measure tries again)"
+)
 
 
 def resumed(config: TunerConfig, work: Work, target: Target, cache: Path) -> TunerConfig:
@@ -117,6 +127,8 @@ class Session:
             workplace=self._workplace,
             device=self._target.name,
         )
+        # All that is given is checked before anything is measured.
+        tuner.check(self._work.checked.name, self._work.inputs, start, fixed=self._fixed)
         yardstick = self._yardstick()
         progress = self._progress(yardstick)
 
@@ -143,7 +155,7 @@ class Session:
         if result.options is not None and self._on_cpu and not signalled:
             try:
                 beside = self._beside(result.decision)
-                if yardstick.beaten(result.time or math.inf):
+                if yardstick.beaten(result.time or math.inf) and not failed_lately(self._threads):
                     yardstick = self._measured(yardstick)
             except KeyboardInterrupt as stopped:
                 signalled = exit_code(stopped)
@@ -169,7 +181,9 @@ class Session:
         if not self._on_cpu:  # nothing of it is known but its data sheet
             return Yardstick.of(cost, None, 1)
         yardstick = Yardstick.of(cost, kept_ceilings(self._threads), self._threads)
-        if yardstick.ceilings is None and self._threads <= len(available_cores()):
+        if failed_lately(self._threads):
+            self._say(_FAILED)
+        elif yardstick.ceilings is None and self._threads <= len(available_cores()):
             self._say("measuring what this machine can do (once: it is kept)")
             yardstick = self._measured(yardstick)
         if yardstick.ceilings is not None:
