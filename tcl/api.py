@@ -14,6 +14,7 @@ from tcl.executor import Calls, Executor
 from tcl.given import SourceLike, check_flag, in_order
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.shown import kind_of, shown
+from tcl.grammar.sized import SizedDef
 from tcl.kernels import Kernels, OptionsLike, unknown
 from tcl.kernels import OptionsFactory as OptionsFactory
 from tcl.kernels import size as size
@@ -26,6 +27,7 @@ def define(
     *,
     threads: int | None = None,
     nearest: bool = False,
+    strict: bool = False,
 ) -> Definitions:
     """The defs of a text, as methods: ``define(text).mm(A, B)``, or by the inputs' names,
     ``define(text).mm(A=a, B=b)``. Instead of a text, a ``pathlib.Path`` of a file that holds one.
@@ -35,12 +37,14 @@ def define(
     MappingOptions``. With none, the best way that is known is used: the tuning cache's, else a
     heuristic default. ``nearest=True``: for sizes that were not tuned, the tuning cache's options
     for the nearest sizes that were, if they can be applied, with a ``TclWarning`` that says so.
+    What is legal and probably not meant is a ``TclWarning``, here or where a call's sizes show it;
+    ``strict=True`` makes it an error, as ``tcl check --strict`` does.
     ``threads`` is how many threads a call may use; with none, what the environment variable
     ``TCL_NUM_THREADS`` says, else all cores of this process. With arrays of CuPy or torch on a CUDA
     device a call runs there (``CudaExecutor``), by the options that are best for that GPU. Raises
     ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``, ``ArgumentError``.
     """
-    return Definitions(source, options, threads, nearest)
+    return Definitions(source, options, threads, nearest, strict)
 
 
 @overload
@@ -101,15 +105,14 @@ class Definitions:
         options: OptionsLike = None,
         threads: int | None = None,
         nearest: bool = False,
+        strict: bool = False,
     ) -> None:
-        self._kernels = Kernels(source, options, threads, nearest)
+        self._kernels = Kernels(source, options, threads, nearest, strict)
         self._functions = {
             name: DefFunction(self._kernels, definition)
             for name, definition in self._kernels.defs.items()
         }
-        for name, definition in self._kernels.defs.items():
-            for warning in definition.warnings:
-                warn(warning.render(definition.source, "warning"))
+        for name in self._functions:
             if name in self.__dict__ or hasattr(type(self), name):
                 warn(f"the name '{name}' is taken; call this def as [{name!r}](...)")
         for name, function in self._functions.items():
@@ -178,6 +181,11 @@ class Definitions:
         return self._kernels.executor(entry_point, inputs)
 
 
+def sized(definitions: Definitions, definition: CheckedDef, arrays: Sequence[Any]) -> SizedDef:
+    """One of these defs with the sizes of its inputs, after a warning of what they show."""
+    return definitions._kernels.size(definition, arrays)
+
+
 class DefFunction:
     """One def of a text: a function of its inputs."""
 
@@ -232,10 +240,10 @@ class DefFunction:
 
 
 def _function(
-    source: str, options: OptionsLike, threads: int, nearest: bool, name: str
+    source: str, options: OptionsLike, threads: int, nearest: bool, strict: bool, name: str
 ) -> DefFunction:
     """A function of a text, as a copy makes it."""
-    return Definitions(source, options, threads, nearest)[name]
+    return Definitions(source, options, threads, nearest, strict)[name]
 
 
 def assert_almost_equal(

@@ -17,10 +17,14 @@ from tcl.given import SourceLike, check_flag, check_sequence, text_of
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
+from tcl.grammar.errors import Diagnostic, RangeInferenceError, SourceError, TclSemanticError
+from tcl.grammar.findings import findings, size_findings
 from tcl.grammar.ranges import infer
 from tcl.grammar.shown import kind_of
 from tcl.grammar.sized import SizedDef
+from tcl.grammar.source import Span
 from tcl.known import best_known
+from tcl.warn import warn
 
 
 class OptionsFactory(Protocol):
@@ -37,9 +41,15 @@ class Kernels:
     """What the functions of a text share: its defs, and an executor for all sizes so far."""
 
     def __init__(
-        self, source: SourceLike, options: OptionsLike, threads: int | None, nearest: bool
+        self,
+        source: SourceLike,
+        options: OptionsLike,
+        threads: int | None,
+        nearest: bool,
+        strict: bool = False,
     ) -> None:
         check_flag("nearest", nearest)
+        check_flag("strict", strict)
         if nearest and options is not None:
             raise ArgumentError(
                 "nearest=True is about options from the tuning cache; give either it or options"
@@ -48,15 +58,22 @@ class Kernels:
         self.options = _as_options(options)
         self.threads = thread_count(threads)
         self.nearest = nearest
+        self.strict = strict
         self.defs = check(self.source, name)
+        self._told: set[tuple[str, Span]] = set()
+        """Defs, and places in them, that were warned of."""
+        for definition in self.defs.values():
+            self._tell(
+                definition, findings(definition, strict=True) if strict else definition.warnings
+            )
         self._executors: dict[tuple[object, ...], Calls[Any]] = {}
         # An options factory runs under it, and may well call a def of this text.
         self._lock = threading.RLock()
 
     @property
-    def given(self) -> tuple[str, OptionsLike, int, bool]:
+    def given(self) -> tuple[str, OptionsLike, int, bool, bool]:
         """What this was made from."""
-        return self.source, self.options, self.threads, self.nearest
+        return self.source, self.options, self.threads, self.nearest, self.strict
 
     def definition(self, name: str) -> CheckedDef:
         """The checked def of that name; ``ArgumentError`` if there is none."""
@@ -68,6 +85,26 @@ class Kernels:
         if name not in self.defs:
             raise ArgumentError(unknown(name, self.defs))
         return self.defs[name]
+
+    def size(self, definition: CheckedDef, arrays: Sequence[Array]) -> SizedDef:
+        """The definition with the sizes of these inputs, after a warning of what they show."""
+        sized = size(definition, arrays)
+        self._tell(definition, size_findings(sized), RangeInferenceError)
+        return sized
+
+    def _tell(
+        self,
+        definition: CheckedDef,
+        found: Sequence[Diagnostic],
+        error: type[SourceError] = TclSemanticError,
+    ) -> None:
+        """Warn of what was found, once for each place; it is an error if ``strict``."""
+        if found and self.strict:
+            raise error(definition.source, found)
+        for finding in found:
+            if (definition.name, finding.span) not in self._told:
+                self._told.add((definition.name, finding.span))
+                warn(finding.render(definition.source, "warning"))
 
     def executor(
         self, entry_point: str, inputs: Sequence[Argument]
@@ -93,7 +130,7 @@ class Kernels:
         given = cuda_inputs(definition, inputs, machine.driver)
 
         def make() -> CudaExecutor:
-            sized = size(definition, given.arrays)
+            sized = self.size(definition, given.arrays)
             options: Chosen | None = self._given(definition.name, given.arrays)
             if options is None:
                 like = gpu_inputs(definition, given, machine)
@@ -114,7 +151,7 @@ class Kernels:
         return executor
 
     def _make(self, entry_point: str, arrays: tuple[Array, ...]) -> Executor:
-        sized = size(self.defs[entry_point], arrays)
+        sized = self.size(self.defs[entry_point], arrays)
         options = self._given(entry_point, arrays) or best_known(
             sized, arrays, self.threads, nearest=self.nearest
         )

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from tcl.api import Definitions, OptionsFactory, compile, size
+from tcl.api import Definitions, OptionsFactory, compile, size, sized
 from tcl.arguments import Argument
 from tcl.choices import CacheFactory, Choices
 from tcl.codegen.cpu.threads import thread_count
@@ -116,7 +116,8 @@ class Tuner:
         found = inputs_of(definition, inputs)
         where = _where(found, self._target, self._threads)
         arrays = found.values()
-        key = where.key(size(definition, arrays), arrays) if self._cache is not None else None
+        with_sizes = sized(self._definitions, definition, arrays)
+        key = where.key(with_sizes, arrays) if self._cache is not None else None
         given = _options(starting_options)
         saved = self._saved(key, report) if resume else None
         if saved is not None:

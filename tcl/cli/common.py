@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, TypeVar
 
@@ -18,7 +18,7 @@ from tcl.files import decoded, read_text
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
-from tcl.grammar.errors import ArgumentError, TclError, TclWarning
+from tcl.grammar.errors import ArgumentError, Diagnostic, TclError, TclWarning
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -90,6 +90,8 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
+    if str(message).removeprefix("<string>") in _told:  # the library's own, of the same text
+        return
     if not issubclass(category, TclWarning):
         where = f"{filename}:{lineno}: {category.__name__}: "
     else:
@@ -129,9 +131,20 @@ def load(file: Path) -> tuple[str, dict[str, CheckedDef]]:
     text = read(file)
     defs = check(text, str(file))
     for definition in defs.values():
-        for warning in definition.warnings:
-            click.echo(warning.render(definition.source, "warning"), err=True)
+        tell(definition, definition.warnings)
     return text, dict(defs)
+
+
+_told: set[str] = set()
+"""Warnings that were shown, without the name of the text."""
+
+
+def tell(definition: CheckedDef, found: Iterable[Diagnostic]) -> None:
+    """Show warnings about a def."""
+    for finding in found:
+        text = finding.render(definition.source, "warning")
+        _told.add(text.removeprefix(definition.source.name))
+        click.echo(text, err=True)
 
 
 def pick(defs: Mapping[str, CheckedDef], file: Path, entry: str | None) -> CheckedDef:

@@ -11,11 +11,12 @@ import numpy as np
 from tcl.annotations import default_sizes, parse_sizes
 from tcl.api import size
 from tcl.arguments import Array, new_output
-from tcl.cli.common import choose, read
+from tcl.cli.common import choose, read, tell
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import PRESETS, MappingOptions
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import ArgumentError
+from tcl.grammar.findings import size_findings
 from tcl.grammar.sized import SizedDef
 from tcl.sample import random_inputs
 
@@ -41,7 +42,9 @@ class Work:
     def of(cls, text: str, checked: CheckedDef, sizes: Mapping[str, int], seed: int) -> Work:
         """A def of a text with random inputs of these sizes."""
         inputs = random_inputs(checked, sizes, seed)
-        return cls(text, checked, sizes, size(checked, inputs), inputs)
+        sized = size(checked, inputs)
+        tell(checked, size_findings(sized))
+        return cls(text, checked, sizes, sized, inputs)
 
     def outputs(self) -> tuple[Array, ...]:
         """New outputs. They are zero, for defs that add to what they hold."""

@@ -14,6 +14,7 @@ from tcl.cli.common import (
     file_argument,
     reporting,
     sizes_option,
+    tell,
     threads_option,
     without_threads,
 )
@@ -24,8 +25,18 @@ if TYPE_CHECKING:
     from tcl.codegen.options import MappingOptions
     from tcl.grammar.sized import SizedDef
 
-_STAGES = ("ast", "canonical", "ir", "schedule", "source", "asm", "resources", "reference")
-_OF_TEXT = ("ast", "canonical", "reference")
+_STAGES = (
+    "ast",
+    "canonical",
+    "ranges",
+    "ir",
+    "schedule",
+    "source",
+    "asm",
+    "resources",
+    "reference",
+)
+_OF_TEXT = ("ast", "canonical", "ranges", "reference")
 """Those that are the same for all options and devices."""
 
 
@@ -39,7 +50,8 @@ _OF_TEXT = ("ast", "canonical", "reference")
     type=click.Choice(_STAGES),
     default="schedule",
     show_default=True,
-    help="ast: as parsed. canonical: what keys the cache. ir: loops before, schedule: after the "
+    help="ast: as parsed. canonical: what keys the cache. ranges: of every index, and where they "
+    "come from, with shapes and first indices. ir: loops before, schedule: after the "
     "options are applied. source: LLVM IR, or CUDA C++. asm: assembly, or PTX. resources: what "
     "kernels take of a GPU. reference: its generated Python.",
 )
@@ -69,12 +81,17 @@ def command(
         return
     from tcl.annotations import default_sizes, parse_sizes
     from tcl.cli.kernels import parse_options
-    from tcl.grammar.ranges import infer
-    from tcl.sample import input_shape
+    from tcl.grammar.findings import size, size_findings
 
     _, checked = choose(file, entry)
     values = default_sizes(checked) if sizes is None else parse_sizes(sizes, checked)
-    sized = infer(checked, {t.name: input_shape(t, values) for t in checked.inputs})
+    sized = size(checked, values)
+    tell(checked, size_findings(sized))
+    if stage == "ranges":
+        from tcl.grammar.ranges_text import ranges_text
+
+        click.echo(ranges_text(sized))
+        return
     if stage == "reference":
         from tcl.codegen.reference import compile_reference
 

@@ -1,0 +1,82 @@
+"""Ranges, shapes and first indices of a sized definition, as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tcl.grammar.checked import Tensor
+from tcl.grammar.sized import Limit, SizedDef, SizedStatement
+from tcl.grammar.source import Source, Span
+
+
+def ranges_text(sized: SizedDef) -> str:
+    """Each tensor with its shape and first index; each statement with the range of every index,
+    and where that comes from."""
+    checked = sized.checked
+    lines = [" ".join([checked.name, *_sizes(sized)])]
+    lines += [f"  {_tensor(sized, t)}" for t in checked.inputs]
+    lines += output_lines(sized)
+    for statement in sized.statements:
+        lines += ["", _text(checked.source, statement.statement.span), *_indices(sized, statement)]
+    return "\n".join(lines)
+
+
+def output_lines(sized: SizedDef) -> list[str]:
+    """Each output with its shape and first index."""
+    return [f"  {_tensor(sized, t)}, {_first(sized, t)}" for t in sized.checked.outputs]
+
+
+def _sizes(sized: SizedDef) -> Iterator[str]:
+    return (f"{name}={value}" for name, value in sized.sizes.items() if "#" not in name)
+
+
+def _tensor(sized: SizedDef, tensor: Tensor) -> str:
+    shape = ", ".join(map(str, sized.shapes[tensor.name]))
+    return f"{tensor.name}: {tensor.type}({shape})" if shape else f"{tensor.name}: {tensor.type}"
+
+
+def _first(sized: SizedDef, tensor: Tensor) -> str:
+    origin = sized.origins[tensor.name]
+    if not origin:
+        return "one element"
+    return f"first index {origin[0] if len(origin) == 1 else origin}"
+
+
+def _indices(sized: SizedDef, statement: SizedStatement) -> list[str]:
+    rows = []
+    for index, (first, stop) in statement.ranges.items():
+        count = f"{stop - first} value{'' if stop - first == 1 else 's'}"
+        reduced = "reduced over" if index in statement.statement.reduction else ""
+        rows.append((index, f"{first}:{stop}", count, reduced, _why(sized, statement, index)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True) if w).rstrip()
+        for row in rows
+    ]
+
+
+def _why(sized: SizedDef, statement: SizedStatement, index: str) -> str:
+    """What gave an index its range."""
+    source = sized.checked.source
+    for clause in statement.statement.ranges:
+        if clause.index == index:
+            start, stop = (_text(source, e.span) for e in (clause.start, clause.stop))
+            return f"where {index} in {start}:{stop}"
+    low, high = (_limit(source, limit) for limit in statement.limits[index])
+    return low if low == high else f"first: {low}; last: {high}"
+
+
+def _limit(source: Source, limit: Limit) -> str:
+    match limit.how:
+        case "read":
+            return _text(source, limit.span)
+        case "exists":
+            return f"exists {_text(source, limit.span)}"
+        case "written":
+            return f"{limit.tensor} as it was made before"
+        case "declared":
+            return f"{limit.tensor} as it is declared"
+
+
+def _text(source: Source, span: Span) -> str:
+    return " ".join(source.text[span.start : span.end].split())

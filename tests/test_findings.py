@@ -1,0 +1,374 @@
+"""What is legal and probably not meant: told with its place, once, with remedies that work."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from programs import unmark
+
+import tcl
+from tcl.cli import main
+from tcl.grammar.check import check
+from tcl.grammar.cut import range_warnings
+from tcl.grammar.errors import Diagnostic
+from tcl.grammar.findings import findings, size, size_findings
+from tcl.grammar.sized import SizedDef
+
+_HEADER = (
+    "def f(float(N) X, float(K) W, float(B, C, H, V) I, float(D, C, R, S) F, bool(N) t, "
+    "int32(N) n8) -> ({}) {{\n    {}\n}}"
+)
+_SIZES = {"N": 7, "K": 3, "B": 2, "C": 2, "H": 9, "V": 8, "D": 2, "R": 3, "S": 3}
+_TAPS = "Y(n) +=! «X(n + k - 1)» * W(k) where n in 0:N"
+_CONV = (
+    "Y(b, d, h, v) +=! «I(b, c, 2 * h + r - 1, 2 * v + s - 1)» * F(d, c, r, s) "
+    "where h in 0:(H + 1) / 2, v in 0:(V + 1) / 2"
+)
+
+
+def _text(body: str) -> str:
+    outputs, separator, rest = body.partition(" | ")
+    return _HEADER.format(outputs, rest) if separator else _HEADER.format("Y", body)
+
+
+def _found(text: str, sizes: Mapping[str, int] | None = None) -> list[Any]:
+    return range_warnings(size(check(text)["f"], sizes or _SIZES))
+
+
+_CUT = (
+    (_TAPS, "leaves 'k' only 1:2 of 0:3, which W(k) has", "k in 0:K", "k in 1:2"),
+    (_CONV, "'r' only 1:2 of 0:3, 's' only 1:3", "r in 0:R, s in 0:S", "r in 1:2, s in 1:S"),
+    ("Y(n) +=! «X(n + k - 1)» * X(k) where n in 0:N", "only 1:2 of 0:7", "k in 0:N", "k in 1:2"),
+    ("Y(n) +=! «X(n + k)» * W(k) where n in 0:N", "only 0:1 of 0:3", "k in 0:K", "k in 0:1"),
+    ("Y(n) +=! W(k) * «X(a)» where a = n - k, n in 0:N", "only 0:1 of 0:3", "k in 0:K", "k in 0:1"),
+    ("Y(n) max=! «X(n + k - 1)» + W(k) where n in 0:N", "only 1:2", "k in 0:K", "k in 1:2"),
+    ("Y(n) += «X(n + k - 1)» * W(k) where n in 0:N", "only 1:2", "k in 0:K", "k in 1:2"),
+    ("Y +=! W(k) * «X(k + 5)» * X(j) where j in 0:1", "0:2 of 0:3", "k in 0:K", "k in 0:N - 5"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "fragment", "whole", "smaller"), _CUT)
+def test_lost_terms(body: str, fragment: str, whole: str, smaller: str) -> None:
+    marked = unmark(_text(body))
+    (warning,) = _found(marked.text)
+    assert (warning.span.line, warning.span.column) == marked.places[0][:2]
+    cut = marked.text[warning.span.start : warning.span.end]
+    assert cut == marked.places[0][2]
+    assert warning.message.startswith(f"{cut} leaves ")
+    assert fragment in warning.message
+    assert warning.message.endswith(f", or, if the smaller range is meant, where {smaller}")
+    # Both remedies, typed: the warning is gone, the one range is whole, the other as it was.
+    before = size(check(marked.text)["f"], _SIZES).statements[0].ranges
+    said = marked.text.replace("\n}", f", {smaller}\n}}")
+    assert _found(said) == []
+    assert size(check(said)["f"], _SIZES).statements[0].ranges == before
+    guard = re.search(
+        r"; write (\(.* \? .* : .*?\)) for it, with where (.*), or, ", warning.message
+    )
+    assert guard is not None
+    assert guard[2] == whole
+    guarded = marked.text.replace(cut, guard[1]).replace("\n}", f", {whole}\n}}")
+    assert _found(guarded) == []
+    after = size(check(guarded)["f"], _SIZES).statements[0].ranges
+    for clause in whole.split(", "):
+        index, _, end = clause.replace(" in 0:", " ").partition(" ")
+        assert after[index] == (0, _SIZES[end])
+
+
+def test_every_read_that_cuts_is_named() -> None:
+    (warning,) = _found(_text("Y(n) +=! X(n + k - 1) * X(n + k) * W(k) where n in 1:N"))
+    assert warning.message.startswith("X(n + k - 1) leaves 'k' only 0:1 of 0:3")
+    ((span, note),) = warning.notes
+    assert note == "and (n + k < X.0 ? X(n + k) : 0) for this one"
+    assert span.start > warning.span.start
+
+
+_MEANT = (
+    "Y(n) +=! X(n + k) * W(k)",
+    "Y(n) +=! X(n + k - 1) * W(k) where n in 0:N, k in 1:2",
+    "Y(n) +=! (n + k - 1 >= 0 && n + k - 1 < N ? X(n + k - 1) : 0) * W(k) where n in 0:N",
+    "Y(n) +=! X(n + k) where n in 0:3",  # no dimension is read whole
+    "Y +=! X(i) * X(i + 1)",  # the stencil reaches all of it
+    "Y +=! fabs(X(i + 1) - 2 * X(i) + X(i - 1))",
+    "Y +=! X(i + 1) * W(i)",  # W is read whole
+    "Y(k) = X(k) - X(k + 1)",  # no reduction
+    "Y(n) +=! k < 2 ? X(n + k) * W(k) : 0 where n in 0:N - 1",  # a condition says it
+    "Y(n) +=! X(n + k) * W(k) where n in 0:0",  # nothing is computed
+)
+
+
+@pytest.mark.parametrize("body", _MEANT)
+def test_nothing_is_lost_or_it_is_meant(body: str) -> None:
+    assert _found(_text(body)) == []
+
+
+def _convolved(image: Any, taps: Any) -> Any:
+    """Stride 2, padding 1, in float64."""
+    padded = np.pad(image.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    height, width = (image.shape[2] + 1) // 2, (image.shape[3] + 1) // 2
+    out = np.zeros((image.shape[0], taps.shape[0], height, width))
+    for h in range(height):
+        for v in range(width):
+            window = padded[:, :, 2 * h : 2 * h + 3, 2 * v : 2 * v + 3]
+            out[:, :, h, v] = np.einsum("bcrs,dcrs->bd", window, taps)
+    return out
+
+
+def test_the_guard_computes_the_padded_convolution() -> None:
+    body = _CONV.replace("«", "").replace("»", "")
+    text = f"def f(float(B, C, H, V) I, float(D, C, R, S) F) -> (Y) {{\n    {body}\n}}"
+    rng = np.random.default_rng(0)
+    image, taps = rng.random((2, 2, 9, 8), np.float32), rng.random((2, 2, 3, 3), np.float32)
+    with pytest.warns(tcl.TclWarning) as caught:
+        cut = tcl.define(text).f(image, taps)
+    (message,) = [str(w.message) for w in caught]
+    assert message.startswith(
+        "<string>:2:23: warning: I(b, c, 2 * h + r - 1, 2 * v + s - 1) leaves"
+    )
+    assert not np.allclose(cut, _convolved(image, taps))
+    guard = re.search(r"write (\(.* : 0\)) for it", message)
+    assert guard is not None
+    good = text.replace("I(b, c, 2 * h + r - 1, 2 * v + s - 1)", guard[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(
+            np.asarray(tcl.define(good, strict=True).f(image, taps)), _convolved(image, taps), 1e-5
+        )
+
+
+_SHIFTED = (
+    ("«Y(i)» = X(i - 2)", "begins with Y(2)", "where i in 2:N + 2", {"i": 2}),
+    ("«Y(i)» = X(i) - X(i - 1)", "because X(i - 1) lets 'i' start", "where i in 1:N", {"i": 1}),
+    ("«Y(i)» = X(i + 1)", "begins with Y(-1)", "where i in -1:N - 1", {"i": -1}),
+    ("«Y(b, h)» +=! I(b, c, h - 1, v)", "with Y(0, 1)", "where h in 1:H + 1", {"h": 1}),
+    ("«Y(h, v)» = I(0, 0, h - 1, v + 1)",
+     "begins with Y(1, -1)", "where h in 1:H + 1, v in -1:V - 1", {"h": 1, "v": -1}),
+    ("«Y(i)» = X(2 * i - 3)", "begins with Y(2)", "where i in 2:5", {"i": 2}),
+    ("T, Y | «T(i)» = X(i + 1) Y(i) = T(i - 1)", "with T(-1)", "where i in -1:N - 1", None),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "fragment", "clause", "first"), _SHIFTED)
+def test_shifted_outputs(
+    body: str, fragment: str, clause: str, first: dict[str, int] | None
+) -> None:
+    marked = unmark(_text(body))
+    (warning,) = _found(marked.text)
+    assert (warning.span.line, warning.span.column) == marked.places[0][:2]
+    assert marked.text[warning.span.start : warning.span.end] == marked.places[0][2]
+    assert fragment in warning.message
+    assert f"; write {clause} if this is meant, or " in warning.message
+    if first is None:
+        return
+    before = size(check(marked.text)["f"], _SIZES)
+    said = marked.text.replace("\n}", f" {clause}\n}}")
+    after = size(check(said)["f"], _SIZES)
+    assert _found(said) == []
+    assert (after.shapes, after.origins) == (before.shapes, before.origins)
+    at = re.search(r"\) \+?=!? ", marked.text)
+    assert at is not None
+    left, right = marked.text[: at.end()], marked.text[at.end() :]
+    for index, start in first.items():
+        moved = f"({index} {'-' if start < 0 else '+'} {abs(start)})"
+        assert f"{moved} for {index}" in warning.message
+        right = re.sub(rf"\b{index}\b", moved, right)
+    moved_text = left + right
+    assert _found(moved_text) == []
+    moved_def = size(check(moved_text)["f"], _SIZES)
+    assert moved_def.shapes == before.shapes
+    assert set(moved_def.origins["Y"]) == {0}
+
+
+def test_outputs_that_are_written_again_are_told_once() -> None:
+    assert len(_found(_text("Y | Y(i) = X(i + 1) Y(i) = Y(i) * 2"))) == 1
+    assert _found(_text("Y | Y(i) = X(i) Y(i) = 0 where i in 1:3")) == []
+
+
+# --- without sizes ---
+
+
+@pytest.mark.parametrize(
+    ("body", "lost"),
+    [
+        (_TAPS, True),
+        (_CONV, True),
+        ("Y(i) = X(i - 1) + X(i + 1)", True),
+        ("Y(n) +=! X(n + k) * W(k)", False),
+        ("Y(n) +=! X(n + k) * W(k) where n in 0:4", False),  # for some sizes only
+        ("Y(i) = X(i) + W(i)", False),  # which fits where they are equal
+    ],
+)
+def test_what_holds_for_all_sizes_is_found_without_any(body: str, lost: bool) -> None:
+    text = _text(body.replace("«", "").replace("»", ""))
+    (definition,) = check(text).values()
+    found = findings(definition)
+    assert bool(found) == lost
+    assert all("(seen with " in d.message for d in found)
+
+
+def test_sizes_of_the_comments_come_first() -> None:
+    """A def that names sizes is told what they lose, and nothing else."""
+    text = _text("Y(n) +=! X(n + k) * W(k) where n in 0:4")
+    (definition,) = check(text).values()
+    assert findings(definition, [_SIZES]) == []
+    (found,) = findings(definition, [_SIZES, {**_SIZES, "N": 5}])
+    assert "'k' only 0:2 of 0:3" in found.message
+    assert "N=5, K=3" in found.message
+
+
+def test_two_symbols_of_one_index() -> None:
+    for body in ("Y(i) = X(i) + «W(i)»", "T, Y | T(i) = X(i) Y(i) = T(i) + «W(i)»"):
+        marked = unmark(_text(body))
+        (definition,) = check(marked.text).values()
+        assert findings(definition) == []
+        (found,) = findings(definition, strict=True)
+        assert found.span.line == marked.places[0][0]
+        assert "runs over K of 'W' and over N of" in found.message
+    clear = "T, Y | T(i) = X(i + 1) Y(i) = T(i) + W(i) where i in 0:K - 1"
+    (definition,) = check(_text(clear)).values()
+    assert not [d for d in findings(definition, strict=True) if "runs over" in d.message]
+
+
+# --- from Python ---
+
+_SMALL = "def f(float(N) X, float(K) W) -> (Y) { Y(n) +=! X(n + k - 1) * W(k) where n in 0:N }"
+_NARROW = "def g(int8(N) A) -> (int32(N) O) { O(i) = A(i) * A(i) }"
+
+
+def _array(count: int) -> Any:
+    return np.ones(count, np.float32)
+
+
+def test_a_place_is_told_once_and_costs_nothing_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked = []
+
+    def looking(sized: SizedDef) -> list[Diagnostic]:
+        looked.append(sized)
+        return size_findings(sized)
+
+    monkeypatch.setattr("tcl.kernels.size_findings", looking)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        T = tcl.define(_SMALL + "\n" + _NARROW)
+        (text,) = caught
+        assert "<string>:2:43: warning: this product" in str(text.message)
+        for _ in range(3):
+            T.f(_array(6), _array(3))
+        assert len(looked) == 1
+        T.f(_array(7), _array(3))  # the same place, for other sizes
+        T.g(np.ones(4, np.int8))
+    _, ranges = caught
+    assert ranges.category is tcl.TclWarning
+    assert ranges.filename == __file__
+    assert "<string>:1:49: warning: X(n + k - 1) leaves 'k' only 1:2 of 0:3" in str(ranges.message)
+    assert "(seen with N=6, K=3)" in str(ranges.message)
+    assert len(looked) == 3
+
+
+def test_strict_is_an_error_where_the_text_is_read() -> None:
+    for text, place in ((_SMALL, (1, 49)), (_NARROW, (1, 43))):
+        with pytest.raises(tcl.TclSemanticError) as caught:
+            tcl.define(text, strict=True)
+        assert (caught.value.line, caught.value.column) == place
+    with pytest.raises(tcl.ArgumentError, match="strict has to be True or False"):
+        tcl.define(_SMALL, strict=1)  # type: ignore[arg-type]
+
+
+def test_strict_is_an_error_where_sizes_show_it() -> None:
+    text = "def f(float(N) X, float(K) W) -> (Y) { Y(n) +=! X(n + k) * W(k) where n in 0:4 }"
+    T = tcl.define(text, strict=True)
+    assert np.shape(T.f(_array(6), _array(3))) == (4,)
+    for _ in range(2):  # not only the first time
+        with pytest.raises(tcl.RangeInferenceError, match="'k' only 0:2 of 0:3") as caught:
+            T.f(_array(5), _array(3))
+        assert (caught.value.line, caught.value.column) == (1, 49)
+
+
+# --- on the command line ---
+
+
+def _tcl(*arguments: object) -> Any:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def test_check_warns_and_strict_refuses(tmp_path: Path) -> None:
+    file = tmp_path / "taps.tc"
+    file.write_text(
+        f"{_SMALL}\n{_NARROW}\ndef h(float(N) A, float(K) B) -> (O) {{ O = f(A, B) }}\n"
+    )
+    done = _tcl("check", file)
+    assert done.exit_code == 0
+    assert f"{file}:1:49: warning: X(n + k - 1) leaves" in done.output
+    assert f"{file}:2:43: warning: this product" in done.output
+    assert done.output.count("warning:") == 2  # what h calls was told
+    assert "f(float32(N) X" in done.output
+    done = _tcl("check", "--strict", file)
+    assert done.exit_code == 1
+    assert done.output.count(": error: ") == 2
+    assert "warning" not in done.output
+
+
+def test_check_shows_shapes_and_first_indices(tmp_path: Path) -> None:
+    file = tmp_path / "two.tc"
+    file.write_text(
+        "# sizes small: N=5\n"
+        "def f(float(N) X) -> (Y, S) { Y(i) = X(i - 1) + X(i + 1) S +=! X(i) }\n"
+        "def g(float(M, N) A) -> (O) { O(m, n) = A(m, n + 1) where m in 1:M }\n"
+    )
+    done = _tcl("check", file, "--entry", "f", "--sizes", "small")
+    assert done.exit_code == 0
+    assert "Y: float32(3), first index 1\n  S: float32, one element\n" in done.output
+    done = _tcl("check", file, "--entry", "g", "--sizes", "M=3,N=4")
+    assert "O: float32(2, 4), first index (1, -1)" in done.output
+    done = _tcl("check", file, "--sizes", "small")
+    assert done.exit_code == 1
+    assert "'small' is no size" in done.output
+
+
+def test_show_ranges(tmp_path: Path) -> None:
+    file = tmp_path / "ranges.tc"
+    file.write_text(
+        "def f(float(N) X, float(K) W) -> (Y, float(5) Z) {\n"
+        "    Y(n) +=! X(n + k - 1) * W(k) where n in 0:N\n"
+        "    Y(n) = Y(n) * 2\n"
+        "    Z(i) = 1\n"
+        "}\n"
+    )
+    done = _tcl("show", file, "--stage", "ranges", "--sizes", "N=7,K=3")
+    assert done.exit_code == 0
+    table = done.output[done.output.index("f N=7") :]
+    assert table == (
+        "f N=7 K=3\n"
+        "  X: float32(7)\n"
+        "  W: float32(3)\n"
+        "  Y: float32(7), first index 0\n"
+        "  Z: float32(5), first index 0\n"
+        "\n"
+        "Y(n) +=! X(n + k - 1) * W(k) where n in 0:N\n"
+        "  n  0:7  7 values                where n in 0:N\n"
+        "  k  1:2  1 value   reduced over  X(n + k - 1)\n"
+        "\n"
+        "Y(n) = Y(n) * 2\n"
+        "  n  0:7  7 values  Y(n)\n"
+        "\n"
+        "Z(i) = 1\n"
+        "  i  0:5  5 values  Z as it is declared\n"
+    )
+
+
+def test_run_tells_what_its_sizes_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+    file = tmp_path / "taps.tc"
+    file.write_text(_SMALL)
+    done = _tcl("run", file, "--sizes", "N=6,K=3")
+    assert done.exit_code == 0
+    assert done.output.count("leaves 'k' only 1:2 of 0:3") == 1
