@@ -7,13 +7,14 @@ Each command lives in a file of its own and imports what it needs when it runs, 
 
 from __future__ import annotations
 
-import io
 import sys
 from importlib import import_module
+from typing import Any
 
 import click
 
 from tcl import __version__
+from tcl.cli.output import written
 from tcl.cli.signals import exit_code, raising
 
 _COMMANDS = {
@@ -40,10 +41,11 @@ class _Lazy(click.Group):
         command: click.Command = import_module(f"tcl.cli.{cmd_name}").command
         return command
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        with written():
+            return super().main(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> object:
-        for stream in (sys.stdout, sys.stderr):  # a terminal of little means must not cost a run
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")
         try:
             with raising():
                 return super().invoke(ctx)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import os
 import sys
@@ -69,13 +68,6 @@ def reporting(command: _F) -> _F:
             return command(*args, **kwargs)
         except (TclError, IndexError) as error:
             fail(str(error))
-        except OSError as error:
-            if error.errno == errno.EPIPE:  # the reader had enough: click ends quietly
-                raise
-            if error.errno is None:
-                fail(str(error))
-            what = error.filename or "the output, or a temporary file,"
-            fail(f"{what} cannot be used: {error.strerror}")
         except KeyboardInterrupt as stopped:
             sys.exit(exit_code(stopped))
 

@@ -1,0 +1,80 @@
+"""The standard streams of a command: usable from its start, and written before its end.
+
+What is still in a stream when Python itself ends can only be complained about: "Exception
+ignored", and the exit code 120. So everything is written, and reported, while there is a command
+that can say so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import sys
+from collections.abc import Iterator
+
+import click
+
+
+@contextlib.contextmanager
+def written() -> Iterator[None]:
+    """Within, the standard streams can be used; at the end, what was printed has been written.
+
+    Where it could not be, the command ends with exit code 1 and one sentence on standard error. A
+    reader that had enough (``tcl show ... | head -1``) needs no sentence.
+    """
+    _open_closed_ones()
+    for stream in (sys.stdout, sys.stderr):  # a terminal of little means must not cost a run
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        try:
+            yield
+        except SystemExit as end:
+            if end.code in (0, None):  # else it failed, and has said why
+                sys.stdout.flush()
+            raise
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno != errno.EPIPE:
+            with contextlib.suppress(OSError):
+                click.echo(f"error: {unusable(error)}", err=True)
+        sys.exit(1)
+    finally:
+        _drop_what_is_left()
+
+
+def unusable(error: OSError) -> str:
+    """What could not be read or written, and why."""
+    if error.errno is None:
+        return str(error)
+    what = error.filename or "the output, or a temporary file,"
+    return f"{what} cannot be used: {error.strerror}"
+
+
+def _open_closed_ones() -> None:
+    """A stream that the caller closed (``>&-``) is one that cannot be used. Left closed, its
+    number would go to the next file that is opened, such as the cache."""
+    for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)  # the lowest number that is free
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(0, closefd=False)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+
+
+def _drop_what_is_left() -> None:
+    """Python writes what is left in a stream once more when it ends: let that succeed."""
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, number)
+            os.close(nowhere)
