@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import configparser
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +83,21 @@ def test_the_distribution_is_ours_and_nothing_points_to_the_other_one() -> None:
         if theirs.search(line.partition("&&")[0])
     ]
     assert found == []
+
+
+@needs_source
+def test_ci_runs_the_readme_with_no_environment_that_users_lack(tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    script = shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    (tmp_path / "README.md").write_text("<!-- test command -->\n```sh\nenv\n```\n")
+    given = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PIP_NO_COLOR": "1"}
+    hidden = ("PYTHONUNBUFFERED", "LANG", "LC_ALL", "TERM", "CI", "TCL_NUM_THREADS")
+    command = ["bash", script]
+    environment = {**given, **dict.fromkeys(hidden, "1")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    of_the_shell = {"PWD", "SHLVL", "_"}
+    found = dict(line.split("=", 1) for line in done.stdout.splitlines()[1:])
+    assert {n: v for n, v in found.items() if n not in of_the_shell} == given
 
 
 def test_import_is_light() -> None:
