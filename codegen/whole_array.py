@@ -105,7 +105,7 @@ class _Statement:
         if 0 in values.shape:
             result = np.full(target.shape, identity, dtype)
         else:
-            values = values.astype(dtype)
+            values = _as(values, dtype)
             result = ufunc.reduce(values, axis=axes, dtype=dtype) if axes else values
         start = np.asarray(identity if statement.initialise else target, dtype)
         combined: Array = ufunc(result, start, dtype=dtype)
@@ -181,7 +181,7 @@ class _Statement:
     def _read(self, read: c.Read, mask: Array | None) -> Array:
         forms = self._affine(read)
         if forms is not None:
-            return self._view(read, forms, list(self.axes)).astype(_compute(read.type))
+            return _as(self._view(read, forms, list(self.axes)), _compute(read.type))
         array = self.arrays[read.tensor]
         position = []
         bounds = zip(self.sized.origins[read.tensor], array.shape, strict=True)
@@ -196,7 +196,7 @@ class _Statement:
         if 0 in array.shape:
             return np.zeros((1,) * len(self.axes), _compute(read.type))
         found: Array = array[tuple(position)]
-        return found.astype(_compute(read.type))
+        return _as(found, _compute(read.type))
 
     def _subscript(self, expr: c.Expr, mask: Array | None) -> Array:
         """A subscript: arithmetic on indices and sizes is exact."""
