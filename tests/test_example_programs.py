@@ -18,7 +18,7 @@ from tcl.executor import Executor
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
-FASTER = re.compile(r"^(\S.*?) +[\d.e+-]+ ms +[\d.]+ x$", re.MULTILINE)
+FASTER = re.compile(r"^(\S.*?) +[\d.,]+ (?:[mµu]?s|ns) +[\d.,]+ [×x]$", re.MULTILINE)
 
 each = pytest.mark.parametrize("name", PROGRAMS)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tcl.tuner.measure import measure
 from tcl.tuner.verdict import median
+from tcl.units import duration, ratio_text
 
 
 def interleaved(
@@ -29,5 +30,5 @@ def compare(contenders: Mapping[str, Callable[[], object]], rounds: int = 5) -> 
     first = next(iter(times.values()))
     width = max(map(len, times))
     for name, seconds in times.items():
-        print(f"{name:{width}}  {1e3 * seconds:#10.4g} ms  {seconds / first:7.2f} x")
+        print(f"{name:{width}}  {duration(seconds):>8}  {ratio_text(seconds / first):>7}")
     return times

@@ -25,14 +25,14 @@ from tcl.bench.roofline import (
 )
 from tcl.bench.turns import interleaved
 from tcl.cli.cache_common import how_to_load
-from tcl.cli.common import numpy_threads, report
+from tcl.cli.common import report
 from tcl.cli.kernels import Work
+from tcl.cli.peers import peers, won
 from tcl.cli.progress_json import JsonProgress, decided
 from tcl.cli.signals import counted, exit_code, handlers, restore
 from tcl.codegen.cost import cost_of
 from tcl.codegen.lower import lower
 from tcl.codegen.options import MappingOptions
-from tcl.codegen.whole_array import NoFormulationError, whole_array
 from tcl.executor import Executor
 from tcl.known import DEFAULT
 from tcl.progress.panel import Progress
@@ -160,7 +160,7 @@ class Session:
             except KeyboardInterrupt as stopped:
                 signalled = exit_code(stopped)
         counted(self._presses)  # what is left takes a moment
-        self._show(result, beside, progress)
+        self._show(result, beside, yardstick, progress)
         problems = self._write(yardstick, beside)
         problems += self._saved(result, default=default)
         for problem in problems:
@@ -243,12 +243,9 @@ class Session:
             if name == _WINNER or options not in known:
                 executor = Executor(work.sized, options, self._threads)
                 contenders[name] = partial(executor.run, work.inputs, outputs)
-        numpy = partial(whole_array(work.sized), work.inputs, work.outputs())
-        try:
-            numpy()
-            contenders[f"NumPy ({numpy_threads()})"] = numpy
-        except NoFormulationError as error:
-            self._say(f"no comparison with NumPy: {error}")
+        contenders[_WINNER]()  # on zeros
+        expected = {t.name: a.copy() for t, a in zip(work.checked.outputs, outputs, strict=True)}
+        contenders |= peers(work, expected, self._threads, self._say)
         if len(contenders) < 2:
             return {}
         times = interleaved(contenders)
@@ -259,6 +256,7 @@ class Session:
         self,
         result: TuningResult[MappingOptions],
         beside: dict[str, float],
+        yardstick: Yardstick,
         progress: Progress | JsonProgress,
     ) -> None:
         if isinstance(progress, JsonProgress):
@@ -270,6 +268,9 @@ class Session:
             Console().print(_table(self._work.title, result.decision))
             if beside:
                 Console().print(_beside_table(beside))
+            gain = won(yardstick, result.time or math.inf, beside)
+            if gain is not None:
+                click.echo(gain)
             click.echo(f"options: {result.options}")
 
     def _write(self, yardstick: Yardstick, beside: dict[str, float]) -> list[str]:
