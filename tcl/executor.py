@@ -229,7 +229,7 @@ class Repeat:
         """``fresh`` says whether outputs may be new arrays."""
         arrays = (*inputs, *outputs)
         self._kernel = kernel
-        self._call = kernel.call
+        self._call = kernel.best_call
         self._frames = kernel.frames
         self._inputs = len(inputs)
         self._outputs = len(outputs)

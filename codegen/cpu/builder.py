@@ -9,6 +9,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tcl.codegen.cpu.entry import stopped
 from tcl.grammar.types import Kind, ScalarType
 
 
@@ -169,6 +170,15 @@ class Builder:
 
     def branch_if(self, condition: Val, then: str, otherwise: str) -> None:
         self.do(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
+
+    def leave_if_stopped(self) -> None:
+        """The way out of a call that is to end, see ``tcl.codegen.cpu.entry``."""
+        stop, leave, on = (self.new_label(hint) for hint in ("stop", "leave", "on"))
+        self.lines.append(stopped(stop).rstrip("\n"))
+        self.branch_if(Val(f"%{stop}", "i1"), leave, on)
+        self.start(leave)
+        self.do("ret i32 0")
+        self.start(on)
 
     def metadata(self, kind: str, value: str) -> str:
         """What an instruction ends with to carry a note."""

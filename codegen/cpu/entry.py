@@ -6,7 +6,8 @@ Every kernel is one function that each of its threads runs::
 
 ``tensors``: the addresses of the tensors' first elements. ``error``: a record of three int64 for
 each thread, ``LINE`` bytes apart: 1 if a check failed, its site, the value. A thread returns 1 if
-its own record is set. ``team``: memory that the threads share, on a boundary of ``LINE`` bytes:
+its own record is set. The last word of the first line is ``STOP``: once it is not 0, threads leave
+soon, wherever they are. ``team``: memory that the threads share, on a boundary of ``LINE`` bytes:
 the barrier's two words, each on a line of its own, then one line with a counter for each region
 whose iterations are handed out one by one. All of it is 0 when a call begins.
 
@@ -25,6 +26,9 @@ ALONE = "tcl_alone"
 
 LINE = 64
 """Bytes that threads do not have to share with each other."""
+
+STOP = LINE // 8 - 1
+"""The word of ``error`` by which whoever called asks a call to end."""
 
 BARRIER_LINES = 2
 """Lines of the team's memory before the counters of regions."""
@@ -45,6 +49,15 @@ OPENING = (
     f"  %error = getelementptr [{LINE} x i8], ptr %errors, i64 %thread",
 )
 """The first lines of a kernel; ``%error`` is the thread's own record."""
+
+
+def stopped(name: str) -> str:
+    """LLVM IR that looks whether the call is to end: ``%name``."""
+    return (
+        f"  %{name}.at = getelementptr i64, ptr %errors, i64 {STOP}\n"
+        f"  %{name}.word = load volatile i64, ptr %{name}.at, align 8\n"
+        f"  %{name} = icmp ne i64 %{name}.word, 0\n"
+    )
 
 
 def word(name: str, position: int, type_: str = "ptr") -> str:

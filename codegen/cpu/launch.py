@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import math
+import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -17,6 +21,7 @@ from tcl.codegen.cpu.entry import (
     KERNEL,
     LINE,
     POOL,
+    STOP,
     TEAM,
     TENSORS,
     THREADS,
@@ -25,7 +30,8 @@ from tcl.codegen.cpu.entry import (
     team_bytes,
 )
 from tcl.codegen.cpu.kept import KeptCode, Scratch
-from tcl.codegen.cpu.load import Loaded
+from tcl.codegen.cpu.load import Function, Loaded
+from tcl.grammar.interrupts import deferred
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -83,7 +89,7 @@ class Launcher:
 
     __slots__ = (
         *("_loaded", "_names", "_sites", "arguments", "call", "entry", "frames", "pool", "regions"),
-        *("scratch", "threads"),
+        *("long", "scratch", "threads"),
     )
 
     def __init__(self, kept: KeptCode, names: Sequence[str], loaded: Loaded | None = None) -> None:
@@ -101,6 +107,8 @@ class Launcher:
         self.entry = loaded.address(ENTRY)
         self.pool = 0
         self.call = loaded.alone
+        self.long: bool | None = None
+        """Whether a call takes so long that it has to hear of Ctrl+C; None before the first."""
         self.frames: list[Frame] = []
         if kept.threads > 1 and kept.regions:
             from tcl.codegen.cpu.team import team
@@ -131,9 +139,70 @@ class Launcher:
         frame = self.frame()
         for position, array in enumerate(arrays):
             frame.pointers[position] = address_of(array)
-        if self.call(frame.at):
+        begun = time.perf_counter()
+        failed = self.call(frame.at) if self.long is False else self.attentive(frame.at)
+        self.long = time.perf_counter() - begun > _LONG
+        if failed:
             raise self.failed(frame)
         self.frames.append(frame)
+
+    @property
+    def best_call(self) -> Function:
+        """What runs a record: ``call``, or ``attentive`` where calls are long."""
+        return self.attentive if self.long else self.call
+
+    def attentive(self, at: int) -> int:
+        """``call``, which a signal handler's exception ends soon; outputs are then undefined.
+
+        Python calls handlers in the main thread alone, and not while that runs a kernel: so another
+        thread runs it, and this one waits, which handlers can interrupt. Then it asks the kernel
+        to end, whose threads look for that between pieces of their work.
+        """
+        if not _interruptible():
+            return self.call(at)
+        results: list[int] = []
+        done = _thread.allocate_lock()
+        done.acquire()
+        begun = False
+
+        def run() -> None:
+            try:
+                results.append(self.call(at))
+            finally:
+                done.release()
+
+        try:
+            with deferred():
+                _thread.start_new_thread(run, ())
+                begun = True
+            done.acquire()
+        except BaseException as error:
+            with deferred():  # until the kernel has ended, its memory has to be there
+                if begun:
+                    _stop(at)
+                    done.acquire()
+            if not begun and isinstance(error, RuntimeError):  # no more threads, says the system
+                return self.call(at)
+            raise
+        return results[0]
+
+
+_LONG = 0.05
+"""Seconds after which one would want Ctrl+C to be heard: a thread for each such call costs less
+than a thousandth of it."""
+
+
+def _interruptible() -> bool:
+    """Whether a signal can end what this thread does."""
+    return threading.current_thread() is threading.main_thread() and callable(
+        signal.getsignal(signal.SIGINT)
+    )
+
+
+def _stop(at: int) -> None:
+    """Ask the call of this record to end."""
+    record = (ctypes.c_uint64 * WORDS).from_address(at)
+    ctypes.c_uint64.from_address(record[ERROR] + 8 * STOP).value = 1
 
 
 def _public(array: _Array) -> int:

@@ -15,7 +15,7 @@ from typing import assert_never
 from tcl.codegen import ir
 from tcl.codegen.cpu.builder import Builder, Val
 from tcl.codegen.cpu.scope import At, Range, Scope, Span, add, i64, leading, number
-from tcl.codegen.cpu.sharing import Sharing
+from tcl.codegen.cpu.sharing import SEEN, UNSEEN, Sharing
 from tcl.codegen.ir_walk import straight
 
 
@@ -34,6 +34,8 @@ class Loops:
         """Folds whose iterations have to be of known length."""
         self.straight: dict[int, bool] = {}
         """By identity of a body: whether nothing branches in it."""
+        self.works: dict[int, int] = {}
+        """By identity of a body: what ``_work`` says of it."""
 
     def loop(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
         """The loop, from where the loops around it stand."""
@@ -98,7 +100,22 @@ class Loops:
                     offsets[fold.name] = At(own)
             self.emit(body, scope.moved(ranges, offsets))
 
-        threads.share(math.prod(folds[0].count for folds in loops), each)
+        threads.share(math.prod(folds[0].count for folds in loops), self._work(body), each)
+
+    def _work(self, body: ir.Statement) -> int:
+        """How many statements it does, at most."""
+        match body:
+            case ir.For(loop=loop, body=inner):
+                times = 1 if loop.kind is ir.Kind.VECTOR else loop.fold.count
+                found = self.works.get(id(body)) or max(1, times * self._work(inner))
+            case ir.Block(body=several):
+                found = self.works.get(id(body)) or max(1, sum(map(self._work, several)))
+            case ir.First(then=then, otherwise=otherwise):
+                found = max(self._work(then), self._work(otherwise))
+            case _:
+                return 1
+        self.works[id(body)] = found
+        return found
 
     def _chunk(self, fold: ir.Fold, span: Span | int, own: Val) -> Span | int:
         """The points of the chunk that begins at ``own``."""
@@ -178,10 +195,36 @@ class Loops:
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, part, At(own))
 
-        self._repeat(span, fold.step, each, empty)
+        work = self._work(body)
+        if work >= SEEN:  # so much in each iteration that looking whether to go on costs nothing
 
-    def _repeat(self, end: Val, step: int, each: Callable[[Val], None], empty: bool) -> None:
-        """``for (x = 0; x < end; x += step) each(x)``. ``empty`` says whether end may be 0.
+            def look_and_do(own: Val) -> None:
+                b.leave_if_stopped()
+                each(own)
+
+            self._repeat(number(0), span, fold.step, look_and_do, empty)
+        elif work * fold.count < UNSEEN:
+            self._repeat(number(0), span, fold.step, each, empty)
+        else:
+            self._stretches(span, fold.step, each, empty, SEEN // work)
+
+    def _stretches(
+        self, end: Val, step: int, each: Callable[[Val], None], empty: bool, iterations: int
+    ) -> None:
+        """Likewise, with a look whether to go on between so many iterations."""
+        b, stretch = self.b, step * iterations
+
+        def some(start: Val) -> None:
+            b.leave_if_stopped()
+            stop = b.binary("add nsw", start, number(stretch))
+            self._repeat(start, b.intrinsic("smin", stop, end), step, each, False)
+
+        self._repeat(number(0), end, stretch, some, empty)
+
+    def _repeat(
+        self, start: Val, end: Val, step: int, each: Callable[[Val], None], empty: bool
+    ) -> None:
+        """``for (x = start; x < end; x += step) each(x)``. ``empty`` says whether ``end`` may be 0.
 
         The test comes after the body, where LLVM would have to move it."""
         b = self.b
@@ -197,7 +240,7 @@ class Loops:
         at = len(b.lines) - 1
         each(offset)
         following = b.binary("add nuw nsw", offset, number(step))
-        pairs = f"[ 0, %{before} ], [ {following.text}, %{b.block} ]"
+        pairs = f"[ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
         b.lines[at] = f"  {offset.text} = phi i64 {pairs}"
         b.branch_if(b.compare("icmp slt", following, end), into, out)
         b.start(out)

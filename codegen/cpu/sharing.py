@@ -10,12 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tcl.codegen.cpu.builder import Builder, Val
-from tcl.codegen.cpu.entry import BARRIER_LINES, LINE
+from tcl.codegen.cpu.entry import BARRIER_LINES, LINE, stopped
 from tcl.codegen.cpu.scope import number
 
 _SHARES = 8
 """How many times a thread takes iterations, if all are as fast: more even out more, and cost
 more."""
+
+
+SEEN = 1 << 16
+"""Statements after which a thread may look whether the call is to end: it takes a nanosecond, they
+take ten microseconds or more."""
+UNSEEN = 1 << 22
+"""Statements for which it need not look: they take some milliseconds, at most some tenths of a
+second."""
 
 
 class Sharing:
@@ -28,8 +36,9 @@ class Sharing:
         self.met = False
         """Whether what comes next may need what another thread did before."""
 
-    def share(self, count: int, each: Callable[[Val], None]) -> None:
-        """``each(k)`` for all ``k < count``, by whichever thread is free."""
+    def share(self, count: int, work: int, each: Callable[[Val], None]) -> None:
+        """``each(k)``, which does so much ``work``, for all ``k < count``, by whichever thread is
+        free."""
         b = self.b
         counter = f"getelementptr i8, ptr %team, i64 {LINE * (BARRIER_LINES + self.regions)}"
         self.regions += 1
@@ -56,6 +65,7 @@ class Sharing:
         at = len(b.lines) - 1
         b.branch_if(b.compare("icmp slt", index, stop), into, out)
         b.start(into)
+        self._look_out(index, count, work)
         each(index)
         following = b.binary("add nsw", index, number(1))
         pairs = f"[ {first.text}, %{entered} ], [ {following.text}, %{b.block} ]"
@@ -64,6 +74,24 @@ class Sharing:
         b.start(out)
         b.branch_if(alone, done, take)
         b.start(done)
+
+    def _look_out(self, index: Val, count: int, work: int) -> None:
+        """Leave if the call is to end. Not before every iteration if there is little in one."""
+        b = self.b
+        if count * work < UNSEEN:
+            return
+        if work >= SEEN:
+            b.leave_if_stopped()
+            return
+        every = 1 << (SEEN // work).bit_length()
+        look, after = b.new_label("look"), b.new_label("after")
+        b.branch_if(
+            b.compare("icmp eq", b.binary("and", index, number(every - 1)), number(0)), look, after
+        )
+        b.start(look)
+        b.leave_if_stopped()
+        b.branch(after)
+        b.start(after)
 
     def first_only(self, emit: Callable[[], None]) -> None:
         """What only the first thread does."""
@@ -84,7 +112,8 @@ class Sharing:
         b.start(wait)
         b.defined["tcl_meet"] = MEET
         b.declared["sched_yield"] = "declare i32 @sched_yield()"
-        b.do("call void @tcl_meet(ptr %team, i64 %threads)")
+        b.do("call void @tcl_meet(ptr %team, i64 %threads, ptr %errors)")
+        b.leave_if_stopped()  # what comes next relies on what then was not done
         b.branch(after)
         b.start(after)
 
@@ -98,7 +127,7 @@ _SPINS = 1 << 14
 """Looks at the phase, some ten microseconds, before the core is offered to others."""
 
 MEET = f"""\
-define internal void @tcl_meet(ptr %team, i64 %threads) noinline nounwind {{
+define internal void @tcl_meet(ptr %team, i64 %threads, ptr %errors) noinline nounwind {{
 entry:
   %phase_at = getelementptr i8, ptr %team, i64 {LINE}
   %phase = load atomic i64, ptr %phase_at acquire, align 8
@@ -124,7 +153,9 @@ yield:
   call i32 @sched_yield()
   %now2 = load atomic i64, ptr %phase_at acquire, align 8
   %moved2 = icmp ne i64 %now2, %phase
-  br i1 %moved2, label %done, label %yield
+  br i1 %moved2, label %done, label %look
+look:
+{stopped("leave")}  br i1 %leave, label %done, label %yield
 done:
   ret void
 }}

@@ -1,0 +1,121 @@
+"""Ctrl+C during a call that takes minutes: it ends soon, wherever it is."""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcl
+from tcl.executor import Executor
+from tcl.kernels import size
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="POSIX signals")
+
+_SCRIPT = """
+import signal, sys
+import numpy as np, tcl
+options, threads, flat, alike = (eval(each) for each in sys.argv[1:])
+FLAT = "def f(float(N, M) A) -> (S, R) { S(n) +=! A(n, m) * sin(float(q)) where q in 0:2000000000 }"
+DEEP = '''def f(float(N, M) A) -> (S, R) {
+    S(n) +=! exp(A(n, m) * A(q, m)) where q in 0:N
+    R(n) +=! S(q) * A(n, m) where q in 0:N
+}'''
+SMALL = "def g(float(M, N) A) -> (B) { B(m) +=! A(m, n) }"
+text = FLAT.replace(", R)", ")") if flat else DEEP
+A = np.ones((1, 1) if flat else (40_000, 100), np.float32)
+outputs = tuple(np.full(len(A), np.nan, np.float32) for _ in range(1 if flat else 2))
+run = tcl.compile(text, "f", options, A, threads=threads)
+if alike:  # as after a call that went well, of which it is known that it is long
+    from tcl.executor import Repeat
+    launcher = run.kernel(tuple(a.strides for a in (A, *outputs)))
+    launcher.long = True
+    run._repeats[0] = Repeat(launcher, (A,), outputs, True)
+small, G = tcl.define(SMALL, threads=threads).g, np.ones((512, 4096), np.float32)
+assert (small(G) == 4096).all()
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+for _ in range(2):
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        run(A, outputs=outputs)
+    except KeyboardInterrupt:
+        print("interrupted", all(np.isnan(o).any() for o in outputs))
+    assert (small(G) == 4096).all()
+"""
+
+
+@pytest.mark.parametrize("alike", [False, True])
+@pytest.mark.parametrize(
+    ("options", "threads", "flat"),
+    [("naive", 1, False), (None, 1, False), (None, 2, False), ("naive", 2, True)],
+)
+def test_a_long_call_can_be_interrupted(
+    options: str | None, threads: int, flat: bool, alike: bool
+) -> None:
+    """Much of the outputs is then as it was, and later calls work. It would take minutes."""
+    arguments = map(repr, (options, threads, flat, alike))
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["interrupted True"] * 2, done.stderr
+
+
+def test_short_calls_need_no_other_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+    start = _thread.start_new_thread
+
+    def noted(*arguments: Any) -> int:
+        started.append(arguments)
+        return start(*arguments)
+
+    monkeypatch.setattr(_thread, "start_new_thread", noted)
+    text = "def f(float(M) A) -> (B) { B(m) = A(m) + 1 }"
+    A, C = np.ones(5, np.float32), np.ones((9, 2), np.float32)[:5, 0]
+    f = tcl.define(text).f
+    for _ in range(10):
+        np.testing.assert_array_equal(f(A), A + 1)
+    assert len(started) <= 1  # the first, of which nothing is known
+    for _ in range(10):
+        np.testing.assert_array_equal(f(C), A + 1)
+    assert len(started) <= 2
+
+
+def test_other_threads_run_their_calls_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signals never interrupt them."""
+    text = "def f(float(M) A) -> (B) { B(m) = A(m) + 1 }"
+    A = np.ones(5, np.float32)
+    definition = tcl.define(text).definition("f")
+    executor = Executor(size(definition, (A,)), tcl.MappingOptions("naive"))
+    found: list[Any] = []
+    begin = threading.Event()
+
+    def work() -> None:
+        begin.wait()
+        found.append(executor(A))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    monkeypatch.setattr(_thread, "start_new_thread", None)
+    begin.set()
+    thread.join()
+    np.testing.assert_array_equal(found, [A + 1])
+
+
+def test_a_call_that_gets_no_thread_runs_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*arguments: Any) -> int:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_thread, "start_new_thread", none)
+    A = np.ones(5, np.float32)
+    f = tcl.define("def f(float(M) A) -> (B) { B(m) = A(m) + 1 }", "naive").f
+    np.testing.assert_array_equal(f(A), A + 1)
