@@ -69,9 +69,9 @@ loop:
   br i1 %end, label %done, label %body
 body:
   store i64 %i, ptr %own, align 8
-  call void @tcl_meet(ptr %team, i64 %threads)
+  call void @tcl_meet(ptr %team, i64 %threads, ptr %errors)
   %seen = load i64, ptr %theirs, align 8
-  call void @tcl_meet(ptr %team, i64 %threads)
+  call void @tcl_meet(ptr %team, i64 %threads, ptr %errors)
   %more = add i64 %sum, %seen
   %j = add i64 %i, 1
   br label %loop
@@ -108,7 +108,7 @@ PRIVATE = """
   %up = add i64 %thread, 1
   %byte = trunc i64 %up to i8
   call void @llvm.memset.p0.i64(ptr %own, i8 %byte, i64 %size, i1 false)
-  call void @tcl_meet(ptr %team, i64 %threads)
+  call void @tcl_meet(ptr %team, i64 %threads, ptr %errors)
   %last.at = getelementptr i8, ptr %own, i64 8
   %found = load i8, ptr %last.at, align 1
   %wide = zext i8 %found to i64
