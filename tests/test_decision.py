@@ -185,12 +185,17 @@ def test_report(case: tuple[list[Event], str]) -> None:
     blocks = Blocks()
     blocks.feed(render(page))
     texts = [t for t in blocks.texts if not t.startswith(("NumPy", "define "))]
-    check(texts, found)
+    rows = [t.split(" | ") for t in texts if re.match(r"\d+ \| \d+ \| ", t)]
+    check((t for t in texts if not re.match(r"\d+ \| \d+ \| ", t)), found)
+    assert len(rows) == len(log.tries)
+    assert any(re.fullmatch(f"generation.*{FIRST}.*finals.*options", t) for t in texts)
+    raced = {duration(c.time or 0.0) for c in log.raced}
+    assert {cells[4] for cells in rows} - {""} == raced
     assert f"{verdict[:1].upper()}{verdict[1:]}." in texts
     decision = decision_of(found)
     assert any("first readings" in t for t in texts)  # of the curves, at least
-    rows = [t for t in texts if t.startswith("the winner") and TIME.search(t)]
-    assert all(duration(decision.winner.time) in row for row in rows) and rows
+    told = [t for t in texts if t.startswith("the winner") and TIME.search(t)]
+    assert all(duration(decision.winner.time) in t for t in told) and told
     assert any(t.startswith("the winner: the untuned default") for t in texts) == decision.kept
     assert any(BESIDE[1:] in t for t in texts)
 

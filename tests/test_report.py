@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import stat
@@ -13,16 +14,20 @@ from pathlib import Path
 import pytest
 from fake_search import CHECKED, INPUTS, MM, Event, Race, failing, search, take
 
+import tcl.tuner
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import Yardstick
 from tcl.codegen.cost import Cost
 from tcl.files import write_whole
 from tcl.report.axes import Axis, of_times
 from tcl.report.data import Page, collect
+from tcl.report.glossary import KNOBS, kind_of
 from tcl.report.log import SearchLog
 from tcl.report.markup import Markup, join, tag
 from tcl.report.page import render, write_page
 from tcl.targets import CpuTarget
+from tcl.tuner.ranking import ranked
+from tcl.tuner.t4 import from_t4
 
 SVG = "{http://www.w3.org/2000/svg}"
 YARDSTICK = Yardstick(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
@@ -99,7 +104,7 @@ def test_page_says_what_happened() -> None:
 
 def test_drawings_show_every_candidate() -> None:
     page = page_of(search(3, 20))
-    charts = [d for d in drawings(render(page)) if d.get("class") == "chart"]
+    charts = [d for d in drawings(render(page)) if (d.get("class") or "").startswith("chart")]
     tries = page.log.tries
     correct = [t for t in tries if t.time is not None]
     for chart in charts[:3]:
@@ -121,12 +126,70 @@ def test_drawings_show_every_candidate() -> None:
         assert faster == (heights[b] > heights[a])
 
 
+def test_points_lead_to_their_options() -> None:
+    """By pointer and by keyboard: a point is a link to its candidate's row, with its options."""
+    page = page_of(search(3, 20))
+    text = render(page)
+    reader = read(text)
+    rows = [value for name, value in reader.attributes if name == "id"]
+    tries = page.log.tries
+    assert rows == [f"c{k}" for k in range(1, len(tries) + 1)]
+    charts = [d for d in drawings(text) if d.get("class") == "chart wide"]
+    assert len(charts) == 3
+    for chart in charts:
+        links = chart.findall(f".//{SVG}a")
+        assert sorted(a.get("href", "") for a in links) == sorted(f"#{row}" for row in rows)
+        for link in links:
+            (shape,) = link
+            (title,) = shape.findall(f"{SVG}title")
+            number = int(link.get("href", "")[2:])
+            options = tries[number - 1].candidate.options.to_json()
+            assert (title.text or "").endswith(f"\n{options}")
+            assert options in text.replace("&quot;", '"')
+
+
+def test_candidates_can_be_saved_as_t4() -> None:
+    page = page_of(search(3, 20), run="it")
+    (data,) = (v for n, v in read(render(page)).attributes if n == "href" and v and "data:" in v)
+    text = base64.b64decode(data.partition(",")[2]).decode()
+    (found,) = from_t4(text, "page", lambda key, options: options)
+    assert (found.key, found.entry) == (page.key, "mm")
+    tries, raced = page.log.tries, page.log.raced
+    assert len(found.records) == len(tries) + len(raced)
+    best = page.log.best
+    assert best is not None
+    assert ranked(found.records)[0].options == best.options.to_json()
+    assert ranked(found.records)[0].time == pytest.approx(best.time)
+
+
+def test_every_knob_is_in_the_glossary() -> None:
+    page = page_of(search())
+    text = render(page)
+    for knob in page.space.knobs:
+        assert KNOBS[kind_of(knob.name)] in text
+    # Those of other defs and of GPUs, by the names that the sources give them.
+    folder = Path(tcl.tuner.__file__).parent
+    sources = [*folder.glob("*knobs.py"), *folder.glob("gpu_*.py")]
+    named = [re.findall(r'f"\{[^}]+\}\.([a-z_]+)', file.read_text()) for file in sources]
+    kinds = {kind for names in named for kind in names}
+    assert {"tile", "prefetch", "mma", "steps"} <= kinds <= KNOBS.keys()
+
+
+def test_axes_are_in_microseconds() -> None:
+    """However slow the slowest candidate: the fastest matter."""
+    text = render(page_of(search(start=0.5)))
+    assert "first reading, µs (log scale)" in text
+    assert "first reading, ms" not in text
+
+
 def test_page_needs_nothing_else() -> None:
     reader = read(render(page_of(search())))
     assert not {"script", "link", "img", "iframe", "object", "image", "use"} & set(reader.tags)
     for name, value in reader.attributes:
-        assert name not in ("src", "href", "onload", "onclick")
-        if name != "xmlns":
+        assert name not in ("src", "onload", "onclick")
+        if name == "href":  # places of the page, and the file that is in it
+            assert (value or "").startswith(("#c", "data:application/json;base64,"))
+        elif name != "xmlns":
             assert "http" not in (value or "") or name == "http-equiv"
     policy = dict(reader.attributes)
     assert policy["content"] is not None

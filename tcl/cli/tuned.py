@@ -161,7 +161,7 @@ class Session:
                 signalled = exit_code(stopped)
         counted(self._presses)  # what is left takes a moment
         self._show(result, beside, yardstick, progress)
-        problems = self._write(yardstick, beside)
+        problems = self._write(result.run, yardstick, beside)
         problems += self._saved(result, default=default)
         for problem in problems:
             report(problem)
@@ -273,7 +273,7 @@ class Session:
                 click.echo(gain)
             click.echo(f"options: {result.options}")
 
-    def _write(self, yardstick: Yardstick, beside: dict[str, float]) -> list[str]:
+    def _write(self, run: str, yardstick: Yardstick, beside: dict[str, float]) -> list[str]:
         """Write the page, if one is wanted; what went wrong."""
         if self._page is None:
             return []
@@ -292,7 +292,7 @@ class Session:
         ]
         page = collect(
             work.text, work.checked, work.inputs, self._target, self._log,
-            title=work.title, facts=facts, yardstick=yardstick, beside=beside,
+            title=work.title, facts=facts, yardstick=yardstick, beside=beside, run=run,
         )  # fmt: skip
         try:
             write_page(page, self._page)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tcl.report.axes import Axis, of_times
 from tcl.report.markup import Markup, join, tag
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 14.0, 12.0, 46.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 76.0, 14.0, 12.0, 54.0
 _MANY = 500
 """Points above which each is smaller."""
 _TITLES = 1500
@@ -25,6 +25,8 @@ class Dot:
     title: str
     kind: str = "dot"
     """Class: ``dot``, ``winner``."""
+    to: str = ""
+    """The name of the place on the page to which it leads; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +91,15 @@ def times_chart(
     y = of_times(times, floor - (16 if failed else 4), _TOP)
     return tag(
         "svg",
-        tag("title", name),
         _time_axis(y, size),
         _place_axis(x, ticks, size),
         tag("g", [_dot(d, x, y, len(dots)) for d in dots], class_="dots"),
-        tag("g", [_cross(d, x, floor - 7, len(dots) <= _TITLES) for d in failed], class_="failed"),
+        tag("g", [_cross(d, x, floor - 7, len(dots)) for d in failed], class_="failed"),
         [_line(line, x, y) for line in lines],
         viewBox=f"0 0 {size.width:.0f} {size.height:.0f}",
-        role="img",
-        class_="chart",
+        role="group",
+        aria_label=name,
+        class_="chart wide" if size is WIDE else "chart",
         xmlns="http://www.w3.org/2000/svg",
     )
 
@@ -121,7 +123,11 @@ def _time_axis(y: Axis, size: Size) -> Markup:
     middle = (y.start + y.end) / 2
     label = f"first reading, {unit}" + (" (log scale)" if y.logarithmic else "")
     turned = f"rotate(-90 14 {middle:.0f})"
-    pieces.append(tag("text", label, x=14.0, y=middle, text_anchor="middle", transform=turned))
+    pieces.append(
+        tag(
+            "text", label, x=14.0, y=middle, text_anchor="middle", transform=turned, class_="turned"
+        )
+    )
     return tag("g", pieces, class_="axis")
 
 
@@ -135,7 +141,7 @@ def _place_axis(x: Axis, ticks: Ticks, size: Size) -> Markup:
     for value, label in labels:
         at = x.place(value)
         pieces.append(tag("line", x1=at, x2=at, y1=floor, y2=floor + 4, class_="base"))
-        pieces.append(tag("text", label, x=at, y=floor + 18, text_anchor="middle"))
+        pieces.append(tag("text", label, x=at, y=floor + 20, text_anchor="middle"))
     middle, low = (x.start + x.end) / 2, size.height - 8
     pieces.append(tag("text", ticks.label, x=middle, y=low, text_anchor="middle"))
     return tag("g", pieces, class_="axis")
@@ -144,14 +150,26 @@ def _place_axis(x: Axis, ticks: Ticks, size: Size) -> Markup:
 def _dot(dot: Dot, x: Axis, y: Axis, among: int) -> Markup | None:
     if dot.time is None:
         return None
-    title = tag("title", dot.title) if among <= _TITLES else None
     radius = 5.0 if dot.kind == "winner" else 3.0 if among <= _MANY else 2.0
-    return tag("circle", title, cx=x.place(dot.x), cy=y.place(dot.time), r=radius, class_=dot.kind)
+    place = {"cx": x.place(dot.x), "cy": y.place(dot.time)}
+    return _linked(dot, tag("circle", _said(dot, among), r=radius, class_=dot.kind, **place))
 
 
-def _cross(dot: Dot, x: Axis, at: float, titled: bool) -> Markup:
-    title = tag("title", dot.title) if titled else None
-    return tag("path", title, d=f"M{x.place(dot.x) - 3:.1f} {at - 3:.1f}l6 6m0 -6l-6 6")
+def _cross(dot: Dot, x: Axis, at: float, among: int) -> Markup:
+    path = f"M{x.place(dot.x) - 3:.1f} {at - 3:.1f}l6 6m0 -6l-6 6"
+    return _linked(dot, tag("path", _said(dot, among), d=path))
+
+
+def _said(dot: Dot, among: int) -> Markup | None:
+    return tag("title", dot.title) if among <= _TITLES else None
+
+
+def _linked(dot: Dot, drawn: Markup) -> Markup:
+    return (
+        tag("a", drawn, href=f"#{dot.to}", aria_label=dot.title.partition("\n")[0])
+        if dot.to
+        else drawn
+    )
 
 
 def _line(line: Line, x: Axis, y: Axis) -> Markup:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tcl.api import size
 from tcl.arguments import Array
 from tcl.bench.roofline import Yardstick
 from tcl.codegen.options import MappingOptions
@@ -15,6 +16,7 @@ from tcl.grammar.parser import parse
 from tcl.grammar.printer import to_text
 from tcl.report.log import Candidate, SearchLog
 from tcl.targets import Target
+from tcl.tuner.cache_key import CacheKey
 from tcl.tuner.importance import Importance, importance
 from tcl.tuner.knobs import Value
 from tcl.tuner.space import Config, SearchSpace
@@ -51,6 +53,11 @@ class Page:
     """Title and text of what the winner became."""
     date: str
     version: str
+    entry: str
+    key: CacheKey
+    """Of the results in the tuning cache."""
+    run: str
+    """The search's name there; empty if it has none."""
 
     @property
     def knobs(self) -> list[KnobRow]:
@@ -74,6 +81,7 @@ def collect(
     facts: Sequence[tuple[str, str]] = (),
     yardstick: Yardstick | None = None,
     beside: Mapping[str, float] | None = None,
+    run: str = "",
 ) -> Page:
     """What there is to show of a search for the def ``checked`` of the text ``source``."""
     from tcl import __version__
@@ -97,6 +105,9 @@ def collect(
         sources=_sources(backend, log.best.options if log.best is not None else None),
         date=datetime.datetime.now().astimezone().isoformat(" ", "seconds"),
         version=__version__,
+        entry=checked.name,
+        key=target.key(size(checked, inputs), inputs),
+        run=run,
     )
 
 

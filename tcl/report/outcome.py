@@ -29,7 +29,7 @@ def table(headings: Sequence[str], rows: Iterable[Markup], numbers: Sequence[int
     return tag("div", tag("table", head, tag("tbody", rows)), class_="scroll")
 
 
-def row(*cells: Child, numbers: Sequence[int] = (), class_: str | None = None) -> Markup:
+def row(*cells: Child, numbers: Sequence[int] = (), **attributes: str | None) -> Markup:
     """A row of a table, whose first cell is its heading."""
     first, *rest = cells
     return tag(
@@ -39,7 +39,7 @@ def row(*cells: Child, numbers: Sequence[int] = (), class_: str | None = None) -
             tag("td", cell, class_="number" if k in numbers else "text")
             for k, cell in enumerate(rest, 1)
         ),
-        class_=class_,
+        **attributes,
     )
 
 
@@ -55,7 +55,9 @@ def summary_section(page: Page) -> Markup:
     if best is not None and best.time is not None:
         tiles.append(("the winner, time a call", duration(best.time), _rate(page, best.time)))
         if start is not None and start.time is not None and decision.speedup is not None:
-            from_ = "itself" if decision.kept else f"which takes {duration(start.time)}"
+            from_ = (
+                "which is the winner" if decision.kept else f"which takes {duration(start.time)}"
+            )
             over = f"speed-up over {name_of(start.options)}"
             tiles.append((over, ratio_text(decision.speedup), from_))
         share = page.yardstick.share(best.time) if page.yardstick else None

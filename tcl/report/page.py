@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tcl.files import write_whole
+from tcl.report.candidates import candidates_section
 from tcl.report.data import Page
 from tcl.report.markup import Markup, join, tag
 from tcl.report.outcome import failures_section, summary_section, times_section
@@ -19,6 +20,7 @@ _SECTIONS: tuple[Callable[[Page], Markup | None], ...] = (
     failures_section,
     importance_section,
     knobs_section,
+    candidates_section,
 )
 _LONGEST = 1_000_000
 """Characters of a text that the page holds; what is longer is cut, and the page says so."""

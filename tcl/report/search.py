@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tcl.progress.words import FIRST
+from tcl.report.candidates import place_of
 from tcl.report.charts import HALF, Dot, Line, Ticks, bar, legend, times_chart
 from tcl.report.data import KnobRow, Page
+from tcl.report.glossary import KNOBS, kind_of
 from tcl.report.log import SearchLog, Try, best_and_median
 from tcl.report.markup import Markup, tag
 from tcl.report.outcome import row, sentence, table
@@ -58,11 +60,13 @@ def _figure(caption: str, chart: Markup) -> Markup:
 
 
 def _title(number: int, each: Try) -> str:
+    """What is said of a point: how it ended, and its options."""
     candidate = each.candidate
     what = (
         candidate.outcome.verdict.value if each.time is None else f"{FIRST} {duration(each.time)}"
     )
-    return f"evaluation {number}, generation {candidate.generation}: {what}"
+    options = candidate.options.to_json()
+    return f"evaluation {number}, generation {candidate.generation}: {what}\n{options}"
 
 
 def _kind(log: SearchLog, each: Try) -> str:
@@ -73,7 +77,7 @@ def _kind(log: SearchLog, each: Try) -> str:
 def _dots(log: SearchLog, places: Iterable[float]) -> list[Dot]:
     """The tries at these places, the winner last: it is drawn above the others."""
     dots = [
-        Dot(place, each.time, _title(number, each), _kind(log, each))
+        Dot(place, each.time, _title(number, each), _kind(log, each), place_of(number))
         for number, (place, each) in enumerate(zip(places, log.tries, strict=True), 1)
     ]
     return sorted(dots, key=lambda d: d.kind == "winner")
@@ -109,7 +113,9 @@ def _by_generation(log: SearchLog) -> Markup:
         for k, each in enumerate(tries):
             # Beside each other in the order in which they came, so that equal times are all seen.
             place = generation + 0.5 * ((k + 0.5) / len(tries) - 0.5)
-            dots.append(Dot(place, each.time, _title(number[id(each)], each), _kind(log, each)))
+            own = number[id(each)]
+            title, kind = _title(own, each), _kind(log, each)
+            dots.append(Dot(place, each.time, title, kind, place_of(own)))
         found = best_and_median(tries)
         if found is not None:
             bests.append((float(generation), found[0]))
@@ -209,6 +215,7 @@ def knobs_section(page: Page) -> Markup | None:
             "counted; s0, s1, ... are the statements of the def.",
             class_="soft",
         ),
+        _glossary(page),
         _knobs(changed) if changed else None,
         tag("details", tag("summary", f"{len(same)} knobs that did not"), _knobs(same))
         if same
@@ -216,6 +223,15 @@ def knobs_section(page: Page) -> Markup | None:
         None if start is None else _options("start", start.options.to_json()),
         _options("winner", best.options.to_json()),
     )
+
+
+def _glossary(page: Page) -> Markup:
+    """What the knobs of this space decide."""
+    kinds = dict.fromkeys(kind_of(k.name) for k in page.space.knobs)
+    rows = [row(kind, KNOBS[kind]) for kind in kinds if kind in KNOBS]
+    about = "s0.m.tile is the tile of dimension m in the first statement"
+    summary = tag("summary", "What the knobs mean ", tag("span", about, class_="soft"))
+    return tag("details", summary, table(("", ""), rows))
 
 
 def _knobs(knobs: Sequence[KnobRow]) -> Markup:

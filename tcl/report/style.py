@@ -56,9 +56,20 @@ tr.winner { font-weight: 600; }
 figure { margin: .6rem 0 1.2rem; }
 svg.chart { width: 100%; height: auto; display: block; overflow: visible; }
 svg text { fill: var(--soft); font-size: 12px; }
+svg a:focus-visible { outline: 2px solid var(--ink); outline-offset: 2px; }
+svg a:hover circle, svg a:focus-visible circle { stroke: var(--ink); stroke-width: 2; }
+.long { max-height: 32rem; overflow: auto; border: 1px solid var(--rule); border-radius: 6px; }
+.long table { margin: 0; } .long .scroll { overflow: visible; }
+.long th, .long td { padding: .22rem .6rem; } .long thead th { position: sticky; top: 0;
+  background: var(--paper); }
+.long td.text { min-width: 0; }
+.long td code { white-space: nowrap; font-size: 12px; }
+tr:target { background: var(--panel); outline: 2px solid var(--best); outline-offset: -2px; }
+a { color: var(--best); }
 .grid { stroke: var(--rule); } .base { stroke: var(--soft); }
 .dot, i.dot { fill: var(--dot); fill-opacity: .6; background: var(--dot); }
 circle.winner { fill: var(--good); stroke: var(--paper); } i.winner { background: var(--good); }
+.line { pointer-events: none; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
 .line.best { stroke: var(--best); } i.best { background: var(--best); }
 .line.median { stroke: var(--median); stroke-dasharray: 5 4; }
@@ -72,6 +83,15 @@ i.fail { background: var(--failed); }
 .bar .mark { stroke: var(--median); stroke-width: 2; }
 .pair { display: grid; gap: 0 1.5rem;
         grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); }
+@media (max-width: 40rem) {
+  body { padding: 1rem .8rem 3rem; }
+  svg.wide text { font-size: 21px; } svg.wide text.turned { font-size: 16px; }
+  tbody th, td.number { white-space: normal; }
+  svg.wide circle { r: 5px; } svg.wide circle.winner { r: 9px; }
+  .line { stroke-width: 3; } .failed path { stroke-width: 2.5; }
+  th, td { padding-right: .7rem; }
+  .bar { width: 6rem; }
+}
 details { margin: .5rem 0; }
 summary { cursor: pointer; font-weight: 500; }
 summary .soft { font-weight: 400; }
