@@ -29,6 +29,7 @@ def compare(contenders: Mapping[str, Callable[[], object]], rounds: int = 5) -> 
     times = interleaved(contenders, rounds)
     first = next(iter(times.values()))
     width = max(map(len, times))
+    print(f"{'':{width}}  {'a call':>8}  as long")
     for name, seconds in times.items():
         print(f"{name:{width}}  {duration(seconds):>8}  {ratio_text(seconds / first):>7}")
     return times
