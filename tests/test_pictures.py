@@ -42,7 +42,7 @@ def test_readme_shows_the_panel_and_the_benchmark() -> None:
 def test_the_first_command_tunes_what_numpy_has_no_function_for() -> None:
     found = panel.COMMAND.search(README)
     assert found is not None
-    _, file, _, entry, _, sizes = found[1].split()
+    _, file, _, entry, _, sizes, *_ = found[1].split()
     definition = check((ROOT / file).read_text("utf-8"))[entry]
     assert len(definition.statements) >= 3
     parse_sizes(sizes, definition)
