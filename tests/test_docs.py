@@ -36,6 +36,7 @@ from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.check import MAX_CALL_DEPTH, MAX_STATEMENTS, check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import SourceError
+from tcl.grammar.findings import findings, size
 from tcl.grammar.parser import MAX_DEPTH, MAX_TEXT, _lark
 from tcl.grammar.ranges import infer
 from tcl.grammar.reference import Section
@@ -82,14 +83,6 @@ def _sizes(text: str) -> dict[str, int]:
     return {name: int(value) for name, _, value in (p.partition("=") for p in text.split(", "))}
 
 
-def _sized(definition: CheckedDef, sizes: dict[str, int]) -> SizedDef:
-    shapes = {
-        t.name: tuple(d if isinstance(d, int) else sizes[d] for d in t.dims or ())
-        for t in definition.inputs
-    }
-    return infer(definition, shapes)
-
-
 def _last(text: str) -> CheckedDef:
     return list(check(text).values())[-1]
 
@@ -97,7 +90,7 @@ def _last(text: str) -> CheckedDef:
 def _use(text: str, sizes: str | None) -> None:
     definition = _last(text)
     if sizes is not None:
-        _sized(definition, _sizes(sizes))
+        size(definition, _sizes(sizes))
 
 
 def _outputs(definition: CheckedDef, arguments: list[Any]) -> list[Any]:
@@ -115,7 +108,7 @@ def _outputs(definition: CheckedDef, arguments: list[Any]) -> list[Any]:
 
 @each
 def test_blocks_are_of_a_known_kind(block: Block) -> None:
-    assert block.kind in ("tc", "tc refused", "python")
+    assert block.kind in ("tc", "tc refused", "python", "console")  # the last: test_pages.py
 
 
 @each
@@ -125,14 +118,14 @@ def test_accepted_blocks_are_as_told(block: Block) -> None:
     claims = list(block.claims)
     assert claims, "an example says what it gives"
     warned = [claim for claim, _ in claims if claim.startswith("# warning: ")]
-    given = [w.message for d in check(block.text).values() for w in d.warnings]
-    assert [f"# warning: {message}" for message in given] == warned
+    given = [w.message for d in check(block.text).values() for w in findings(d)]
+    assert [f"# warning: {message.partition(' (seen with')[0]}" for message in given] == warned
     for claim, above in claims:
         definition = _last(above)
         if claim in warned:
             continue
         if found := _RANGES.fullmatch(claim):
-            _ranges_hold(_sized(definition, _sizes(found["sizes"])), found)
+            _ranges_hold(size(definition, _sizes(found["sizes"])), found)
         else:
             found = _CALL.fullmatch(claim)
             assert found, claim
@@ -219,7 +212,7 @@ def test_ranges_are_inferred_as_told() -> None:
     for read, gives, _ in rows:
         expression, where, clauses = _code(read)[0].partition(" where ")
         text = f"def f(float(N) X) -> (O) {{ O(i) +=! {expression}{where}{clauses} }}"
-        ranges = _sized(_last(text), {"N": 7}).statements[0].ranges
+        ranges = size(_last(text), {"N": 7}).statements[0].ranges
         assert _code(gives) == [f"i in {ranges['i'][0]}:{ranges['i'][1]}"], read
 
 
