@@ -139,7 +139,7 @@ class ExprChecker:
             self._problem(
                 expr.span,
                 f"'{name}' has {_count(tensor.rank, 'dimension')} but is read with "
-                f"{_count(len(subscripts), 'subscript')}",
+                f"{_count(len(subscripts), 'subscript')}; write {name}{_indices(tensor.rank)}",
                 Section.SUBSCRIPTS,
             )
             return None
@@ -272,6 +272,10 @@ class ExprChecker:
 def _all(values: Sequence[c.Expr | None]) -> tuple[c.Expr, ...] | None:
     done = tuple(v for v in values if v is not None)
     return done if len(done) == len(values) else None
+
+
+def _indices(rank: int) -> str:
+    return f"({', '.join('ijkl'[:rank])}{', ...' if rank > 4 else ''})" if rank else ""
 
 
 def _count(n: int, noun: str) -> str:

@@ -201,6 +201,9 @@ def _hint(source: Source, token: Token, accepts: frozenset[str]) -> tuple[str, S
     if token.type == "EQUAL" and "EQUALITY" in accepts:
         advice = "a comparison is written '=='; a new statement starts with its target"
         return advice, Section.OPERATORS
+    if token.type == "RPAR" and "COMMA" in accepts and "RPAR" not in accepts:
+        advice = "min and max take two values; the smallest and largest of many are min=! and max=!"
+        return advice, Section.REDUCTIONS
     if token.type == "RELATION" and "IN" in accepts:
         return "a where clause is a range i in 0:N, x = value, or exists T(i)", Section.WHERE
     if token.type == "AXIS" and text[start - 1 : start] != ")":

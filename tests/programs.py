@@ -287,7 +287,7 @@ SYNTAX = (
     ("O(i) = c(i) ? 1 «}»", "':'"),
     ("O(i) = («)»", "expected an expression"),
     ("O(i) = b(i,«)»", "expected an expression"),
-    ("O(i) = min(b(i)«)»", "','"),
+    ("O(i) = min(b(i)«)»", "of many are min=! and max=!"),
     ("O(i) = max(b(i), 1«,» 2)", "')'"),
     ("O(i) = float«+»", "'('"),
     ("O(i) = s.1«.2»", "written T.0"),
@@ -419,7 +419,7 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     ("O(i) = b(i) + «k»", "undefined name 'k'"),
     # ranks
     ("O(i) = «A(i)»", "has 2 dimensions but is read with 1 subscript"),
-    ("O(i) = «b»", "has 1 dimension but is read with 0 subscripts"),
+    ("O(i) = «b»", "is read with 0 subscripts; write b(i)"),
     ("O(i) = «s(i)»", "has 0 dimensions but is read with 1 subscript"),
     ("O(i) = b(i) «O»(i, j) = A(i, j)", "'O' has 1 dimension but is assigned with 2"),
     ("float(N) O | «O»(i, j) = A(i, j)", "declared with 1 dimension but is assigned with 2"),

@@ -372,7 +372,19 @@ def test_an_unknown_topic_is_refused_with_the_nearest() -> None:
     assert "there is no page or section 'rangs'; did you mean ranges?" in done.output
 
 
-@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="needs the source tree")
+needs_readme = pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="needs the source tree")
+
+
+@needs_readme
+def test_the_error_in_the_readme_is_the_real_one() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    text, error = re.findall(r'define\("""(.*?)"""|^```\n(mm\.tcl:.*?)\n```', readme, re.M | re.S)
+    with pytest.raises(SourceError) as caught:
+        check(text[0].replace("+=!", "="), "mm.tcl")
+    assert str(caught.value) == error[1]
+
+
+@needs_readme
 def test_the_readme_links_every_page() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for name in pages():
