@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import shlex
 import shutil
@@ -260,7 +259,30 @@ def test_what_is_said_after_tuning_can_be_typed(
     assert made.executor("f", (A[:8, :16].copy(),))[0].options == options[0]
 
 
-def test_json_of_the_default_is_what_is_used_without_a_cache(tmp_path: Path) -> None:
+def test_what_cannot_be_compiled_is_passed_over_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default is everybody's: what is wrong with that is raised."""
+    monkeypatch.setattr(choices, "_told", set())
+    entry = choices.Suggested(TILED.to_json(), "0123456789", "float32[4]", 1)
+    found = choices.Choices("f", "x.db", (entry,))
+
+    def make(options: tcl.MappingOptions) -> str:
+        if options == TILED:
+            raise tcl.CompileError("LLVM refuses it")
+        return options.preset
+
+    with pytest.warns(tcl.TclWarning, match=r"\(key 0123456789 in x\.db\): LLVM refuses it; the d"):
+        assert found.applied(make) == (DEFAULT, "mlp")
+    with pytest.raises(tcl.CompileError):
+        choices.applied(TILED, make)
+
+    def never(options: tcl.MappingOptions) -> str:
+        raise tcl.OptionsError(f"not {options.preset}")
+
+    with pytest.raises(tcl.OptionsError, match="not mlp"):
+        found.applied(never)
+
+
+def test_the_default_is_used_without_entries() -> None:
     found = choices.Choices("f", "nowhere", ())
     assert found.preferred is None
-    assert found.applied(lambda options: json.loads(options.to_json()))[1] == {"preset": "mlp"}
+    assert found.applied(lambda options: options.preset)[1] == "mlp"
