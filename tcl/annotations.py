@@ -67,7 +67,7 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
         name, _, value = (p.strip() for p in part.partition("="))
         if not value.isdecimal():
             labels = f", or one of the labels {', '.join(known)}" if known else ""
-            raise ArgumentError(f"'{part}' is no size; write sizes as M=128,N=64{labels}")
+            raise ArgumentError(f"'{part}' is no size; write --sizes M=128,N=64{labels}")
         if name in sizes:
             raise ArgumentError(f"the size {name} is given twice")
         if len(value) > 18:

@@ -169,6 +169,8 @@ def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
             reason = "it is read-only"
         case sqlite3.SQLITE_FULL:
             reason = "the disk is full"
+        case sqlite3.SQLITE_CANTOPEN if path.is_dir():
+            reason = "it is a folder; name a file in it"
         case sqlite3.SQLITE_CANTOPEN:
             reason = "it cannot be opened; check that the folder exists and is writable"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:

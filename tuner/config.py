@@ -8,9 +8,27 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TypedDict, Unpack
 
 from tcl.codegen.errors import ArgumentError, OptionsError
+from tcl.grammar.closest import closest
 from tcl.grammar.shown import shown
 from tcl.tuner.strategies import STRATEGIES
 from tcl.tuner.strategies.base import SELECTIONS, SearchSettings
+
+
+class SettingError(OptionsError):
+    """A setting that makes no sense, which the command line knows by another name."""
+
+    def __init__(self, name: str, sentence: str) -> None:
+        """``sentence`` has ``{}`` where the name belongs."""
+        super().__init__(sentence.replace("{}", name, 1))
+        self.name = name
+        self.sentence = sentence
+
+    def __reduce__(self) -> tuple[type[SettingError], tuple[str, str]]:
+        return type(self), (self.name, self.sentence)
+
+    def named(self, name: str) -> str:
+        """The sentence with another name."""
+        return self.sentence.replace("{}", name, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +72,31 @@ class TunerSettings:
             if value is None and name == "elites":
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise OptionsError(
-                    f"{name} must be a whole number from {low} to {high}, not {shown(value)}"
+                raise SettingError(
+                    name, f"{{}} must be a whole number from {low} to {high}, not {shown(value)}"
                 )
         if self.seed is not None and (isinstance(self.seed, bool) or type(self.seed) is not int):
-            raise OptionsError(f"seed must be a whole number or None, not {shown(self.seed)}")
+            raise SettingError(
+                "seed", f"{{}} must be a whole number or None, not {shown(self.seed)}"
+            )
         for name in ("time_limit", "compile_timeout", "run_timeout"):
             value = getattr(self, name)
             absent = value is None and name != "compile_timeout"
             if not absent and (
                 isinstance(value, bool) or not isinstance(value, int | float) or not value > 0
             ):
-                raise OptionsError(
-                    f"{name} must be a number of seconds above 0, not {shown(value)}"
+                raise SettingError(
+                    name, f"{{}} must be a number of seconds above 0, not {shown(value)}"
                 )
         if not isinstance(self.strategy, str) or self.strategy not in STRATEGIES:
             known = ", ".join(sorted(STRATEGIES))
-            raise OptionsError(f"strategy must be one of {known}, not {shown(self.strategy)}")
+            raise SettingError(
+                "strategy", f"{{}} must be one of {known}, not {shown(self.strategy)}"
+            )
         if not isinstance(self.selection, str) or self.selection not in SELECTIONS:
-            raise OptionsError(f"selection must be rank or roulette, not {shown(self.selection)}")
+            raise SettingError(
+                "selection", f"{{}} must be rank or roulette, not {shown(self.selection)}"
+            )
 
     @property
     def search(self) -> SearchSettings:
@@ -80,9 +104,10 @@ class TunerSettings:
         most = self.population // 2
         elites = min(10, most) if self.elites is None else self.elites
         if elites > most:
-            raise OptionsError(
-                f"elites must be at most half of the population of {self.population}, "
-                f"not {elites}: the other members are what is searched"
+            raise SettingError(
+                "elites",
+                f"{{}} must be at most half of the population of {self.population}, "
+                f"not {elites}: the other members are what is searched",
             )
         return SearchSettings(
             self.population,
@@ -177,9 +202,10 @@ class TunerConfig:
         for name in sorted(self.chosen - _FREE):
             own, value = getattr(saved, name), getattr(self.settings, name)
             if value != own:
-                raise OptionsError(
-                    f"the search to be resumed was begun with {name} {own}, not {value}; "
-                    "leave that out, or begin a new search"
+                raise SettingError(
+                    name,
+                    f"the search to be resumed was begun with {{}} {shown(own)}, not "
+                    f"{shown(value)}; leave that out, or begin a new search",
                 )
         values = {n: v for n, v in self.settings.as_dict().items() if n in self.chosen}
         settings = TunerSettings(**{**saved.as_dict(), **values})  # type: ignore[arg-type]
@@ -243,7 +269,9 @@ class TunerConfig:
 def _reject_unknown(given: Iterable[str], known: list[str]) -> None:
     for name in given:
         if name not in known:
-            raise OptionsError(f"there is no setting {name!r}; settings are {', '.join(known)}")
+            near = closest(name, known)
+            hint = f"did you mean {near}?" if near else f"settings are {', '.join(known)}"
+            raise OptionsError(f"there is no setting {name!r}; {hint}")
 
 
 def available_cores() -> tuple[int, ...]:

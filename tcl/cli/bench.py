@@ -12,6 +12,7 @@ import click
 from tcl.cli.common import fail, reporting
 from tcl.cli.signals import exit_code
 from tcl.codegen.extras import installing
+from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tcl.bench.contender import Spec
@@ -38,16 +39,23 @@ def command() -> None:
     help="Comma-separated: numpy, torch, torch.compile, jax, halide. Default: those installed.",
 )
 @click.option("--rounds", type=click.IntRange(1), help="Samples per contender and row.")
-@click.option("--tune", "tune_seconds", type=float, help="Tune each row first, for this long.")
+@click.option(
+    "--tune",
+    "tune_seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Tune each row first, for this long.",
+)
 @click.option(
     "--cache",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="Where tuned options come from, and go to. Default: the user's cache.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random inputs."
+)
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="A folder for bench.json and, with matplotlib, bench-N.png.",
 )
 @reporting
@@ -80,7 +88,10 @@ def cpu(
     from tcl.cli.bench_table import print_report
     from tcl.cli.cache_common import named_cache
 
-    chosen = select(rows, quick)
+    try:
+        chosen = select(rows, quick)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error), param_hint="--rows") from None
     if list_rows:
         for row in chosen:
             click.echo(f"{row.name:<32} {row.kind:<16} {row.file}.tc {row.entry} {row.sizes}")
@@ -90,6 +101,8 @@ def cpu(
     if rounds is not None:
         settings = replace(settings, rounds=rounds)
     specs = _peers(peers)
+    if out is not None:
+        _make(out)  # now, rather than after an hour
     path = named_cache(cache)
     say = _progress()
     try:
@@ -153,10 +166,16 @@ def _progress() -> Callable[[str], None]:
     return say
 
 
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(f"the folder {folder} cannot be made: {error.strerror}") from None
+
+
 def _write(report: Report, folder: Path) -> None:
     from tcl.bench.picture import draw
 
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / "bench.json").write_text(report.text(), "utf-8")
     click.echo(f"written: {folder / 'bench.json'}")
     for threads in report.ceilings:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 cache_option = click.option(
     "--cache",
     "path",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="The cache file. Default: the user's.",
 )
 SHORT = 10
@@ -85,12 +85,24 @@ def how_to_load(work: Work, cache: Path, device: str, threads: int) -> tuple[str
 
 def existing(path: Path | None) -> TuningCache | None:
     """The cache to work on; None, and said so, if there is none yet."""
+    try:
+        return needed(path)
+    except MissingCacheError as error:
+        click.echo(error)
+        return None
+
+
+class MissingCacheError(ArgumentError):
+    """There is no cache yet."""
+
+
+def needed(path: Path | None) -> TuningCache:
+    """The cache to work on; ``MissingCacheError`` if there is none yet."""
     from tcl.tuner.cache import TuningCache
 
     path = named_cache(path)
     if not path.exists():
-        click.echo(f"{path} does not exist: nothing was tuned yet")
-        return None
+        raise MissingCacheError(f"{path} does not exist: nothing was tuned yet")
     return TuningCache(path)
 
 

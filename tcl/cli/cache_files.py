@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.cache_common import cache_option, existing, listed_key, write_text
+from tcl.cli.cache_common import cache_option, listed_key, needed, write_text
 from tcl.cli.common import read, report, reporting
 
 if TYPE_CHECKING:
     from tcl.tuner.cache import CacheKey
     from tcl.tuner.merge import Added
 
-_file = click.Path(dir_okay=False, path_type=Path)
+_file = click.Path(path_type=Path)
 _format = click.option(
     "--format",
     "form",
@@ -66,9 +66,7 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
     from tcl.tuner.merge import results
     from tcl.tuner.t4 import to_t4
 
-    cache = existing(path)
-    if cache is None:
-        raise SystemExit(1)
+    cache = needed(path)
     chosen = {listed_key(cache, digits).key for digits in keys}
     found = [each for each in results(cache) if not keys or each.key in chosen]
     write_text(file, to_t4(found))

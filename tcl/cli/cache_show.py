@@ -16,6 +16,7 @@ from tcl.cli.cache_common import (
     listed_key,
     moment,
     named_key,
+    needed,
     plain,
     print_table,
 )
@@ -61,14 +62,16 @@ def show(
     options that were measured several times the last result counts. Those that were in the finals,
     where the fastest are timed in turns, keep the places that they got there.
     """
-    cache = existing(path)
-    if cache is None:
-        raise SystemExit(1)
     if is_digits(what):
+        for option, value in (("--entry", entry), ("--sizes", sizes), ("--threads", threads)):
+            if value is not None:
+                raise click.UsageError(f"the key {what} says {option} itself; leave it out")
+        cache = needed(path)
         summary = listed_key(cache, what)
         key, name = summary.key, summary.entry
     else:
         key, name = named_key(what, entry, sizes, threads)
+        cache = needed(path)
     history = cache.history(key)
     if not history:
         fail(f"{cache.path} has no results for {name} on {key.sizes}; see tcl cache why")

@@ -20,7 +20,7 @@ from tcl.grammar.source import Span
 
 
 @click.command("check")
-@click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @entry_option
 @click.option(
     "--sizes",

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TextIO, TypeVar
 import click
 
 from tcl.cli.signals import exit_code
+from tcl.codegen.cpu.threads import MOST
 from tcl.files import decoded, read_text
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
@@ -21,7 +22,7 @@ from tcl.grammar.errors import ArgumentError, Diagnostic, TclError, TclWarning
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-file_argument = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+file_argument = click.argument("file", type=click.Path(path_type=Path))
 entry_option = click.option(
     "--entry", "-e", help="The def to use; needed when the file has more than one."
 )
@@ -35,7 +36,7 @@ sizes_option = click.option(
 threads_option = click.option(
     "--threads",
     "-t",
-    type=int,
+    type=click.IntRange(1, MOST),
     help="Threads that a kernel may use. Default: TCL_NUM_THREADS, else all cores.",
 )
 
@@ -43,7 +44,7 @@ threads_option = click.option(
 def without_threads(device: str, threads: int | None) -> None:
     """Refuse a number of threads for kernels that a CPU does not run."""
     if threads is not None:
-        raise ArgumentError(f"--threads are those of a CPU; leave it out with --device {device}")
+        raise click.UsageError(f"--threads are those of a CPU; leave it out with --device {device}")
 
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

@@ -14,7 +14,7 @@ from tcl.cli.cache_common import layouts_of
 from tcl.cli.grid_cost import Estimate
 from tcl.cli.grid_file import GridError, GridPoint
 from tcl.cli.kernels import parse_options
-from tcl.cli.settings import search_config
+from tcl.cli.settings import own_names, search_config
 from tcl.codegen.cpu.threads import thread_count
 from tcl.codegen.dtypes import numpy_dtype
 from tcl.codegen.errors import OptionsError
@@ -155,8 +155,9 @@ def _choice(
     own: Mapping[str, Any], chosen: Mapping[str, Any], folder: str, *, here: bool
 ) -> Choice:
     settings = {"device": "cpu", "generations": _GENERATIONS, **own, **chosen}
-    config = search_config(settings)
-    config.settings.check()
+    with own_names():
+        config = search_config(settings)
+        config.settings.check()
     threads = thread_count(settings.get("threads"))
     target = timed_target(settings["device"], threads, here=here)
     if here:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--cache",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="Use the best options that this cache has. Default: the user's cache, if it has any.",
 )
 @click.option(

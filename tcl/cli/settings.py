@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from tcl.grammar.errors import ArgumentError
 
@@ -52,9 +55,36 @@ def check_type(name: str, value: object) -> None:
 def search_config(given: Mapping[str, Any]) -> TunerConfig:
     """The settings of the search among those that were given; None stands for what was not.
 
-    ``OptionsError`` for a value that makes no sense.
+    ``SettingError`` for a value that makes no sense; ``own_names`` gives it the name it has here.
     """
     from tcl.tuner.config import TunerConfig
 
     names = _OF_THE_SEARCH
     return TunerConfig(**{names[n]: v for n, v in given.items() if n in names and v is not None})
+
+
+@contextmanager
+def own_names(*, usage: bool = False, options: bool = False) -> Iterator[None]:
+    """What is said of a setting in here names it as a grid's file does, or, with ``options``, as
+    the command line. ``usage``: it is the command line itself that is wrong."""
+    from tcl.tuner.config import SettingError
+
+    try:
+        yield
+    except SettingError as error:
+        known = {theirs: ours for ours, theirs in _OF_THE_SEARCH.items()}
+        name = known.get(error.name, error.name)
+        sentence = error.named(f"--{name.replace('_', '-')}" if usage or options else name)
+        raise (click.UsageError(sentence) if usage else ArgumentError(sentence)) from None
+
+
+def check_executor(name: str) -> None:
+    """Refuse what cannot be the name of a place to work at."""
+    from tcl.cluster import LOCAL, PREFIX
+
+    if name != LOCAL and (not name.startswith(PREFIX) or name == PREFIX):
+        raise click.BadParameter(
+            f"there is no executor {name!r}; use {LOCAL}, or {PREFIX}tcp://HOST:PORT for a Dask "
+            "cluster",
+            param_hint="--executor",
+        )

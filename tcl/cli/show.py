@@ -146,8 +146,8 @@ def _on_cpu(stage: str, sized: SizedDef, chosen: MappingOptions, threads: int | 
     from tcl.codegen.worth import with_threads_worth
 
     if stage == "resources":
-        raise ArgumentError(
-            "resources are what kernels take of a GPU; say of which, as in --device h200"
+        raise click.UsageError(
+            "--stage resources is what kernels take of a GPU; say of which, as in --device h200"
         )
     device = with_threads_worth(lower(sized), replace(host_cpu(), threads=thread_count(threads)))
     if stage in ("ir", "schedule"):

@@ -22,12 +22,12 @@ from tcl.grammar.errors import ArgumentError
 
 
 @click.command("tune")
-@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", required=False, type=click.Path(path_type=Path))
 @entry_option
 @sizes_option
 @click.option(
     "--grid",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="Instead of FILE: tune all defs and sizes that this file (TOML) names.",
 )
 @click.option(
@@ -91,7 +91,7 @@ from tcl.grammar.errors import ArgumentError
 @click.option("--options", "-o", help="Start from these: a preset's name, JSON or a JSON file.")
 @click.option(
     "--cache",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="Where results are kept. Default: the user's cache, from which programs load them.",
 )
 @click.option(
@@ -145,7 +145,11 @@ def command(
         points = read_grid(grid)
         numpy_threads(most_threads(points, settings["threads"]))
         from tcl.cli.grid import Wishes, tune_grid
+        from tcl.cli.settings import check_executor, own_names, search_config
 
+        check_executor(executor)
+        with own_names(usage=True):
+            search_config(settings)
         wishes = Wishes(grid, settings, cache, page, executor, resume, as_json)
         sys.exit(tune_grid(points, wishes, dry_run=dry_run))
     if dry_run:
@@ -184,21 +188,25 @@ def _tune(
     numpy_threads(count)
     from tcl.cli.cache_common import writable_cache
     from tcl.cli.kernels import Work, parse_options
-    from tcl.cli.settings import search_config
+    from tcl.cli.settings import check_executor, own_names, search_config
     from tcl.cli.tuned import Session, resumed
     from tcl.cluster import LOCAL, workplace
     from tcl.targets import timed_target
 
+    check_executor(executor)
     device = "cpu" if settings["device"] is None else settings["device"]
     chosen = timed_target(device, count, here=executor == LOCAL)
-    config = search_config(settings)
+    with own_names(usage=True):
+        config = search_config(settings)
     start = parse_options(settings["options"])
     path = writable_cache(cache).path  # now, rather than after an hour
     if resume:
-        config = resumed(config, Work.load(file, entry, sizes, 0), chosen, path)
+        with own_names(options=True):
+            config = resumed(config, Work.load(file, entry, sizes, 0), chosen, path)
     # One seed for the search and the inputs, so that a resumed search knows both.
     config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
-    config.settings.check()  # now, before anything is measured
+    with own_names(usage=True):
+        config.settings.check()  # now, before anything is measured
     work = Work.load(file, entry, sizes, config.settings.seed or 0)
     with workplace(executor, chosen.cores, lambda line: click.echo(line, err=as_json)) as place:
         session = Session(
@@ -214,7 +222,9 @@ def _fixed(given: tuple[str, ...]) -> dict[str, int | str]:
     for each in given:
         name, equals, value = (part.strip() for part in each.partition("="))
         if not (name and equals and value):
-            raise ArgumentError(f"--fix needs KNOB=VALUE, not {each!r}")
+            raise click.UsageError(f"--fix needs KNOB=VALUE, not {each!r}")
+        if name in fixed:
+            raise click.UsageError(f"--fix names the knob {name} twice; leave one of them out")
         fixed[name] = int(value) if value.isdecimal() else value
     return fixed
 
