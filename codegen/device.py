@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tcl.codegen.room import MEGABYTE, need_room
 from tcl.grammar.interrupts import deferred
 from tcl.grammar.types import ScalarType
 
@@ -46,12 +47,13 @@ class CpuProfile:
 
 @functools.lru_cache(maxsize=1)
 def host_cpu() -> CpuProfile:
-    """The machine this runs on."""
+    """The machine this runs on. Raises ``CompileError`` if there is no room for LLVM."""
     with deferred():  # an interrupted llvmlite may free something twice
         return _host_cpu()
 
 
 def _host_cpu() -> CpuProfile:
+    need_room("LLVM", 256 * MEGABYTE)
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()

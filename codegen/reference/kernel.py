@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,6 +16,7 @@ from tcl.codegen.errors import ArgumentError, CompileError
 from tcl.codegen.reference.expressions import Site
 from tcl.codegen.reference.runtime import jit_options, namespace
 from tcl.codegen.reference.statements import Function, emit_statement
+from tcl.codegen.room import MEGABYTE, need_room
 from tcl.grammar.checked import Tensor
 from tcl.grammar.interrupts import deferred
 from tcl.grammar.sized import SizedDef
@@ -116,6 +119,8 @@ def _argument(sized: SizedDef, name: str) -> _Argument:
 
 @lru_cache(maxsize=512)
 def _compile(text: str, arguments: tuple[_Argument, ...]) -> Callable[..., None]:
+    if "numba" not in sys.modules:  # it brings SciPy, whose BLAS has memory for each core
+        need_room("Numba", (192 + 32 * (os.cpu_count() or 1)) * MEGABYTE)
     import numba
     from numba.core.errors import NumbaError
 

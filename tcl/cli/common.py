@@ -69,6 +69,8 @@ def reporting(command: _F) -> _F:
             return command(*args, **kwargs)
         except (TclError, IndexError) as error:
             fail(str(error))
+        except MemoryError as error:
+            fail(str(error) or "there is not enough memory for this; `ulimit -v` may limit it")
         except KeyboardInterrupt as stopped:
             sys.exit(exit_code(stopped))
 
