@@ -35,7 +35,8 @@ def define(
     ``options`` says how to map them: ``MappingOptions``, a preset's name (``"naive"``,
     ``"pointwise"``, ``"mlp"``, ``"conv"``), or a factory ``(source, entry_point, *inputs) ->
     MappingOptions``. With none, the best way that is known is used: the tuning cache's, else a
-    heuristic default. ``nearest=True``: for sizes that were not tuned, the tuning cache's options
+    heuristic default; what a cache has and does not apply is passed over, with one warning.
+    ``nearest=True``: for sizes that were not tuned, the tuning cache's options
     for the nearest sizes that were, if they can be applied, with a ``TclWarning`` that says so.
     What is legal and probably not meant is a ``TclWarning``, here or where a call's sizes show it;
     ``strict=True`` makes it an error, as ``tcl check --strict`` does.

@@ -367,7 +367,8 @@ def make_load_from_cache_options_factory(
     file, or for the GPU that the inputs lie on, and gives None if there are none.
 
     ``nearest``: where there are none, it takes those for the nearest sizes that can be applied,
-    with a ``TclWarning`` that says so.
+    with a ``TclWarning`` that says so. In ``define`` and ``compile``, options that do not apply to
+    the arrays at hand are passed over for the next best, else the default, with one warning.
     """
 
     path, cores = file_named("cache_filename", cache_filename), thread_count(threads)
