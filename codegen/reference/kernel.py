@@ -40,7 +40,8 @@ class ReferenceKernel:
         rank 0), any strides, in native byte order; 16-bit floats also as uint16 bits. No output
         may overlap another array. Raises ArgumentError if an array does not fit, and IndexError
         if a data-dependent subscript leaves its tensor; statements before that one, and points
-        before that one, have then been written.
+        before that one, have then been written. A statement is one call of native code: Ctrl+C is
+        heard when it ends.
         """
         arrays = _bind(self.sized, self.sized.checked.inputs, inputs, "input")
         arrays |= _bind(self.sized, self.sized.checked.outputs, outputs, "output")
