@@ -53,7 +53,10 @@ def _array(
     if limits is not None:
         low, high = (int(_limit(tensor, text, sizes)) for text in limits)
     if high <= low:
-        raise ArgumentError(f"the values of '{tensor.name}', {low}..{high}, are none")
+        raise ArgumentError(
+            f"there is no value for '{tensor.name}' from {low} up to, and not including, {high}; "
+            f"choose other sizes, or mend its comment '# values {tensor.name}'"
+        )
     return rng.integers(low, high, shape, dtype=np.int64).astype(dtype)
 
 

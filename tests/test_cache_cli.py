@@ -103,9 +103,9 @@ def test_show() -> None:
     assert title == "mm float32[8,16] float32[16,32]"
     assert device.startswith("cpu: ")
     assert heading.split()[:2] == ["time", "times"]
-    assert first.split()[:2] == ["1", "2"] and "1." in first.split() and '"tile":[2]' in first
+    assert first.split()[:2] == ["1", "2.00"] and "1." in first.split() and '"tile":[2]' in first
     assert second.split()[0] == "2" and "2." in second.split() and '"tile":[1]' in second
-    assert counts.startswith("8 results of 6 options: 7 correct, 1 timeout; key ")
+    assert counts.startswith("8 results of 6 candidates: 7 correct, 1 timeout; key ")
     digits = counts.rpartition(" ")[2]
     assert digits in tcl("list", "--cache", "a.db").stdout
     by_key = tcl("show", digits, "--top", "2", "--cache", "a.db")
@@ -119,12 +119,12 @@ def test_why() -> None:
     arguments = ("why", "--cache", "a.db", "mm.tc")
     done = tcl(*arguments, "-s", SIZES)
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.match(r"mm .* was tuned: best 1 µs of 6 results, last .*, key", done.stdout)
+    assert re.match(r"mm .* was tuned: best 1.00 µs of 6 results, last .*, key", done.stdout)
     done = tcl(*arguments, "-s", "M=8,K=16,N=33", "-t", "3")
     assert done.returncode == 0
     lines = [line.split() for line in done.stdout.splitlines()]
     assert "was not tuned: a.db has no results for it" in done.stdout
-    assert "the nearest is mm float32[8,16] float32[16,32]: best 1 µs" in done.stdout
+    assert "the nearest is mm float32[8,16] float32[16,32]: best 1.00 µs" in done.stdout
     assert lines[2:] == [
         ["shapes", "asked", "for", "[8,16]", "[16,33]"],
         ["there", "is", "[8,16]", "[16,32]"],
@@ -180,7 +180,7 @@ def test_export_and_import() -> None:
     digest = key().digest[:10]
     done = tcl("export", "-", "--key", digest, "--cache", "b.db")
     assert len(json.loads(done.stdout)["results"]) == 6
-    assert done.stderr == "6 results of 1 keys written to -\n"
+    assert done.stderr == "6 results of 1 key written to -\n"
     shown = [tcl("show", digest, "--cache", name).stdout for name in ("a.db", "b.db")]
     assert shown[0] == shown[1]
 
@@ -189,7 +189,7 @@ def test_prune() -> None:
     assert "nothing was tuned yet" in tcl("prune", "--keep", "1").stdout
     filled("a.db")
     done = tcl("prune", "--keep", "2", "--dry-run", "--cache", "a.db")
-    said = "4 of 6 results {}, and with them 0 of 1 keys, from a.db\n"
+    said = "4 of 6 results {}, and with them 0 of 1 key, from a.db\n"
     assert (done.returncode, done.stdout) == (0, said.format("would be removed"))
     for rules in (("--outdated",), ("--older-than", "1"), ("--codegen", "1", "--keep", "1")):
         assert tcl("prune", *rules, "--cache", "a.db").stdout.startswith("0 of 6 results removed")
@@ -197,7 +197,7 @@ def test_prune() -> None:
     assert (done.returncode, done.stdout) == (0, said.format("removed"))
     assert len(TuningCache("a.db").history(key())) == 2
     done = tcl("prune", "--older-than", "0", "--cache", "a.db")
-    assert "2 of 2 results removed, and with them 1 of 1 keys" in done.stdout
+    assert "2 of 2 results removed, and with them 1 of 1 key" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_read_only_cache_can_be_read() -> None:
     names = sorted(os.listdir("ro"))
     run = functools.partial(tcl, within="mount --bind ro ro && mount -o remount,bind,ro ro && cd .")
     where = ("--cache", "ro/a.db")
-    assert "1 in ro/a.db" in run("list", *where).stdout
+    assert "1 key in ro/a.db" in run("list", *where).stdout
     assert "6 results" in run("show", "mm.tc", "-s", SIZES, *where).stdout
     assert "was tuned" in run("why", "mm.tc", "-s", SIZES, *where).stdout
     assert run("export", "y.json", *where).returncode == 0

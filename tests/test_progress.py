@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fake_search import Event, search, take
+from fake_search import Event, Race, search, take
 from rich.console import Console
 from rich.live import Live
 
@@ -143,6 +143,45 @@ def test_panel_has_a_line_for_each_fact() -> None:
     for name in ("generation", *names):
         assert sum(line.startswith(f"{name}  ") for line in lines) == 1, lines
     assert len({len(line) for line in stream.getvalue().splitlines()}) == 1
+
+
+def frame(progress: Progress, console: Console) -> str:
+    with console.capture() as capture:
+        console.print(progress.panel())
+    return capture.get()
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_panel_leaves_room_for_what_the_terminal_writes_at_ctrl_c(width: int) -> None:
+    """``^C^C`` behind its last line must not make a new one: a border would be left behind."""
+    console = Console(file=io.StringIO(), width=width)
+    progress = take(Progress("mm", YARDSTICK, console=console), until(search(), 2, 5))
+    lines = frame(progress, console).splitlines()
+    assert {len(line) for line in lines} == {min(84, width - 4)}
+
+
+def test_a_terminal_that_gets_narrower_is_drawn_anew() -> None:
+    """It has broken the lines of the last frame, so that going back over it leaves a part."""
+    console = Console(file=io.StringIO(), width=100, force_terminal=True)
+    progress = take(Progress("mm", YARDSTICK, console=console), until(search(), 2, 5))
+    progress.report(events.Note("a note"))
+    assert "\x1b[2J" not in frame(progress, console)
+    console.width = 60
+    anew = frame(progress, console)
+    assert anew.startswith("\x1b[2J\x1b[H")
+    assert "a note" in anew and "evaluated" in anew
+    assert "\x1b[2J" not in frame(progress, console)
+    console.width = 120
+    assert "\x1b[2J" not in frame(progress, console)
+
+
+def test_last_frame_says_how_it_ended() -> None:
+    state = take(SearchState(YARDSTICK, clock=Clock()), search())
+    shown = facts(state)
+    assert shown["generation"] == "all of 3"
+    assert "left" not in shown and "this generation" not in shown
+    cut = facts(take(SearchState(YARDSTICK, clock=Clock()), search(race=Race.NONE)))
+    assert cut["winner"].endswith("(first reading)")
 
 
 def test_interrupts_are_told() -> None:

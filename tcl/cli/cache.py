@@ -11,7 +11,7 @@ import click
 from tcl.cli import cache_files, cache_prune, cache_show
 from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain, print_table
 from tcl.cli.common import reporting
-from tcl.units import duration
+from tcl.units import duration, plural
 
 if TYPE_CHECKING:
     from tcl.tuner.cache import Summary
@@ -43,7 +43,7 @@ def list_(path: Path | None) -> None:
     for device, found in devices.items():
         click.echo(plain(device))
         _table(found)
-    click.echo(f"{len(summaries)} in {cache.path}")
+    click.echo(f"{plural(len(summaries), 'key')} in {cache.path}")
 
 
 def _table(found: Sequence[tuple[Summary, int]]) -> None:

@@ -10,6 +10,7 @@ import click
 
 from tcl.cli.cache_common import cache_option, listed_key, needed, write_text
 from tcl.cli.common import read, report, reporting
+from tcl.units import plural
 
 if TYPE_CHECKING:
     from tcl.tuner.cache import CacheKey
@@ -71,7 +72,10 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
     found = [each for each in results(cache) if not keys or each.key in chosen]
     write_text(file, to_t4(found))
     count = sum(len(each.records) for each in found)
-    click.echo(f"{count} results of {len(found)} keys written to {file}", err=file == "-")
+    click.echo(
+        f"{plural(count, 'result')} of {plural(len(found), 'key')} written to {file}",
+        err=file == "-",
+    )
 
 
 @click.command("import")
@@ -103,6 +107,5 @@ def _canonical(key: CacheKey, options: str) -> str:
 
 
 def _said(done: Added) -> str:
-    plural = "" if done.added == 1 else "s"
     known = f" ({done.known} were there already)" if done.known else ""
-    return f"{done.added} result{plural} added{known}"
+    return f"{plural(done.added, 'result')} added{known}"

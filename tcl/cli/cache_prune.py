@@ -8,6 +8,7 @@ import click
 
 from tcl.cli.cache_common import cache_option, existing
 from tcl.cli.common import reporting
+from tcl.units import plural
 
 _DAY = 24 * 3600.0
 
@@ -68,6 +69,6 @@ def prune(
     done = pruning.prune(cache, rules, dry_run=dry_run)
     verb = "would be removed" if dry_run else "removed"
     click.echo(
-        f"{done.results} of {done.of} results {verb}, and with them {done.keys} of {done.of_keys} "
-        f"keys, from {cache.path}"
+        f"{done.results} of {plural(done.of, 'result')} {verb}, and with them {done.keys} of "
+        f"{plural(done.of_keys, 'key')}, from {cache.path}"
     )

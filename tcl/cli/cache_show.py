@@ -28,7 +28,7 @@ from tcl.cli.common import (
     sizes_option,
     threads_option,
 )
-from tcl.units import duration
+from tcl.units import duration, plural
 
 if TYPE_CHECKING:
     from tcl.tuner.cache import Record, Summary
@@ -82,11 +82,14 @@ def show(
     verdicts = Counter(record.verdict.value for record in history)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
     tried = len({record.options for record in history})
-    click.echo(f"{len(history)} results of {tried} options: {counts}; key {key.digest[:SHORT]}")
+    measured = f"{plural(len(history), 'result')} of {plural(tried, 'candidate')}"
+    click.echo(f"{measured}: {counts}; key {key.digest[:SHORT]}")
 
 
 def _table(records: tuple[Record, ...]) -> None:
     from rich.table import Table
+
+    from tcl.progress.words import FIRST
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("", "time", "times best", "samples", "finals", "when", "run", "options"):
@@ -97,7 +100,7 @@ def _table(records: tuple[Record, ...]) -> None:
         if record.time is None:
             continue
         ratio = f"{record.time / fastest:.3f}" if fastest else "-"
-        place = "" if record.place is None else f"{record.place}."
+        place = FIRST if record.place is None else f"{record.place}."
         table.add_row(
             *(str(rank), duration(record.time), ratio, str(len(record.samples)), place),
             *(moment(record.when), plain(record.run[:8]), plain(record.options)),
@@ -132,7 +135,7 @@ def why(
         return
     if answer.exact is not None:
         click.echo(
-            f"{name} {key.sizes} has {answer.exact.measured} results, none of them correct; "
+            f"{name} {key.sizes} has {plural(answer.exact.measured, 'result')}, none correct; "
             f"see tcl cache show {answer.exact.key.digest[:SHORT]}"
         )
     else:
@@ -159,5 +162,4 @@ def _known(summary: Summary) -> str:
 
 
 def _count(summary: Summary) -> str:
-    plural = "" if summary.measured == 1 else "s"
-    return f"{summary.measured} result{plural}, last {moment(summary.last)}"
+    return f"{plural(summary.measured, 'result')}, last {moment(summary.last)}"

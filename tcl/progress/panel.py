@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.control import Control
 from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
@@ -15,6 +16,12 @@ from tcl.progress.state import Event, SearchState, Yardstick
 from tcl.progress.words import verdict
 from tcl.tuner import events
 from tcl.units import plural
+
+_WIDTH = 84
+"""Columns of the panel, at most."""
+_ROOM = 4
+"""Columns that stay free beside it. The terminal shows Ctrl+C as ``^C`` behind the last line;
+without room that makes a new line, and the next frame would leave a border of this one behind."""
 
 
 class Progress:
@@ -31,6 +38,9 @@ class Progress:
         self._console = console or Console()
         self._state = SearchState(yardstick, time_limit)
         self._live: Live | None = None
+        self._drawn = 0
+        """Columns of the last frame."""
+        self._said: list[str] = []
         self.signalled = ""
         """The first signal that ended the search."""
 
@@ -81,14 +91,28 @@ class Progress:
                 self._say(verdict(decision))
 
     def _say(self, line: str) -> None:
+        self._said.append(line)
         self._console.print(line, soft_wrap=True, highlight=False, markup=False)
 
-    def panel(self) -> Panel:
+    def panel(self) -> RenderableType:
         """The search as it is now."""
+        columns = self._console.width
+        torn = self._drawn > columns
+        self._drawn = max(1, min(_WIDTH, columns - _ROOM))
+        frame = self._frame()
+        if not torn:
+            return frame
+        # A terminal that got narrower has broken the last frame's lines, so that nobody knows where
+        # it begins: the screen is made anew.
+        return Group(Control.clear(), Control.home(), *map(Text, self._said), frame)
+
+    def _frame(self) -> Panel:
         grid = Table.grid(padding=(0, 2))
         for name, value in self._state.facts():
             grid.add_row(Text(name, style="dim"), Text(value))
         whole = Table.grid()
         whole.add_row(ProgressBar(total=1.0, completed=self._state.progress, width=40))
         whole.add_row(grid)
-        return Panel(whole, title=Text(f"tuning {self._title}"), title_align="left")
+        return Panel(
+            whole, title=Text(f"tuning {self._title}"), title_align="left", width=self._drawn
+        )
