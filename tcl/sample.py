@@ -55,7 +55,7 @@ def _array(
     if high <= low:
         raise ArgumentError(
             f"there is no value for '{tensor.name}' from {low} up to, and not including, {high}; "
-            f"choose other sizes, or mend its comment '# values {tensor.name}'"
+            f"choose other sizes, or mend its comment '# values {tensor.name}: ...'"
         )
     return rng.integers(low, high, shape, dtype=np.int64).astype(dtype)
 

@@ -9,7 +9,8 @@ from programs import ACCEPTED, SEMANTIC, WARNED, in_def, unmark
 
 from tcl.grammar import checked as c
 from tcl.grammar.check import check
-from tcl.grammar.errors import TclSemanticError
+from tcl.grammar.errors import ArgumentError, TclSemanticError
+from tcl.sample import random_inputs
 
 _EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.tc"))
 
@@ -221,3 +222,9 @@ def test_a_faulty_callee_is_reported_once() -> None:
     assert [d.message.split(";")[0] for d in caught.value.diagnostics] == [
         "undefined tensor or function 'W'"
     ]
+
+
+def test_random_inputs_with_no_value_to_choose_say_so() -> None:
+    text = "# values I: 0..N\ndef f(int32(M) I, float(N) A) -> (O) { O(m) = A(I(m)) }\n"
+    with pytest.raises(ArgumentError, match="no value for 'I' from 0 up to, and not including, 0;"):
+        random_inputs(check(text)["f"], {"M": 2, "N": 0})
