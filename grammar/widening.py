@@ -28,6 +28,9 @@ _LARGEST_INDEX = 2**16
 of a call (``tcl.grammar.overflow``)."""
 
 _Operation: TypeAlias = c.Unary | c.Binary
+_MOST_SHOWN = 200
+"""Characters of an expression that a message writes anew; of a longer one it shows the start."""
+
 _NOUNS = {"*": "product", "+": "sum", "-": "difference"}
 
 
@@ -104,10 +107,14 @@ class _Widening:
         self, root: c.Expr, wrapping: list[_Operation], to: ScalarType, of: str
     ) -> Diagnostic:
         text = better = self.source.text[root.span.start : root.span.end]
-        for span in sorted(_operands_to_widen(root, [n.span for n in wrapping]), reverse=True):
+        operands = sorted(_operands_to_widen(root, [n.span for n in wrapping]), reverse=True)
+        for span in operands:
             start, end = span.start - root.span.start, span.end - root.span.start
             better = f"{better[:start]}{to}({better[start:end]}){better[end:]}"
         text, better = " ".join(text.split()), " ".join(better.split())
+        if len(better) > _MOST_SHOWN:
+            operand = self.source.text[operands[-1].start : operands[-1].end]
+            text, better = "...", f"{to}({operand}) for {operand}, and likewise for the others"
         worst = wrapping[0]
         noun = _NOUNS[worst.op] if isinstance(worst, c.Binary) else "negation"
         return Diagnostic(

@@ -100,6 +100,13 @@ def test_float16_is_computed_in_float32() -> None:
     assert np.all(tcl.define(text).f(np.full(3, 300, np.float16)) == 90_000)
 
 
+def test_of_long_expressions_the_start_is_shown() -> None:
+    text = _text(f"int32(N) O | O(i) = {' + '.join(['a(i)'] * 99)}")
+    (warning,) = check(text)["f"].warnings
+    assert "; write int32(a(i)) for a(i), and likewise for the others, or " in warning.message
+    assert len(warning.message) < 300
+
+
 def test_long_chains_of_lets_take_no_time() -> None:
     lets = ", ".join(["x0 = u(i)", *(f"x{n} = x{n - 1} + x{n - 1}" for n in range(1, 2000))])
     (definition,) = check(_text(f"int32(N) O | O(i) = x1999 where {lets}")).values()
