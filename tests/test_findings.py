@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import warnings
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ import tcl
 from tcl.cli import main
 from tcl.grammar.check import check
 from tcl.grammar.cut import range_warnings
-from tcl.grammar.errors import Diagnostic
+from tcl.grammar.errors import Diagnostic, RangeInferenceError
 from tcl.grammar.findings import findings, size, size_findings
 from tcl.grammar.sized import SizedDef
 
@@ -80,6 +81,32 @@ def test_lost_terms(body: str, fragment: str, whole: str, smaller: str) -> None:
     for clause in whole.split(", "):
         index, _, end = clause.replace(" in 0:", " ").partition(" ")
         assert after[index] == (0, _SIZES[end])
+
+
+def test_random_taps() -> None:
+    """A warning just where taps are lost; its guard, typed, brings them back."""
+    rng = random.Random(3)
+    seen = {True: 0, False: 0}
+    for _ in range(300):
+        read = (
+            f"X({rng.choice((1, 2))} * n + {rng.choice((1, 2, -1))} * k + ({rng.randint(-3, 3)}))"
+        )
+        text = _text(f"Y(n) +=! {read} * W(k) where n in 0:{rng.randint(1, 5)}")
+        try:
+            statement = size(check(text)["f"], _SIZES).statements[0]
+        except RangeInferenceError:
+            continue
+        lost = statement.ranges["k"] != (0, _SIZES["K"])
+        found = _found(text)
+        assert len(found) == lost
+        seen[lost] += 1
+        for warning in found:
+            guard = re.search(r"; write (.*) for it, with", warning.message)
+            assert guard is not None
+            better = text.replace(read, guard[1])
+            assert _found(better) == []
+            assert size(check(better)["f"], _SIZES).statements[0].ranges["k"] == (0, _SIZES["K"])
+    assert min(seen.values()) > 30
 
 
 def test_every_read_that_cuts_is_named() -> None:
