@@ -163,6 +163,7 @@ def _other_language(
 
 _REDUCTION = re.compile(r"\s*=!?(?!=)")
 _DECLARED = re.compile(r"\s+[A-Za-z_]")
+_RANGE = re.compile(r"\bin\b[^:,{}]*:[^:,{}]*$")
 _DIMS_THEN_NAME = re.compile(r"\([^()]*\)\s*[A-Za-z_]")
 
 
@@ -204,6 +205,12 @@ def _hint(source: Source, token: Token, accepts: frozenset[str]) -> tuple[str, S
     if token.type == "RPAR" and "COMMA" in accepts and "RPAR" not in accepts:
         advice = "min and max take two values; the smallest and largest of many are min=! and max=!"
         return advice, Section.REDUCTIONS
+    if token.type == "COLON" and _RANGE.search(text, max(0, start - 200), start):
+        return "a range has no step: write 2 * i where i is read", Section.RANGES
+    if token.type == "COLON" and text[max(0, start - 40) : start].rstrip()[-1:] in ("(", ","):
+        return "every dimension has an index: A(m, n), which takes all its values", Section.RANGES
+    if token.type in ("PLUS", "MINUS", "TIMES") and "INT" not in accepts and "COMMA" in accepts:
+        return "a dimension is a name or a number; write sums of sizes in ranges", Section.DEFS
     if token.type == "RELATION" and "IN" in accepts:
         return "a where clause is a range i in 0:N, x = value, or exists T(i)", Section.WHERE
     if token.type == "AXIS" and text[start - 1 : start] != ")":

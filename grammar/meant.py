@@ -127,6 +127,10 @@ _WORDS: dict[str, tuple[str, Section]] = {
         "there is no avg; sum with +=! and divide by the number of elements in a second statement",
         Section.REDUCTIONS,
     ),
+    "cumsum": (
+        "there is no cumsum; O(i) +=! (j <= i) ? X(j) : 0 where i in 0:N, or a loop in Python",
+        Section.LIMITS,
+    ),
     "prod": ("there is no prod; multiply up with *=!", Section.REDUCTIONS),
     "any": ("there is no any; of bools, max=! is it", Section.REDUCTIONS),
     "all": ("there is no all; of bools, min=! is it", Section.REDUCTIONS),
