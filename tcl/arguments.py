@@ -217,7 +217,10 @@ def _check_output(what: str, tensor: Tensor, array: Array, shape: tuple[int, ...
         raise ArgumentError(f"{what} has to be a NumPy array, not {kind_of(array)}")
     _refuse_mask(what, array)
     if array.dtype != dtype:
-        raise ArgumentError(f"{what} is {tensor.type}, but an array of {array.dtype} was given")
+        raise ArgumentError(
+            f"{what} is {tensor.type}, but an array of {array.dtype} was given; "
+            f"make it of dtype {dtype.name!r}"
+        )
     if array.shape != shape:
         raise ArgumentError(f"{what} has shape {shape}, but an array of {array.shape} was given")
     if not array.flags.writeable:

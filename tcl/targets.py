@@ -210,7 +210,8 @@ def _shown(name: str) -> str:
         known = profile(name)
     except ArgumentError:
         return ""
-    return f"; what becomes of a def on any {known.name}, tcl show --device tells"
+    plain = shlex.quote(known.name.lower())
+    return f"; the kernels for any {known.name} are shown by tcl show --device {plain}"
 
 
 def check_emulated(sized: SizedDef) -> None:

@@ -1,0 +1,188 @@
+"""The likeliest mistakes, as data, and what is said of each: ``docs/errors.md`` shows them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from click.testing import CliRunner
+
+import tcl
+from tcl.cli import main
+
+MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+
+LANGUAGE = (
+    ("A type of another language", "def f(int(N) X) -> (Y) { Y(i) = X(i) }"),
+    ("A type with its size in another place", "def f(f32(N) X) -> (Y) { Y(i) = X(i) }"),
+    ("An input without a type", "def f(X) -> (Y) { Y(i) = X(i) }"),
+    ("A reduction without saying so", "def f(float(N) X) -> (S) { S = X(i) }"),
+    ("A name that there is not", "def f(float(N) X) -> (Y) { Y(i) = Z(i) }"),
+    ("A name that is nearly right", "def f(float(N) X) -> (Y) { Y(i) = sqr(X(i)) }"),
+    ("Too many indices", "def f(float(N) X) -> (Y) { Y(i) = X(i, i) }"),
+    ("An output that nothing writes", "def f(float(N) X) -> (Y, Z) { Y(i) = X(i) }"),
+    ("No output", "def f(float(N) X) -> () { Y(i) = X(i) }"),
+    ("Writing into an input", "def f(float(N) X) -> (Y) { X(i) = X(i) + 1 Y(i) = X(i) }"),
+    ("Square brackets", "def f(float(N) X) -> (Y) { Y[i] = X[i] }"),
+    ("A semicolon", "def f(float(N) X) -> (Y) { Y(i) = X(i); }"),
+    ("The wrong arrow", "def f(float(N) X) => (Y) { Y(i) = X(i) }"),
+    ("No brace at the end", "def f(float(N) X) -> (Y) { Y(i) = X(i)"),
+    ("A loop", "def f(float(N) X) -> (Y) { for i in 0:N { Y(i) = X(i) } }"),
+    ("An if", "def f(float(N) X) -> (Y) { if X(i) > 0 { Y(i) = X(i) } }"),
+    ("A reduction that there is not", "def f(float(N) X) -> (Y) { Y argmin=! X(i) }"),
+    ("A function with too many arguments", "def f(float(N) X) -> (Y) { Y(i) = exp(X(i), 2) }"),
+    ("An output that is read before it is written",
+     "def f(float(N) X) -> (Y) { Y(i) = Y(i) + X(i) }"),
+    ("A name given twice", "def f(float(N) X, float(N) X) -> (Y) { Y(i) = X(i) }"),
+    ("A name that a size has", "def f(float(N) N) -> (Y) { Y(i) = N(i) }"),
+    ("A built-in's name", "def f(float(N) exp) -> (Y) { Y(i) = exp(i) }"),
+    ("A letter that is none of the language", "def f(float(N) X) -> (Y) { Y(i) = X(i) @ 2 }"),
+    ("Power as in Python", "def f(float(N) X) -> (Y) { Y(i) = X(i) ** 2 }"),
+    ("A text without a def", "C(m, n) +=! A(m, k) * B(k, n)"),
+)  # fmt: skip
+"""What was meant, and the text."""
+
+PYTHON = (
+    ("A name of a file", 'tcl.define("mm.tc")'),
+    ("A file that is not there", 'tcl.define(Path("none.tc"))'),
+    ("No text", "tcl.define(None)"),
+    ("A def that there is not", "T.nm(A, B)"),
+    ("An input too few", "T.mm(A)"),
+    ("An input by another name", "T.mm(a=A, B=B)"),
+    ("An input that is given twice", "T.mm(A, B, A=A)"),
+    ("An output among the inputs", "T.mm(A, B, C=C)"),
+    ("Double precision, as NumPy makes it", "T.mm(A.astype('float64'), B)"),
+    ("A list", "T.mm([[1.0, 2.0]], B)"),
+    ("Another rank", "T.mm(A[0], B)"),
+    ("Sizes that do not fit", "T.mm(A, A)"),
+    ("An index whose range follows from nothing", "T.wide(A[0])"),
+    ("Objects", "T.mm(A.astype(object), B)"),
+    ("A masked array", "T.mm(np.ma.masked_less(A, 2), B)"),
+    ("An output of another shape", "T.mm(A, B, outputs=(C[:2],))"),
+    ("An output of another type", "T.mm(A, B, outputs=(np.empty((3, 5)),))"),
+    ("An output that is an input", "T.same(A, outputs=(A,))"),
+    ("An output that cannot be written", "T.mm(A, B, outputs=(np.broadcast_to(C[:1], (3, 5)),))"),
+    ("An output larger than the memory", "T.outer(np.zeros(10_000_000, 'f'))"),
+    ("An index that data makes too large", "T.rows(A, np.array([0, 3], 'int32'))"),
+    ("A preset that there is not", 'tcl.define(text, "fast")'),
+    ("Options as a dict", 'tcl.define(text, {"tile": [32, 32]})'),
+    ("A number of lanes that there is not", 'tcl.MappingOptions("mlp").vectorize(3)'),
+    ("Options for a nest that there is not", 'tcl.compile(text, "mm", '
+     'tcl.MappingOptions().nest(3).tile(4), A, B)'),
+    ("No threads", "tcl.define(text, threads=0)"),
+    ("Settings as a dict", 'tcl.autotune(text, "mm", A, B, tuner_config={"generations": 3})'),
+    ("A setting that there is not", "tcl.TunerConfig(generation=3)"),
+    ("A setting beyond its range", "tcl.TunerConfig().population(1)"),
+    ("A cache that is not used", 'tcl.autotune(text, "mm", A, B, cache_filename="a.db")'),
+    ("A cache with nothing for it", 'tcl.autotune(text, "mm", A, B, cache_filename="a.db", '
+     "load_from_cache=True)"),
+)  # fmt: skip
+"""What was meant, and the expression."""
+
+COMMAND = (
+    ("A file that is not there", "tcl check matmull.tc"),
+    ("A folder", "tcl check folder"),
+    ("A def that there is not", "tcl run mm.tc --entry nm --sizes M=5,K=6,N=7"),
+    ("No sizes", "tcl run mm.tc"),
+    ("Sizes in the wrong case", "tcl run mm.tc --sizes m=5,k=6,n=7"),
+    ("A size too few", "tcl run mm.tc --sizes M=5,K=6"),
+    ("A size that is no number", "tcl run mm.tc --sizes M=5,K=6,N=many"),
+    ("Sizes larger than the memory", "tcl run mm.tc --sizes M=9999999,K=1,N=9999999"),
+    ("A preset that there is not", "tcl run mm.tc --sizes M=5,K=6,N=7 --options fast"),
+    ("Options that are no JSON", "tcl run mm.tc --sizes M=5,K=6,N=7 --options '{tile: 32}'"),
+    ("A device that there is not", "tcl run mm.tc --sizes M=5,K=6,N=7 --device gpu"),
+    ("A GPU that is known", "tcl run mm.tc --sizes M=5,K=6,N=7 --device h200"),
+    ("Threads on a GPU", "tcl show mm.tc --sizes M=5,K=6,N=7 --device h200 --threads 2"),
+    ("A setting beyond its range", "tcl tune mm.tc --sizes M=5,K=6,N=7 --generations 0"),
+    ("Settings that contradict each other",
+     "tcl tune mm.tc --sizes M=5,K=6,N=7 --population 4 --elites 3"),
+    ("A strategy that there is not", "tcl tune mm.tc --sizes M=5,K=6,N=7 --strategy luck"),
+    ("A knob without a value", "tcl tune mm.tc --sizes M=5,K=6,N=7 --fix tile"),
+    ("A place to work that there is not",
+     "tcl tune mm.tc --sizes M=5,K=6,N=7 --executor machine:8786"),
+    ("A cache that is none", "tcl cache list --cache mm.tc"),
+    ("A report in a folder that is not there",
+     "tcl tune mm.tc --sizes M=5,K=6,N=7 --report no/page.html"),
+    ("Nothing to remove", "tcl cache prune"),
+)  # fmt: skip
+"""What was meant, and what was typed."""
+
+HEAD = """\
+# Errors
+
+What is said of the likeliest mistakes, as a test provokes them. In Python every error is a
+`tcl.TclError`: `TclSyntaxError` and `TclSemanticError` (the text, with the place), `ArgumentError`
+(what was passed), `RangeInferenceError` (what follows from the sizes), `OptionsError` (of a search's
+settings `SettingError`, which is one), `CompileError`, `CacheError`; only a data-dependent subscript that leaves its tensor raises
+`IndexError`. The command ends with one of these codes:
+
+| code | |
+|---|---|
+| 0 | done |
+| 1 | what the command line names is not there or not right: a file, a def, a size, options, a cache, a device, or the results are wrong |
+| 2 | the command line itself is wrong: no such command or option, a value that its option never has, options that contradict each other |
+| 130 | interrupted, by Ctrl+C; what was found is saved |
+| 143 | terminated, by SIGTERM; likewise |
+"""  # noqa: E501
+
+
+def page(folder: Path) -> str:
+    """The page; ``folder`` is the current one, and empty."""
+    (folder / "mm.tc").write_text(MM + "\n")
+    (folder / "folder").mkdir()
+    parts = [HEAD, "## In a text\n"]
+    parts += [_shown(title, text, _of_text(text)) for title, text in LANGUAGE]
+    parts += ["## In Python\n", "Here `text` is\n\n```text\n" + MM + "\n```\n"]
+    parts += [
+        "`T` is `tcl.define(text)` with a few defs more, `A` and `B` have the shapes (3, 4) and "
+        "(4, 5), `C` (3, 5).\n"
+    ]
+    parts += [_shown(title, f">>> {line}", _of_python(line)) for title, line in PYTHON]
+    parts += ["## On the command line\n", "Here `mm.tc` holds the same text.\n"]
+    parts += [_shown(title, f"$ {line}", _of_command(line)) for title, line in COMMAND]
+    return "\n".join(parts)
+
+
+def _shown(title: str, typed: str, said: str) -> str:
+    return f"#### {title}\n\n```text\n{typed}\n```\n```text\n{_plain(said)}\n```\n"
+
+
+def _plain(said: str) -> str:
+    """Without what is of this machine."""
+    return re.sub(r"[\d.,]+ [MGT]B is free", "... is free", said)
+
+
+def _of_text(text: str) -> str:
+    try:
+        tcl.define(text)
+    except tcl.TclError as error:
+        return f"{type(error).__name__}: {error}"
+    raise AssertionError(f"no mistake: {text}")
+
+
+def _of_python(line: str) -> str:
+    more = """
+    def same(float(M, N) X) -> (Y) { Y(m, n) = X(m, n) }
+    def wide(float(N) X) -> (Y) { Y(i, j) = X(i) }
+    def outer(float(N) X) -> (Y) { Y(i, j) = X(i) * X(j) }
+    def rows(float(M, N) X, int32(R) I) -> (Y) { Y(r, n) = X(I(r), n) }
+    """
+    A = np.arange(12, dtype=np.float32).reshape(3, 4)
+    B = np.ones((4, 5), np.float32)
+    names = {"T": tcl.define(MM + more), "text": MM, "A": A, "B": B, "C": A[:, :1] + B[:1]}
+    try:
+        eval(line, {"np": np, "tcl": tcl, "Path": Path, **names})
+    except (tcl.TclError, IndexError, AttributeError) as error:
+        return f"{type(error).__name__}: {error}"
+    raise AssertionError(f"no mistake: {line}")
+
+
+def _of_command(line: str) -> str:
+    import shlex
+
+    done = CliRunner().invoke(main, shlex.split(line)[1:], env={"COLUMNS": "100"})
+    assert done.exit_code in (1, 2), (line, done.output, done.exception)
+    # of a wrong command line, what comes after the reminder of how it is used
+    said = done.stderr[max(0, done.stderr.find("Error: ")) :].rstrip()
+    return f"{said}\nexit code {done.exit_code}"
