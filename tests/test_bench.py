@@ -544,7 +544,7 @@ def test_command_lists_and_refuses() -> None:
     done = tcl("--list", "--rows", "conv*")
     assert done.returncode == 0
     assert done.stdout.split("\n")[0].split()[:2] == ["conv", "3x3"]
-    assert tcl("--rows", "nothing").returncode == 1
+    assert tcl("--rows", "nothing").returncode == 2
     assert tcl("--threads", "none").returncode == 2
     assert tcl("--peers", "abacus").returncode == 2
 

@@ -516,7 +516,6 @@ def test_run_on_tensors_without_elements(sizes: str, tmp_path: Path) -> None:
     [
         (("run", "-s", "M=9999,K=99,N=999"), {}, "at most 20,000,000 are emulated"),
         (("run", "-s", "test"), {"CXX": "", "PATH": ""}, "needs a C++ compiler"),
-        (("run", "-s", "test", "--threads", "2"), {}, "--threads are those of a CPU; leave it out"),
         (("tune", "-s", "test"), {}, "times of emulated kernels mean nothing"),
     ],
 )

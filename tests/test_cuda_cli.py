@@ -72,10 +72,8 @@ def test_resources(file: Path, tmp_path: Path, entry: str) -> None:
     [
         (("--device", "h2000"), "there is no GPU profile h2000; did you mean H200?"),
         (("--device", "cuda:99"), "there is no device cuda:99 here"),
-        (("--stage", "resources"), "resources are what kernels take of a GPU"),
         (("--device", "t4", "-o", '{"vectorize": 3}'), "error: "),
         (("--device", "cuda-emulated"), "say which GPU to show kernels for"),
-        (("--device", "h200", "--threads", "2"), "--threads are those of a CPU; leave it out"),
         (("--device", ""), "there is no GPU profile ''; known are"),
         (("--device", "h200", "-o", __file__), f"error: {__file__}: options: not valid JSON"),
     ],

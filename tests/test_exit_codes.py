@@ -122,7 +122,10 @@ TAKES_A_DEF = [
 
 TOGETHER = [
     (("show", "mm.tc", *SIZES, "--threads", "2", "--device", "h200"), "--threads are those of a"),
-    (("run", "mm.tc", *SIZES, "--threads", "0"), "0 is not in the range"),
+    (
+        ("run", "mm.tc", *SIZES, "--threads", "2", "--device", "cuda-emulated"),
+        "--threads are those of a CPU; leave it out with --device cuda-emulated",
+    ),
     (("show", "mm.tc", *SIZES, "--stage", "resources"), "say of which, as in --device h200"),
     (("tune", "mm.tc", *SIZES, "--dry-run"), "--dry-run is for --grid"),
     (("tune",), "Missing argument 'FILE'"),

@@ -85,8 +85,8 @@ def command(
         from tcl.cli.run_cuda import run_cuda
         from tcl.targets import target
 
-        where = target(device, count)
         without_threads(device, threads)
+        where = target(device, count)
         work = Work.load(file, entry, sizes, seed)
         key = where.key(work.sized, work.inputs)
         run_cuda(work, _chosen(work, options, cache, key), where, compare=not no_reference)
