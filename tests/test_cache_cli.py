@@ -136,9 +136,7 @@ def test_why() -> None:
     assert "  def text  asked for" in done.stdout
     assert len(done.stdout.splitlines()) == 4
     cache.store(key(), "x", Outcome(Verdict.COMPILE, message="no"), run="r")
-    assert (
-        "1 results, none of them correct; see tcl cache show" in tcl(*arguments, "-s", SIZES).stdout
-    )
+    assert "1 result, none correct; see tcl cache show" in tcl(*arguments, "-s", SIZES).stdout
 
 
 def test_merge() -> None:
