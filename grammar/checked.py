@@ -8,11 +8,36 @@ its reduction indices. Expressions keep their spans for messages that need sizes
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from tcl.grammar.errors import Diagnostic
 from tcl.grammar.source import Source, Span
 from tcl.grammar.types import INDEX, ScalarType
+
+
+class _Hashed:
+    """An expression made of others. It is looked up at every level that it is nested in, so that
+    its hash is computed once."""
+
+    __slots__ = ("_hash",)
+
+
+_T = TypeVar("_T", bound=_Hashed)
+
+
+def _hashed_once(cls: type[_T]) -> type[_T]:
+    compute = cls.__hash__
+
+    def hashed(self: _T) -> int:
+        try:
+            return self._hash  # type: ignore[attr-defined, no-any-return]
+        except AttributeError:
+            found = compute(self)
+            object.__setattr__(self, "_hash", found)
+            return found
+
+    cls.__hash__ = hashed  # type: ignore[method-assign, assignment]
+    return cls
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +93,9 @@ class LetRef:
     span: Span = field(compare=False, repr=False)
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Read:
+class Read(_Hashed):
     """A tensor element. Subscripts are integral; a subscript may itself read tensors."""
 
     tensor: str
@@ -78,8 +104,9 @@ class Read:
     span: Span = field(compare=False, repr=False)
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(_Hashed):
     op: str
     """``-``, or ``!`` on a bool."""
     operand: Expr
@@ -87,8 +114,9 @@ class Unary:
     span: Span = field(compare=False, repr=False)
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(_Hashed):
     """``+ - * / % min max`` over operands of ``type``, ``&& ||`` over bools (short-circuit), or a
     comparison ``< <= > >= == !=`` over operands of one type, giving bool."""
 
@@ -99,8 +127,9 @@ class Binary:
     span: Span = field(compare=False, repr=False)
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(_Hashed):
     """``condition ? then : otherwise``; only the chosen side is evaluated."""
 
     condition: Expr
@@ -110,8 +139,9 @@ class Select:
     span: Span = field(compare=False, repr=False)
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(_Hashed):
     """A built-in function; arguments have the call's type."""
 
     name: str
@@ -120,8 +150,9 @@ class Call:
     span: Span = field(compare=False, repr=False)
 
 
+@_hashed_once
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(_Hashed):
     """A conversion. Float to integer truncates, saturates, and takes NaN to 0; integer to
     integer wraps; anything to bool tests for non-zero."""
 
