@@ -107,9 +107,9 @@ def test_import_is_light() -> None:
 
 
 def test_import_adds_little_to_numpy() -> None:
-    """Under 100 ms more than ``import numpy``; the best of five, as the machine is shared."""
-    code = "import time, numpy; t = time.perf_counter(); import tcl; print(time.perf_counter() - t)"
-    assert min(float(run(sys.executable, "-c", code)) for _ in range(5)) < 0.1
+    """What an import takes is the modules that it loads: those of ``tcl`` come when used."""
+    code = "import sys, numpy; n = len(sys.modules); import tcl; print(len(sys.modules) - n)"
+    assert int(run(sys.executable, "-c", code)) <= 3
 
 
 @pytest.mark.parametrize("name", ["define", "compile", "autotune", "MappingOptions", "TclError"])

@@ -120,8 +120,10 @@ def test_outputs_are_reset_before_every_sample_and_not_timed() -> None:
 
 
 def test_measuring_a_real_function() -> None:
+    begin = time.perf_counter()
     measured = measure(lambda: time.sleep(2e-3), settings=MeasureSettings(budget=0.05))
-    assert 2e-3 <= measured.median < 2e-2
+    together = time.perf_counter() - begin
+    assert 2e-3 <= measured.median <= together / 2
 
 
 def test_median_and_spread() -> None:

@@ -251,7 +251,7 @@ def test_a_search_is_complete_when_its_time_is_spent(tmp_path: Path) -> None:
     assert not first.complete(TunerConfig(generations=1000).settings)
     more = tuner(path, time_limit=1.0, generations=1000, delay=0.2, threads=1).tune((), None, first)
     # Breaks do not count, earlier parts do.
-    assert saved(path).seconds == pytest.approx(first.seconds + more.seconds, abs=2.0)
+    assert saved(path).seconds == pytest.approx(first.seconds + more.seconds, abs=10.0)
     assert result.run == more.run
 
 

@@ -66,7 +66,7 @@ def script(body: str, *, together: bool = True, **environment: str) -> str:
     return done.stdout
 
 
-def in_child(work: Callable[[], bool], seconds: float = 20) -> bool:
+def in_child(work: Callable[[], bool], seconds: float = 60) -> bool:
     """The result of ``work`` in a forked child; False if it hangs or dies."""
     child = os.fork()
     if child == 0:
@@ -159,12 +159,11 @@ def test_private_memory_begins_on_lines_of_its_own() -> None:
 def test_calls_beside_a_call_run_alone() -> None:
     """They neither wait for the pool nor take cores from it."""
     sleep, out = kernel(bodies.SLEEP, 2, threads=3), np.zeros(3, np.int64)
-    other = threading.Thread(target=lambda: sleep([words(1_000_000), out]))
+    other = threading.Thread(target=lambda: sleep([words(2_000_000), out]))
     other.start()
     time.sleep(0.1)
-    begin = time.perf_counter()
     assert who(2).tolist() == [1, 0, 0]
-    assert time.perf_counter() - begin < 0.6
+    assert other.is_alive()  # still in its call
     other.join()
     assert out.tolist() == [3, 3, 3]
     assert who(2).tolist() == [2, 2, 0]
@@ -184,7 +183,7 @@ def test_calls_run_alone_while_cores_are_busy_with_other_things() -> None:
     assert all(together(5000, 0.2))
     bodies.keep_together(False)
     busy = together(5000, 0.5)
-    assert 1 <= sum(busy) <= 12 and len(busy) > 200
+    assert 1 <= sum(busy) < len(busy) / 10
     assert any(any(together(0, 0.5)) for _ in range(40))
 
 
@@ -254,7 +253,6 @@ def test_a_child_forked_during_a_call_computes() -> None:
 )
 def test_the_interpreter_ends(running: str) -> None:
     """Also while a daemon thread is in a call."""
-    begin = time.monotonic()
     text = script(f"""
 def loop(body, count):
     call, out = kernel(body, 2, threads=3), np.zeros(count, np.int64)
@@ -270,7 +268,6 @@ kernel(bodies.WHO, 1, threads=3)([out])
 print(out.tolist())
 """)
     assert text == "[3, 3, 3]\n"
-    assert time.monotonic() - begin < 30
 
 
 def test_ctrl_c_is_delivered_after_the_call_to_the_caller() -> None:
@@ -280,12 +277,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests 
 sleep, out = kernel(bodies.SLEEP, 2, threads=3), np.zeros(3, np.int64)
 sleep([np.array([0]), out]); out[:] = 0
 threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-begin = time.monotonic()
 try:
     sleep([np.array([600_000]), out])
-    time.sleep(5)
+    time.sleep(30)
+    print("it was lost")
 except KeyboardInterrupt:
-    print(out.tolist(), time.monotonic() - begin < 3)
+    print(out.tolist())
 mask = {}
 for task in os.listdir("/proc/self/task") if sys.platform == "linux" else []:
     for line in open(f"/proc/self/task/{task}/status"):
@@ -295,7 +292,7 @@ blocked = [bool(m >> (signal.SIGINT - 1) & 1) for t, m in sorted(mask.items())]
 print(blocked[0] if blocked else False, sum(blocked) == 2 or not blocked)
 """)
     lines = text.splitlines()
-    assert lines[0].endswith(" True")
+    assert lines[0] == "[3, 3, 3]"
     assert lines[1] == "False True"
 
 

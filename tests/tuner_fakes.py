@@ -30,6 +30,8 @@ from tcl.tuner.verdict import Outcome, Verdict
 
 Array = np.ndarray[Any, Any]
 HERE = Path(__file__).resolve().parent
+BEGAN = "FAKE_TUNER_BEGAN"
+"""Names a file, if it is set: it is there as soon as something hangs."""
 QUICK = MeasureSettings(sample=1e-4, budget=5e-3)
 
 
@@ -54,7 +56,7 @@ class FakeKernel:
             case "segfault":
                 ctypes.string_at(0)
             case "hang":
-                time.sleep(1000)
+                _hang()
             case "exit":
                 os._exit(3)
             case "prints":
@@ -109,7 +111,7 @@ class FakeBackend:
             case "segfault":
                 ctypes.string_at(0)
             case "hang":
-                time.sleep(1000)
+                _hang()
         outputs[0][:] = inputs[0] * 2
 
 
@@ -177,7 +179,21 @@ def fake_tuner(
     )
 
 
-def gone(pid: int, patience: float = 5.0) -> bool:
+def _hang() -> None:
+    if BEGAN in os.environ:
+        Path(os.environ[BEGAN]).touch()
+    time.sleep(1000)
+
+
+def until_it_hangs(began: Path, patience: float = 60.0) -> None:
+    """Wait for the file that ``BEGAN`` names."""
+    deadline = time.monotonic() + patience
+    while not began.exists():
+        assert time.monotonic() < deadline, "nothing hangs"
+        time.sleep(0.02)
+
+
+def gone(pid: int, patience: float = 60.0) -> bool:
     """Whether a process has ended, or does within ``patience`` seconds."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
