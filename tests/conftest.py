@@ -25,9 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+_LONGEST = ("test_twenty_thousand_texts", "test_types_are_strict", "test_wheel")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first: where several processes share the tests, none is left with it alone."""
-    items.sort(key=lambda item: "test_wheel" not in item.nodeid)
+    """The longest first: where several processes share the tests, none is left with one alone."""
+    items.sort(key=lambda item: not any(name in item.nodeid for name in _LONGEST))
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_machine import known_machine
 from tuner_fakes import KEY, QUICK, FakeBackend, FakeOptions, FakeSpace, as_recorded
 
 from tcl.cluster import Worker, workplace
@@ -336,7 +337,7 @@ def test_dask_cluster_of_two_workers_one_of_which_is_killed(tmp_path: Path) -> N
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(HERE), *(p or os.getcwd() for p in sys.path)]),
-        "TCL_CACHE_DIR": str(tmp_path),
+        "TCL_CACHE_DIR": str(known_machine(tmp_path)),
     }
     with ExitStack() as stack:
         scheduler = Process("scheduler", "--port", "0", environment=environment)
