@@ -81,6 +81,7 @@ PYTHON = (
 """What was meant, and the expression."""
 
 COMMAND = (
+    ("A command that there is not", "tcl chek mm.tc"),
     ("A file that is not there", "tcl check matmull.tc"),
     ("A folder", "tcl check folder"),
     ("A def that there is not", "tcl run mm.tc --entry nm --sizes M=5,K=6,N=7"),

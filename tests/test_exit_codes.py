@@ -136,7 +136,8 @@ TOGETHER = [
     (("tune", "mm.tc", *SIZES, "--fix", "a=1", "--fix", "a=2"), "the knob a twice"),
     (("cache", "prune"), "say what to remove"),
     (("cache", "show", "abcdef12", *SIZES), "the key abcdef12 says --sizes itself"),
-    (("nothing",), "No such command 'nothing'"),
+    (("nothing",), "there is no command 'nothing'; there are: check, show"),
+    (("chek", "mm.tc"), r"there is no command 'chek'; did you mean check\?"),
     (("cache", "nothing"), "No such command 'nothing'"),
 ]
 """Command lines that contradict themselves."""

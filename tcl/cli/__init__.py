@@ -41,6 +41,17 @@ class _Lazy(click.Group):
         command: click.Command = import_module(f"tcl.cli.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from tcl.grammar.closest import closest
+
+            near = closest(args[0], _COMMANDS)
+            hint = f"did you mean {near}?" if near else f"there are: {', '.join(_COMMANDS)}"
+            raise click.UsageError(f"there is no command '{args[0]}'; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         with written():
             return super().main(*args, **kwargs)
