@@ -107,7 +107,7 @@ def test_an_input_that_is_closed(folder: Path) -> None:
     done = tcl(folder, "check", "-", closed="<&-")
     assert (done.returncode, done.stderr) == (
         1,
-        "error: - cannot be read: Bad file descriptor\n",
+        "error: standard input is closed; name a file\n",
     )
 
 

@@ -61,8 +61,6 @@ def _open_closed_ones() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, mode)  # the lowest number that is free
-    if sys.stdin is None:
-        sys.stdin = os.fdopen(0, closefd=False)
     if sys.stdout is None:
         sys.stdout = os.fdopen(1, "w", closefd=False)
     if sys.stderr is None:
