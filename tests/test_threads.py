@@ -189,7 +189,7 @@ def test_measuring_needs_cores() -> None:
     ("arguments", "code", "sentence"),
     [
         (("run", "--threads", "2", "--no-reference"), 0, "a call on 1 thread, with options"),
-        (("run", "--threads", "0"), 1, "threads must be a whole number from 1 to 1024, not 0"),
+        (("run", "--threads", "0"), 2, "0 is not in the range 1<=x<=1024"),
         (("show", "--threads", "none"), 2, "'none' is not a valid integer"),
         (("tune", "--threads", "1000"), 1, "1000 threads are measured on as many cores"),
         (("tune", "--jobs", "-1"), 2, "-1 is not in the range"),
