@@ -14,13 +14,12 @@ import os
 import secrets
 import stat
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tcl.grammar.errors import TclWarning
 from tcl.grammar.folder import cache_folder, made
+from tcl.grammar.warn import warn_once
 
 LIMIT = 256 << 20
 """Bytes that the folder may hold; the least recently used are removed first."""
@@ -159,25 +158,19 @@ class Store:
                 return
 
 
-_refused: set[str] = set()
-
-
 def _trusted(status: os.stat_result, path: str) -> bool:
     """Whether nobody but this user can have written it. Warns if not, once for each path."""
     if status.st_uid == os.geteuid() and not status.st_mode & 0o077:
         return True
-    if path not in _refused:
-        _refused.add(path)
-        why = (
-            f"its mode is {stat.S_IMODE(status.st_mode):o}"
-            if status.st_uid == os.geteuid()
-            else "it belongs to somebody else"
-        )
-        warnings.warn(
-            f"kept object code is not used: {why}, but only you may have access to {path}",
-            TclWarning,
-            stacklevel=2,
-        )
+    why = (
+        f"its mode is {stat.S_IMODE(status.st_mode):o}"
+        if status.st_uid == os.geteuid()
+        else "it belongs to somebody else"
+    )
+    warn_once(
+        ("access", path),
+        f"kept object code is not used: {why}, but only you may have access to {path}",
+    )
     return False
 
 

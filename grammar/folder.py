@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
-import warnings
 from pathlib import Path
 
-from tcl.grammar.errors import TclError, TclWarning
-
-_told: set[str] = set()
+from tcl.grammar.errors import TclError
+from tcl.grammar.warn import warn_once
 
 
 class NoPlaceError(TclError):
@@ -60,12 +58,8 @@ def made(folder: Path) -> bool:
 
 
 def _without(reason: str) -> None:
-    """Warn, unless that was done before."""
-    if reason not in _told:
-        _told.add(reason)
-        warnings.warn(
-            f"nothing is kept between processes: {reason}; set TCL_CACHE_DIR to a folder that can "
-            "be written",
-            TclWarning,
-            stacklevel=2,
-        )
+    warn_once(
+        ("no place", reason),
+        f"nothing is kept between processes: {reason}; set TCL_CACHE_DIR to a folder that can be "
+        "written",
+    )

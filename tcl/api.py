@@ -15,10 +15,10 @@ from tcl.given import SourceLike, check_flag, in_order
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.sized import SizedDef
+from tcl.grammar.warn import warn
 from tcl.kernels import Kernels, OptionsLike, unknown
 from tcl.kernels import OptionsFactory as OptionsFactory
 from tcl.kernels import size as size
-from tcl.warn import warn
 
 
 def define(

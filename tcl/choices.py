@@ -14,21 +14,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from tcl.codegen.errors import CompileError, OptionsError
 from tcl.codegen.options import MappingOptions
-from tcl.warn import warn
+from tcl.grammar.warn import first_time, warn
 
 DEFAULT = MappingOptions("mlp")
 """What is used when nothing is known: tiles and vectors where they apply."""
 
 _T = TypeVar("_T")
-_told: set[tuple[str, ...]] = set()
-"""Entries that were warned about."""
-
-
-def once(about: tuple[str, ...], message: str) -> None:
-    """Warn, unless that was done before in this process."""
-    if about not in _told:
-        _told.add(about)
-        warn(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +73,9 @@ class Choices:
         return DEFAULT, make(DEFAULT)
 
     def _warn(self, refused: list[tuple[Suggested, str]], used: Suggested | None) -> None:
-        new = [r for r in refused if (self.cache, r[0].key, r[0].options) not in _told]
+        new = [r for r in refused if first_time((self.cache, r[0].key, r[0].options))]
         if not new:
             return
-        _told.update((self.cache, entry.key, entry.options) for entry, _ in new)
         (entry, reason), *more = new
         besides = f" (and {len(more)} more)" if more else ""
         if used is None:

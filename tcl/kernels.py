@@ -23,8 +23,8 @@ from tcl.grammar.ranges import infer
 from tcl.grammar.shown import kind_of
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.source import Span
+from tcl.grammar.warn import warn
 from tcl.known import best_known
-from tcl.warn import warn
 
 
 class OptionsFactory(Protocol):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tcl.arguments import Array
 from tcl.choices import DEFAULT as DEFAULT
-from tcl.choices import Choices, Chosen, Suggested, once
+from tcl.choices import Choices, Chosen, Suggested
 from tcl.codegen.device import CpuProfile, host_cpu
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import MappingOptions
@@ -21,12 +21,12 @@ from tcl.codegen.version import CODEGEN_VERSION
 from tcl.grammar.canonical import canonical_text
 from tcl.grammar.folder import cache_folder
 from tcl.grammar.sized import SizedDef
+from tcl.grammar.warn import warn, warn_once
 from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache
 from tcl.tuner.cache_file import FILE_NAME
 from tcl.tuner.cache_key import with_threads
 from tcl.tuner.errors import CacheError
 from tcl.tuner.nearby import Near, nearby
-from tcl.warn import warn
 
 if TYPE_CHECKING:
     from tcl.codegen.cuda.profile import GpuProfile
@@ -131,7 +131,9 @@ def known_options(
         try:
             near = _near(cache, key, sized, threads, gpu, first=first)
         except CacheError as error:
-            once((found.cache, str(error)), f"cached options for near sizes are not used: {error}")
+            warn_once(
+                (found.cache, str(error)), f"cached options for near sizes are not used: {error}"
+            )
         else:
             found = replace(found, entries=(*found.entries, *near))
     return found if found.entries else None
@@ -144,7 +146,7 @@ def suggestions(cache: TuningCache, key: CacheKey, name: str, count: int = _TRIE
     digits, file = key.digest[:_DIGITS], str(cache.path)
     if damage is not None:
         about = f"for {name} on {key.sizes} (key {digits} in {file})"
-        once((file, digits, damage), f"a cached result {about} is passed over: {damage}")
+        warn_once((file, digits, damage), f"a cached result {about} is passed over: {damage}")
     entries = (_suggested(key, r.options, rank) for rank, r in enumerate(records, 1))
     return Choices(name, file, tuple(entries))
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from cached_calls import run
 
-from tcl import choices
+from tcl.grammar import warn
 
 
 def test_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(choices, "_told", set())
+    monkeypatch.setattr(warn, "_told", set())
     found = run(calls=3000, count=8, layouts=4, folder=tmp_path, seed=1)
     assert found["right"] == 3000 and found["wrong"] == 0
     assert found["cached options do not apply"] > 0

@@ -21,6 +21,7 @@ from tcl import choices
 from tcl.api import size
 from tcl.cli import main
 from tcl.codegen.options import PRESETS
+from tcl.grammar import warn
 from tcl.known import DEFAULT, cache_key
 from tcl.tuner.cache import CacheKey, TuningCache, default_path
 from tcl.tuner.verdict import Outcome, Verdict
@@ -41,7 +42,7 @@ A = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TuningCache:
     """The user's."""
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(choices, "_told", set())
+    monkeypatch.setattr(warn, "_told", set())
     return TuningCache(default_path())
 
 
@@ -261,7 +262,7 @@ def test_what_is_said_after_tuning_can_be_typed(
 
 def test_what_cannot_be_compiled_is_passed_over_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The default is everybody's: what is wrong with that is raised."""
-    monkeypatch.setattr(choices, "_told", set())
+    monkeypatch.setattr(warn, "_told", set())
     entry = choices.Suggested(TILED.to_json(), "0123456789", "float32[4]", 1)
     found = choices.Choices("f", "x.db", (entry,))
 

@@ -17,6 +17,7 @@ from tcl.codegen.cuda import kept
 from tcl.codegen.cuda.compile import OPTIONS, Cubin
 from tcl.codegen.cuda.profile import A100, H100, H200
 from tcl.codegen.cuda.resources import Resources
+from tcl.grammar import warn
 
 NAME = "7" * 64
 CUBIN = Cubin(
@@ -27,7 +28,7 @@ CUBIN = Cubin(
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(store, "_refused", set())
+    monkeypatch.setattr(warn, "_told", set())
     return tmp_path / "objects"
 
 

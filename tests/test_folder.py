@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tcl
-from tcl.grammar import folder
+from tcl.grammar import folder, warn
 from tcl.grammar.errors import TclWarning
 
 posix = pytest.mark.skipif(os.name != "posix", reason="users are told apart as POSIX does")
@@ -114,7 +114,7 @@ def test_a_search_that_keeps_nothing_needs_no_place(
 def test_a_folder_that_may_not_be_written_by_root_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder, "_told", set())
+    monkeypatch.setattr(warn, "_told", set())
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.warns(TclWarning, match="cannot be written: Permission denied"):
         assert not folder.made(tmp_path)

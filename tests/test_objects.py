@@ -25,6 +25,7 @@ from tcl.codegen.cpu.launch import DIRECT, Launcher, _public, address_of
 from tcl.codegen.cpu.objects import ObjectCache
 from tcl.codegen.options import MappingOptions, NestOptions
 from tcl.executor import Executor, contiguous
+from tcl.grammar import warn
 from tcl.grammar.errors import TclWarning
 
 posix = pytest.mark.skipif(os.name != "posix", reason="object code is kept on POSIX only")
@@ -40,7 +41,7 @@ CODE = KeptCode(
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(store, "_refused", set())
+    monkeypatch.setattr(warn, "_told", set())
 
 
 @pytest.fixture

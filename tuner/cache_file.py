@@ -9,11 +9,10 @@ import sqlite3
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from tcl.grammar.errors import TclWarning
+from tcl.grammar.warn import warn
 from tcl.tuner import cache_schema
 from tcl.tuner.errors import CacheError
 
@@ -265,11 +264,9 @@ def set_aside(path: Path, why: str, detail: str, found: tuple[int, int] | None) 
         raise CacheError(
             f"the tuning cache {path} cannot be used ({detail}), nor set aside: {error.strerror}"
         ) from error
-    warnings.warn(
+    warn(
         f"the tuning cache {path} cannot be used ({detail}); it is kept as {target.name}, and a "
-        "new one is begun",
-        TclWarning,
-        stacklevel=2,
+        "new one is begun"
     )
 
 

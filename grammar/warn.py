@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Hashable
 
 from tcl.grammar.errors import TclWarning
+
+_told: set[Hashable] = set()
 
 
 def warn(message: str) -> None:
@@ -18,5 +21,18 @@ def warn(message: str) -> None:
     warnings.warn(message, TclWarning, stacklevel=level)
 
 
+def warn_once(about: Hashable, message: str) -> None:
+    """Likewise, unless that was done ``about`` this before, in this process."""
+    if first_time(about):
+        warn(message)
+
+
+def first_time(about: Hashable) -> bool:
+    """Whether nobody was warned ``about`` this before; from now on somebody was."""
+    new = about not in _told
+    _told.add(about)
+    return new
+
+
 def _ours(module: str) -> bool:
-    return module.partition(".")[0] == "tcl"
+    return module.partition(".")[0] in ("tcl", "contextlib")  # which stands between frames of ours
