@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from tcl.choices import Chosen, applied
+from tcl.choices import Chosen
 from tcl.codegen.cuda.driver import Driver
 from tcl.codegen.cuda.launch import Launcher
 from tcl.codegen.cuda.ready import WIDEST, Machine, ready
@@ -115,25 +115,19 @@ class CudaExecutor(Calls[Any]):
 
     def _kernel(self, key: Key) -> Launcher:
         unchecked, strides, aligned = key
-        found = self._kernels.get(key)
-        if found is None:
-            with self._lock:
-                found = self._kernels.get(key)
-                if found is None:
-                    self._options, made = applied(
-                        self._chosen,
-                        lambda options: ready(
-                            self._sized,
-                            options,
-                            strides,
-                            aligned,
-                            self._device,
-                            this_machine(),
-                            unchecked=unchecked,
-                        ),
-                    )
-                    found = self._kernels[key] = made
-        return found
+        return self._kept(
+            self._kernels,
+            key,
+            lambda options: ready(
+                self._sized,
+                options,
+                strides,
+                aligned,
+                self._device,
+                this_machine(),
+                unchecked=unchecked,
+            ),
+        )
 
 
 class CudaRepeat:

@@ -32,6 +32,8 @@ Strides: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 _A = TypeVar("_A")
+_K = TypeVar("_K")
+_L = TypeVar("_L")
 
 
 class Calls(Generic[_A]):
@@ -119,6 +121,18 @@ class Calls(Generic[_A]):
             repeat = self._repeats[1]
         return None if repeat is None else repeat(inputs, outputs)
 
+    def _kept(self, kernels: dict[_K, _L], key: _K, make: Callable[[MappingOptions], _L]) -> _L:
+        """The kernel of ``kernels`` for this key; made, of the first options that apply, if there
+        is none yet."""
+        found = kernels.get(key)
+        if found is None:
+            with self._lock:
+                found = kernels.get(key)
+                if found is None:
+                    self._options, made = applied(self._chosen, make)
+                    found = kernels[key] = made
+        return found
+
     def prepare(self, inputs: Sequence[_A]) -> None:
         """Compile for the strides of these inputs and for new outputs."""
         raise NotImplementedError
@@ -191,24 +205,13 @@ class Executor(Calls[Array]):
         Compiled if neither this object nor the user's cache folder has it. Raises
         ``OptionsError`` for options that were given and do not apply.
         """
-        key = (unchecked, strides)
-        kernel = self._kernels.get(key)
-        if kernel is None:
-            with self._lock:
-                kernel = self._kernels.get(key)
-                if kernel is None:
-                    self._options, made = applied(
-                        self._chosen,
-                        lambda options: ready(
-                            self._sized,
-                            options,
-                            strides,
-                            unchecked=unchecked,
-                            threads=self._most,
-                        ),
-                    )
-                    kernel = self._kernels[key] = made
-        return kernel
+        return self._kept(
+            self._kernels,
+            (unchecked, strides),
+            lambda options: ready(
+                self._sized, options, strides, unchecked=unchecked, threads=self._most
+            ),
+        )
 
 
 class Repeat:
