@@ -14,6 +14,7 @@ from tcl.grammar import ast, literals
 from tcl.grammar import checked as c
 from tcl.grammar import types as t
 from tcl.grammar.builtins import BUILTINS
+from tcl.grammar.plural import plural
 from tcl.grammar.reference import Section
 from tcl.grammar.scope import Scope
 from tcl.grammar.source import Span
@@ -138,8 +139,8 @@ class ExprChecker:
         if len(subscripts) != tensor.rank:
             self._problem(
                 expr.span,
-                f"'{name}' has {_count(tensor.rank, 'dimension')} but is read with "
-                f"{_count(len(subscripts), 'subscript')}; write {name}{_indices(tensor.rank)}",
+                f"'{name}' has {plural(tensor.rank, 'dimension')} but is read with "
+                f"{plural(len(subscripts), 'subscript')}; write {name}{_indices(tensor.rank)}",
                 Section.SUBSCRIPTS,
             )
             return None
@@ -158,7 +159,7 @@ class ExprChecker:
         if len(expr.arguments) != arity:
             self._problem(
                 expr.span,
-                f"{expr.name} takes {_count(arity, 'argument')}, found {len(expr.arguments)}",
+                f"{expr.name} takes {plural(arity, 'argument')}, found {len(expr.arguments)}",
                 Section.FUNCTIONS,
             )
             return None
@@ -188,7 +189,7 @@ class ExprChecker:
         if tensor is None:
             return None
         if expr.axis >= tensor.rank:
-            rank = _count(tensor.rank, "dimension")
+            rank = plural(tensor.rank, "dimension")
             self._problem(expr.span, f"'{name}' has {rank}; the first is {name}.0", Section.DEFS)
             return None
         return c.Dimension(name, expr.axis, expr.span)
@@ -276,7 +277,3 @@ def _all(values: Sequence[c.Expr | None]) -> tuple[c.Expr, ...] | None:
 
 def _indices(rank: int) -> str:
     return f"({', '.join('ijkl'[:rank])}{', ...' if rank > 4 else ''})" if rank else ""
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -10,6 +10,7 @@ from tcl.grammar import checked as c
 from tcl.grammar import types as t
 from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.check_expr import ExprChecker
+from tcl.grammar.plural import plural
 from tcl.grammar.reference import Section
 from tcl.grammar.scope import Scope
 from tcl.grammar.traverse import reads
@@ -115,7 +116,7 @@ def _check_target(statement: ast.Assign, scope: Scope, declared: ast.TensorType 
         origin = "is declared with" if declared is not None else "has"
         scope.problem(
             span,
-            f"'{name}' {origin} {rank} dimension{'' if rank == 1 else 's'} "
+            f"'{name}' {origin} {plural(rank, 'dimension')} "
             f"but is assigned with {len(statement.indices)}",
             Section.STATEMENTS,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tcl.grammar.checked import Tensor
+from tcl.grammar.plural import plural
 from tcl.grammar.sized import Limit, SizedDef, SizedStatement
 from tcl.grammar.source import Source, Span
 
@@ -45,7 +46,7 @@ def _first(sized: SizedDef, tensor: Tensor) -> str:
 def _indices(sized: SizedDef, statement: SizedStatement) -> list[str]:
     rows = []
     for index, (first, stop) in statement.ranges.items():
-        count = f"{stop - first} value{'' if stop - first == 1 else 's'}"
+        count = plural(stop - first, "value")
         reduced = "reduced over" if index in statement.statement.reduction else ""
         rows.append((index, f"{first}:{stop}", count, reduced, _why(sized, statement, index)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -11,6 +11,7 @@ import numpy as np
 from tcl.codegen.dtypes import numpy_dtype, scalar_type_of
 from tcl.codegen.errors import ArgumentError
 from tcl.grammar.checked import CheckedDef, Tensor
+from tcl.grammar.plural import plural
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.sized import SizedDef
 from tcl.workers.memory import free_memory, in_words, total_memory
@@ -46,8 +47,8 @@ def check_count(checked: CheckedDef, arguments: Sequence[object]) -> None:
     if len(arguments) != len(expected):
         names = ", ".join(t.name for t in expected)
         raise ArgumentError(
-            f"{checked.name} takes {_count(len(expected), 'input')} ({names}), "
-            f"but {_count(len(arguments), 'argument')} "
+            f"{checked.name} takes {plural(len(expected), 'input')} ({names}), "
+            f"but {plural(len(arguments), 'argument')} "
             f"{'was' if len(arguments) == 1 else 'were'} given"
         )
 
@@ -161,7 +162,7 @@ def check_outputs_count(checked: CheckedDef, outputs: object) -> None:
     if len(outputs) != len(checked.outputs):
         names = ", ".join(t.name for t in checked.outputs)
         raise ArgumentError(
-            f"{checked.name} has {_count(len(checked.outputs), 'output')} ({names}), "
+            f"{checked.name} has {plural(len(checked.outputs), 'output')} ({names}), "
             f"but outputs= holds {len(outputs)}"
         )
 
@@ -256,14 +257,10 @@ def _overlap(a: Array, b: Array) -> bool:
 def wrong_rank(what: str, tensor: Tensor, shape: tuple[int, ...]) -> str:
     """What is wrong with an array of this shape."""
     return (
-        f"{what} has {_count(tensor.rank, 'dimension')}{_dims(tensor)}, "
+        f"{what} has {plural(tensor.rank, 'dimension')}{_dims(tensor)}, "
         f"but an array of shape {shape} was given"
     )
 
 
 def _dims(tensor: Tensor) -> str:
     return f" ({', '.join(map(str, tensor.dims))})" if tensor.dims else ""
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -31,6 +31,7 @@ from tcl.tuner.config import available_cores
 from tcl.tuner.host import Role
 from tcl.tuner.spread import Machine, Spread
 from tcl.tuner.workplace import Compilers, Orders, Stages, Workplace
+from tcl.units import plural
 
 PREFIX = "dask:"
 _PATIENCE = 10.0
@@ -131,10 +132,7 @@ class Cluster:
         """Workers and machines, for people."""
         machines = len({w.machine for w in self._workers.values()})
         count = len(self._workers)
-        return (
-            f"{count} worker{'' if count == 1 else 's'} on {machines} "
-            f"machine{'' if machines == 1 else 's'} at {self._address}"
-        )
+        return f"{plural(count, 'worker')} on {plural(machines, 'machine')} at {self._address}"
 
     def open(self, orders: Orders) -> Stages:
         """See ``Workplace``."""

@@ -11,6 +11,7 @@ from tcl.files import read_text
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
 from tcl.grammar.errors import ArgumentError
+from tcl.grammar.plural import plural
 from tcl.grammar.shown import kind_of, shown
 
 SourceLike: TypeAlias = str | os.PathLike[str]
@@ -92,7 +93,7 @@ def in_order(
     if missing:
         several = len(missing) > 1
         raise ArgumentError(
-            f"{checked.name} takes {_count(len(names), 'input')} ({', '.join(names)}), but "
+            f"{checked.name} takes {plural(len(names), 'input')} ({', '.join(names)}), but "
             f"{' and '.join(missing)} {'are' if several else 'is'} missing"
         )
     return (*positional, *(named[n] for n in names[len(positional) :]))
@@ -115,7 +116,3 @@ def _no_input(checked: CheckedDef, name: str, options: Sequence[str]) -> str:
 def _tuple(names: Iterable[str]) -> str:
     found = list(names)
     return f"({', '.join(found)}{',' * (len(found) == 1)})"
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"

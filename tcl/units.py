@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sys
 
+from tcl.grammar.plural import plural as plural
+
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 
 
@@ -18,11 +20,6 @@ def duration(seconds: float) -> str:
 def ratio_text(ratio: float) -> str:
     """How many times as fast, or as long: 1.50 ×."""
     return printable(f"{ratio:.2f} ×" if ratio < 100 else f"{ratio:,.0f} ×")
-
-
-def plural(number: int, what: str) -> str:
-    """1 key, 2 keys; ``what`` is one of them."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _three(value: float) -> str:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.report import DEFAULT, OURS, TUNED, Entry, Report, Result
-from tcl.units import duration
+from tcl.units import duration, plural
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -34,13 +34,12 @@ def tables(report: Report, threads: int) -> Iterator[RenderableType]:
     ceiling = report.ceiling(threads)
     names = [n for n in dict.fromkeys(n for r in results for n in r.entries) if n not in OURS]
     temperature = "cold" if report.settings["cold"] else "warm"
-    plural = "" if threads == 1 else "s"
     table = Table(
         box=None,
         pad_edge=False,
         header_style="bold",
         title_justify="left",
-        title=f"{threads} thread{plural}, {temperature} cache; medians of "
+        title=f"{plural(threads, 'thread')}, {temperature} cache; medians of "
         f"{report.settings['rounds']} interleaved rounds; ratio = best peer's time / ours",
     )
     table.add_column("work")

@@ -7,6 +7,7 @@ import datetime
 import click
 
 from tcl.cli.common import reporting, threads_option
+from tcl.units import plural
 
 
 @click.command("devices")
@@ -29,8 +30,8 @@ def command(measure: bool, threads: int | None) -> None:
         f"L2 {device.l2_bytes >> 10} KiB, L3 {device.l3_bytes >> 10} KiB"
     )
     count = thread_count(threads)
-    plural = "" if count == 1 else "s"
-    click.echo(f"        kernels use up to {count} thread{plural}")
+    threads_text = plural(count, "thread")
+    click.echo(f"        kernels use up to {threads_text}")
     if measure:
         cores = len(available_cores())
         if count > cores:
@@ -45,7 +46,7 @@ def command(measure: bool, threads: int | None) -> None:
     else:
         when = datetime.datetime.fromtimestamp(known.when).strftime("%Y-%m-%d %H:%M")
         found = describe_ceilings(known.ceilings)
-        click.echo(f"        with {count} thread{plural}: {found} (measured {when})")
+        click.echo(f"        with {threads_text}: {found} (measured {when})")
     _gpus()
 
 

@@ -29,6 +29,7 @@ from tcl.tuner.errors import CacheError
 from tcl.tuner.saved import SavedSearch, SearchBusyError
 from tcl.tuner.workplace import check_cores
 from tcl.tuning import STARTS
+from tcl.units import plural
 
 _GENERATIONS = 10
 _COPIES = 2
@@ -85,7 +86,7 @@ class Point:
         """The def, its sizes and its device, or its threads if that is the CPU, for people."""
         count, where = self.choice.threads, self.choice.target.name
         if where == "cpu":
-            where = f"{count} thread{'' if count == 1 else 's'}"
+            where = plural(count, "thread")
         return f"{self.about.title} ({where})"
 
 

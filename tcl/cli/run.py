@@ -19,7 +19,7 @@ from tcl.cli.common import (
 )
 from tcl.cli.signals import dying
 from tcl.grammar.errors import ArgumentError
-from tcl.units import duration
+from tcl.units import duration, plural
 
 if TYPE_CHECKING:
     from tcl.arguments import Array
@@ -98,7 +98,7 @@ def command(
     executor.run(work.inputs, outputs)
     show_results(work, outputs, compare=not no_reference)
     seconds = measure(lambda: executor.run(work.inputs, outputs)).median
-    used = f"{executor.threads} thread{'' if executor.threads == 1 else 's'}"
+    used = plural(executor.threads, "thread")
     click.echo(f"  {duration(seconds)} a call on {used}, with options {executor.options}")
 
 
