@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from types import MappingProxyType
 
+from tcl.grammar.closest import closest
 from tcl.grammar.reference import Section
 from tcl.grammar.types import ALIASES, SCALAR_TYPES
 
@@ -59,8 +59,8 @@ def no_type(name: str) -> str:
         advice = f"write {_TYPES[plain]}"
     else:
         found = (advice for starts, advice in _ABSENT.items() if lower.startswith(starts))
-        close = difflib.get_close_matches(lower[:64], [*SCALAR_TYPES, *ALIASES], n=1)
-        guess = f"did you mean {close[0]}?" if close else f"the types are {LIST}"
+        near = closest(lower, [*SCALAR_TYPES, *ALIASES])
+        guess = f"did you mean {near}?" if near else f"the types are {LIST}"
         advice = next(found, guess)
     return f"there is no type '{name[:40]}'; {advice}"
 

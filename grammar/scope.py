@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field
 
 from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.checked import Tensor
+from tcl.grammar.closest import alike
 from tcl.grammar.errors import Diagnostic
 from tcl.grammar.meant import no_name
 from tcl.grammar.reference import Section
@@ -81,7 +81,7 @@ class Scope:
     def suggest(self, name: str) -> str:
         """A remedy for an undefined name: the names that look like it."""
         known = [*self.inputs, *self.outputs, *self.sizes, *BUILTINS, *self.defs]
-        close = difflib.get_close_matches(name[:64], [k for k in known if len(k) <= 64], n=2)
+        close = alike(name, known, 2)
         if close:
             return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
         return "; list it among the inputs with its type, or correct the name"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from importlib import resources
 
 import click
 
 from tcl.cli.common import reporting
+from tcl.grammar.closest import closest
 from tcl.grammar.errors import ArgumentError
 
 
@@ -71,7 +71,7 @@ def _found(wanted: str, texts: dict[str, str]) -> list[str]:
     found = [t for each in all_sections.values() for h, t in each.items() if wanted in names(h)]
     if not found:
         known = [name for each in all_sections.values() for h in each for name in names(h)]
-        close = difflib.get_close_matches(wanted, [*texts, *known], n=1)
-        hint = f"did you mean {close[0]}?" if close else "see `tcl docs` for what there is"
+        near = closest(wanted, [*texts, *known])
+        hint = f"did you mean {near}?" if near else "see `tcl docs` for what there is"
         raise ArgumentError(f"there is no page or section '{wanted}'; {hint}")
     return found
