@@ -65,8 +65,7 @@ class _Ranges:
         return first, first + self.sized.shapes[tensor][axis]
 
     def _text(self, span: Span) -> str:
-        source = self.sized.checked.source.text
-        return " ".join(source[span.start : span.end].split())
+        return self.sized.checked.source.one_line(span)
 
     # --- reductions that are cut short ---
 

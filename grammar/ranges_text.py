@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tcl.grammar.checked import Tensor
 from tcl.grammar.plural import plural
 from tcl.grammar.sized import Limit, SizedDef, SizedStatement
-from tcl.grammar.source import Source, Span
+from tcl.grammar.source import Source
 
 
 def ranges_text(sized: SizedDef) -> str:
@@ -18,7 +18,11 @@ def ranges_text(sized: SizedDef) -> str:
     lines += [f"  {_tensor(sized, t)}" for t in checked.inputs]
     lines += output_lines(sized)
     for statement in sized.statements:
-        lines += ["", _text(checked.source, statement.statement.span), *_indices(sized, statement)]
+        lines += [
+            "",
+            checked.source.one_line(statement.statement.span),
+            *_indices(sized, statement),
+        ]
     return "\n".join(lines)
 
 
@@ -61,7 +65,7 @@ def _why(sized: SizedDef, statement: SizedStatement, index: str) -> str:
     source = sized.checked.source
     for clause in statement.statement.ranges:
         if clause.index == index:
-            start, stop = (_text(source, e.span) for e in (clause.start, clause.stop))
+            start, stop = (source.one_line(e.span) for e in (clause.start, clause.stop))
             return f"where {index} in {start}:{stop}"
     low, high = (_limit(source, limit) for limit in statement.limits[index])
     return low if low == high else f"first: {low}; last: {high}"
@@ -70,14 +74,10 @@ def _why(sized: SizedDef, statement: SizedStatement, index: str) -> str:
 def _limit(source: Source, limit: Limit) -> str:
     match limit.how:
         case "read":
-            return _text(source, limit.span)
+            return source.one_line(limit.span)
         case "exists":
-            return f"exists {_text(source, limit.span)}"
+            return f"exists {source.one_line(limit.span)}"
         case "written":
             return f"{limit.tensor} as it was made before"
         case "declared":
             return f"{limit.tensor} as it is declared"
-
-
-def _text(source: Source, span: Span) -> str:
-    return " ".join(source.text[span.start : span.end].split())

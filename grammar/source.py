@@ -33,6 +33,10 @@ class Source:
         column = start - self.text.rfind("\n", 0, start)
         return Span(start, max(start, end), line, column)
 
+    def one_line(self, span: Span) -> str:
+        """The text of ``span``, whatever its spaces and line ends."""
+        return " ".join(self.text[span.start : span.end].split())
+
     def excerpt(self, span: Span) -> str:
         """The line of ``span`` with a caret line below it, cut to a readable width."""
         begin = self.text.rfind("\n", 0, span.start) + 1
