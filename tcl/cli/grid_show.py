@@ -52,7 +52,7 @@ class Outcome:
 
 
 class Show(Protocol):
-    """Tells how the grid goes. Its points are plural from 1."""
+    """Tells how the grid goes. Its points are counted from 1."""
 
     def plan(self, plan: Plan, *, resume: bool) -> None:
         """Before anything is tuned."""

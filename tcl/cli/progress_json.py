@@ -39,7 +39,6 @@ class JsonProgress:
         self._started = time.monotonic()
         self.signalled = ""
         """The first signal that ended the search."""
-        """Whether a signal ended the search."""
 
     def __enter__(self) -> JsonProgress:
         self.write("started", self._about)
