@@ -346,7 +346,7 @@ def test_another_search_does_not_count(make: Make, tmp_path: Path) -> None:
 
 def test_an_executor_that_is_not_there_is_refused_first(make: Make, cache: Path) -> None:
     done = tcl("tune", "--grid", make(TWO), "--executor", "sorcery", cache=cache)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "there is no executor 'sorcery'" in done.stderr
     assert "\npoint 1" not in done.stdout
 
