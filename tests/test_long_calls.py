@@ -119,3 +119,29 @@ def test_a_call_that_gets_no_thread_runs_without(monkeypatch: pytest.MonkeyPatch
     A = np.ones(5, np.float32)
     f = tcl.define("def f(float(M) A) -> (B) { B(m) = A(m) + 1 }", "naive").f
     np.testing.assert_array_equal(f(A), A + 1)
+
+
+def test_an_interruption_just_after_the_end_waits_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The lock that says that the kernel has ended is then ours, and nobody gives it back."""
+    text = "def f(float(M) A) -> (B) { B(m) = A(m) + 1 }"
+    A = np.ones(5, np.float32)
+    definition = tcl.define(text).definition("f")
+    launcher = Executor(size(definition, (A,)), tcl.MappingOptions("naive")).kernel(((4,), (4,)))
+    allocate = _thread.allocate_lock
+
+    class Lock:
+        def __init__(self) -> None:
+            self.own, self.taken = allocate(), 0
+            self.release = self.own.release
+
+        def acquire(self) -> None:
+            self.taken += 1
+            assert self.own.acquire(timeout=60), "it waits for ever"
+            if self.taken == 2:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(_thread, "allocate_lock", Lock)
+    with pytest.raises(KeyboardInterrupt):
+        launcher((A, np.empty_like(A)))

@@ -178,7 +178,7 @@ class Launcher:
             done.acquire()
         except BaseException as error:
             with deferred():  # until the kernel has ended, its memory has to be there
-                if begun:
+                if begun and not results:  # else it has ended, and ``done`` may be ours already
                     _stop(at)
                     done.acquire()
             if not begun and isinstance(error, RuntimeError):  # no more threads, says the system
