@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from tcl.codegen.errors import CompileError, OptionsError
 from tcl.codegen.options import MappingOptions
-from tcl.grammar.warn import first_time, warn
+from tcl.grammar.warn import first_time, warn, warn_once
 
 DEFAULT = MappingOptions("mlp")
 """What is used when nothing is known: tiles and vectors where they apply."""
@@ -44,6 +44,9 @@ class Choices:
     cache: str
     """The cache's file."""
     entries: tuple[Suggested, ...]
+    nothing: str = ""
+    """What is missing, and what to do, if the default is used because there are no entries and
+    somebody asked for this cache."""
 
     def options(self) -> Iterator[MappingOptions]:
         """Those entries that are options."""
@@ -70,6 +73,8 @@ class Choices:
             self._warn(refused, entry)
             return options, made
         self._warn(refused, None)
+        if self.nothing and not self.entries:
+            warn_once((self.cache, self.name, self.nothing), self.nothing)
         return DEFAULT, make(DEFAULT)
 
     def _warn(self, refused: list[tuple[Suggested, str]], used: Suggested | None) -> None:
@@ -106,9 +111,8 @@ class CacheFactory(ABC):
     """An options factory that knows more than one way."""
 
     @abstractmethod
-    def choices(self, source: str, entry_point: str, inputs: tuple[Any, ...]) -> Choices | None:
-        """What its cache suggests; None if there is nothing."""
+    def choices(self, source: str, entry_point: str, inputs: tuple[Any, ...]) -> Choices:
+        """What its cache suggests; if that is nothing, what is missing."""
 
     def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
-        found = self.choices(source, entry_point, inputs)
-        return None if found is None else found.preferred
+        return self.choices(source, entry_point, inputs).preferred

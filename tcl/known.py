@@ -24,9 +24,9 @@ from tcl.grammar.sized import SizedDef
 from tcl.grammar.warn import warn, warn_once
 from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache
 from tcl.tuner.cache_file import FILE_NAME
-from tcl.tuner.cache_key import with_threads
+from tcl.tuner.cache_key import differences, with_threads
 from tcl.tuner.errors import CacheError
-from tcl.tuner.nearby import Near, nearby
+from tcl.tuner.nearby import Near, explain, nearby
 
 if TYPE_CHECKING:
     from tcl.codegen.cuda.profile import GpuProfile
@@ -120,11 +120,7 @@ def known_options(
     """
     if not os.path.exists(cache.path):
         return None
-    if key is None:
-        if gpu is None:
-            key = cache_key(sized, arrays, threads)
-        else:
-            key = cuda_key(sized, array_layouts(arrays), gpu)
+    key = key or _key(sized, arrays, threads, gpu)
     found = suggestions(cache, key, sized.checked.name)
     if nearest:
         first = found.preferred is None
@@ -137,6 +133,57 @@ def known_options(
         else:
             found = replace(found, entries=(*found.entries, *near))
     return found if found.entries else None
+
+
+def named_options(
+    cache: TuningCache,
+    sized: SizedDef,
+    arrays: Sequence[Array],
+    threads: int = 1,
+    *,
+    nearest: bool = False,
+    gpu: GpuProfile | None = None,
+) -> Choices:
+    """``known_options`` of a cache that somebody asks for, with a sentence about what is missing
+    if that is nothing. A file that cannot be used has nothing, either."""
+    name, file = sized.checked.name, str(cache.path)
+    try:
+        found = known_options(cache, sized, arrays, threads, nearest=nearest, gpu=gpu)
+        if found is not None:
+            return found
+        missing = _missing(cache, _key(sized, arrays, threads, gpu), name, nearest=nearest)
+    except CacheError as error:
+        missing = f"cached options are not used: {error}; the default is used"
+    return Choices(name, file, (), missing)
+
+
+def _missing(cache: TuningCache, key: CacheKey, name: str, *, nearest: bool) -> str:
+    """What a cache has instead of what is looked for, and what to do. ``nearest``: near sizes
+    would have done."""
+    if not os.path.exists(cache.path):
+        return f"there is no file {cache.path}, so the default is used for {name}; tune into it"
+    near = explain(cache, key, name).nearest
+    what, remedy = "nothing else either", "tune it into this file"
+    if near is not None:
+        apart = [d.ingredient for d in differences(key, near.key)]
+        what = f"the nearest is for {near.entry} on {near.key.sizes}"
+        if apart != ["shapes"]:
+            what += f" (what differs: {', '.join(apart)})"
+        if not nearest and not {*apart} - {"shapes", "strides"}:
+            call = f"make_load_from_cache_options_factory({str(cache.path)!r}, nearest=True)"
+            remedy = f"for that one's options: {call}, or tune these sizes into this file"
+    return (
+        f"{cache.path} has no options for {name} on {key.sizes}, so the default is used "
+        f"({what}); {remedy}"
+    )
+
+
+def _key(
+    sized: SizedDef, arrays: Sequence[Array], threads: int, gpu: GpuProfile | None
+) -> CacheKey:
+    if gpu is None:
+        return cache_key(sized, arrays, threads)
+    return cuda_key(sized, array_layouts(arrays), gpu)
 
 
 def suggestions(cache: TuningCache, key: CacheKey, name: str, count: int = _TRIES) -> Choices:

@@ -29,7 +29,7 @@ from tcl.given import (
 from tcl.grammar.closest import closest
 from tcl.grammar.shown import kind_of, shown
 from tcl.inputs import GpuInputs, HostInputs, inputs_of
-from tcl.known import DEFAULT, known_options, suggestions
+from tcl.known import DEFAULT, named_options, suggestions
 from tcl.targets import CpuTarget, CudaTarget, Target, target
 from tcl.tuner.cache import CacheKey, TuningCache, default_path
 from tcl.tuner.config import TunerConfig
@@ -364,11 +364,13 @@ def make_load_from_cache_options_factory(
     nearest: bool = False,
 ) -> OptionsFactory:
     """A factory that takes the best options for so many threads (see ``define``) from a cache
-    file, or for the GPU that the inputs lie on, and gives None if there are none.
+    file, or for the GPU that the inputs lie on.
 
     ``nearest``: where there are none, it takes those for the nearest sizes that can be applied,
     with a ``TclWarning`` that says so. In ``define`` and ``compile``, options that do not apply to
-    the arrays at hand are passed over for the next best, else the default, with one warning.
+    the arrays at hand are passed over for the next best, else the default; where the file has none,
+    or is not there, the default is used: each with one warning. Called by itself it gives None
+    where there are none.
     """
 
     path, cores = file_named("cache_filename", cache_filename), thread_count(threads)
@@ -382,12 +384,12 @@ class _FromCache(CacheFactory):
     threads: int
     nearest: bool
 
-    def choices(self, source: str, entry_point: str, inputs: tuple[Any, ...]) -> Choices | None:
+    def choices(self, source: str, entry_point: str, inputs: tuple[Any, ...]) -> Choices:
         definition = Definitions(source).definition(entry_point)
         found = inputs_of(definition, inputs)
         gpu = found.gpu if isinstance(found, GpuInputs) else None
         cache, sized = TuningCache(self.path), size(definition, found.arrays)
-        return known_options(
+        return named_options(
             cache, sized, found.arrays, self.threads, nearest=self.nearest, gpu=gpu
         )
 

@@ -165,8 +165,57 @@ def test_a_factory_knows_more_than_one_way(cache: TuningCache) -> None:
     with pytest.warns(tcl.TclWarning, match="rank 1 for f .*; rank 2 is used"):
         tcl.define(COPY, factory, threads=1).f(A, outputs=(out,))
     np.testing.assert_array_equal(out, 2 * A)
-    with pytest.raises(tcl.OptionsError, match="has none for f"):
-        tcl.define(COPY, factory, threads=1).f(A[:3])
+
+
+def missing(factory: tcl.OptionsFactory, array: Array) -> list[str]:
+    """What is said of calls by a factory whose cache has nothing for them; the results are right,
+    and the options the default."""
+    with pytest.warns(tcl.TclWarning) as caught:
+        for _ in range(2):
+            T = tcl.define(COPY, factory, threads=1)
+            np.testing.assert_array_equal(T.f(array), 2 * array)
+            T.f(array, outputs=(padded(array),))
+            assert T.executor("f", (array,))[0].options == DEFAULT
+    return [str(w.message) for w in caught]
+
+
+def test_a_factory_without_a_file(cache: TuningCache, tmp_path: Path) -> None:
+    path = tmp_path / "none.db"
+    (said,) = missing(tcl.make_load_from_cache_options_factory(path), A)
+    assert said == f"there is no file {path}, so the default is used for f; tune into it"
+    assert not path.exists()
+
+
+def test_a_factory_with_nothing_for_these_sizes(cache: TuningCache) -> None:
+    tuned(cache, TILED)
+    factory = tcl.make_load_from_cache_options_factory(cache.path, threads=1)
+    assert factory(COPY, "f", A[:3]) is None
+    (said,) = missing(factory, A[:3])
+    assert f"{cache.path} has no options for f on float32[3,64], so the default is used" in said
+    assert "the nearest is for f on float32[32,64])" in said
+    assert f"make_load_from_cache_options_factory({str(cache.path)!r}, nearest=True)" in said
+    (other,) = missing(factory, A[:5])  # of other sizes it is said, too
+    assert "float32[5,64]" in other
+
+
+def test_a_factory_whose_nearest_is_for_other_threads(cache: TuningCache) -> None:
+    tuned(cache, TILED)
+    (said,) = missing(tcl.make_load_from_cache_options_factory(cache.path, threads=2), A)
+    assert "what differs: threads" in said and "nearest=True" not in said
+
+
+def test_a_factory_whose_cache_is_none(cache: TuningCache, tmp_path: Path) -> None:
+    path = tmp_path / "mine.db"
+    path.write_text("no database")
+    (said,) = missing(tcl.make_load_from_cache_options_factory(path), A)
+    assert "not a tuning cache" in said and "the default is used" in said
+    assert path.read_text() == "no database"
+
+
+def test_nearest_beside_a_factory_names_the_factorys(cache: TuningCache) -> None:
+    factory = tcl.make_load_from_cache_options_factory(cache.path)
+    with pytest.raises(tcl.ArgumentError, match=r'options_factory\("my.db", nearest=True\)'):
+        tcl.define(COPY, factory, nearest=True)
 
 
 def test_near_sizes_come_before_the_default(cache: TuningCache) -> None:

@@ -252,7 +252,10 @@ def test_other_strides_are_said_to_be_what_differs(own_cache: TuningCache) -> No
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [({"options": "naive"}, "give either it or options"), ({}, "has to be True or False")],
+    [
+        ({"options": "naive"}, "user.s own tuning cache, and options were given"),
+        ({}, "has to be True or False"),
+    ],
 )
 def test_nearest_is_honoured_or_refused(arguments: dict[str, str], sentence: str) -> None:
     nearest = True if arguments else "yes"
