@@ -16,6 +16,7 @@ from test_cli import MM, tcl
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import kept_ceilings, measure_ceilings
 from tcl.codegen.options import MappingOptions
+from tcl.known import DEFAULT
 
 QUICK = ("--generations", "1", "--population", "4", "--seed", "1", "--threads", "1")
 
@@ -92,7 +93,7 @@ def test_what_cannot_be_measured_is_not_tried_again_at_once(mm: Path, tmp_path: 
     measure_ceilings(1, folder, lambda threads: [])
     done = tcl("tune", mm, "-s", "M=8,N=8,K=8", *QUICK, cache=folder)
     assert done.returncode == 0
-    assert "could not be measured within the last hour" in done.stdout
+    assert "could not be measured" not in done.stdout  # as was said when it failed
     assert "measuring what this machine can do" not in done.stdout
 
 
@@ -165,8 +166,8 @@ def test_json(mm: Path, cache: Path) -> None:
     assert "saved in" in done.stderr
 
 
-def test_nothing_found_is_told(tmp_path: Path, cache: Path) -> None:
-    """A search that is over before it measured anything: no result, and a page all the same."""
+def test_a_time_limit_that_passes_at_once_costs_no_result(tmp_path: Path, cache: Path) -> None:
+    """What everybody has without a search is timed and saved; nothing else is tried."""
     file, page = tmp_path / "mm.tc", tmp_path / "page.html"
     file.write_text(MM)
     size = ("-s", "M=300,N=300,K=300")
@@ -174,11 +175,13 @@ def test_nothing_found_is_told(tmp_path: Path, cache: Path) -> None:
         "tune", file, *size, *QUICK, "--time-limit", "0.001", "--json", "--report", page,
         cache=cache,
     )  # fmt: skip
-    assert done.returncode == 1
-    assert "nothing was found" in done.stderr
-    last = json.loads(done.stdout.splitlines()[-1])
-    assert (last["event"], last["options"]) == ("result", None)
-    assert "no candidate worked" in page.read_text("utf-8")
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sum(e["event"] == "candidate" for e in events) == 1
+    last = events[-1]
+    assert (last["event"], last["options"]) == ("result", json.loads(DEFAULT.to_json()))
+    assert last["unsaved"] == 0
+    assert "time limit" in page.read_text("utf-8")
 
 
 def test_devices_tells_what_was_measured(cache: Path, tmp_path: Path) -> None:

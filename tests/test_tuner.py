@@ -302,6 +302,21 @@ def test_time_limit_ends_the_search() -> None:
     assert result.best is not None
 
 
+def test_a_limit_that_passes_at_once_leaves_the_first_that_works() -> None:
+    start = [FakeOptions(500, "wrong"), FakeOptions(400), FakeOptions(300)]
+    result, events = events_of(fake_tuner(generations=1000, time_limit=1e-6), start)
+    assert [c.options for c in result.history] == start[:2]
+    assert result.options == start[1]
+    assert result.interrupted and Interrupted(FINISH, "time limit") in events
+
+
+def test_a_limit_ends_a_search_in_which_nothing_works() -> None:
+    start = [FakeOptions(500, "wrong"), FakeOptions(400, "wrong")]
+    result, _ = events_of(fake_tuner(generations=1000, time_limit=1e-6), start)
+    assert [c.options for c in result.history] == start
+    assert result.interrupted and result.options is None
+
+
 @pytest.mark.parametrize("kill", [False, True])
 def test_stop_from_another_thread(kill: bool) -> None:
     """At once, though a candidate hangs; or when what is in flight has finished."""

@@ -55,7 +55,8 @@ class TunerSettings:
     seed: int | None = None
     """Of the random numbers; None: a different one each time."""
     time_limit: float | None = None
-    """Seconds after which the search ends as if interrupted once; None: no limit."""
+    """Seconds after which the search ends as if interrupted once, but not before one candidate
+    has a time; None: no limit."""
     strategy: str = "screened"
     """``screened``: genetic, with a model that chooses the children worth measuring; ``genetic``,
     ``random``, ``exhaustive``."""
@@ -250,7 +251,8 @@ class TunerConfig:
         return self._with(seed=number)
 
     def time_limit(self, seconds: float | None) -> TunerConfig:
-        """Seconds after which the search ends as if interrupted once."""
+        """Seconds after which the search ends as if interrupted once, but not before one candidate
+        has a time."""
         return self._with(time_limit=seconds)
 
     def selection(self, name: str) -> TunerConfig:

@@ -69,7 +69,11 @@ class Interrupts:
 
 class Watch:
     """The level of interruption of one search, asked all the time: signals, ``stop`` and the
-    ``limit`` in seconds from now on. ``told`` is called with level and reason when it rises."""
+    ``limit`` in seconds from now on. ``told`` is called with level and reason when it rises.
+
+    The limit ends nothing before ``may_end``: a search that has no candidate with a time yet would
+    leave its user with nothing.
+    """
 
     def __init__(
         self, interrupts: Interrupts, limit: float | None, told: Callable[[int, str], object]
@@ -79,6 +83,11 @@ class Watch:
         self._told = told
         self._started = time.monotonic()
         self._noticed = 0
+        self._limited = False
+
+    def may_end(self) -> None:
+        """From now on the search ends by its limit, too, if that has not passed already."""
+        self._limited = True
 
     @property
     def seconds(self) -> float:
@@ -92,7 +101,7 @@ class Watch:
 
     def __call__(self) -> int:
         """The level."""
-        if self._limit is not None and self.seconds >= self._limit:
+        if self._limited and self._limit is not None and self.seconds >= self._limit:
             self._interrupts.request(FINISH, TIME_LIMIT)
         level = self._interrupts.level
         if level > self._noticed:

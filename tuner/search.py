@@ -64,6 +64,7 @@ class Search(Generic[OptionsT]):
         saved = self._plan.saved
         if saved is None:
             return 0
+        self._watch.may_end()
         saved.restore(self._strategy, self._options.space)
         self._report(Resumed(saved.name, saved.generation, len(self._known)))
         before = [(g, r) for (g, _), r in self._known.items() if g < saved.generation]
@@ -153,6 +154,8 @@ class Search(Generic[OptionsT]):
             candidate = Candidate(job.options, job.config, generation, outcome)
             found[job.position] = len(self._ledger.history)
             self._ledger.add(candidate, len(found), len(jobs), known=known)
+            if outcome.time is not None:
+                self._watch.may_end()
             for text in () if known else self._doubts.take(outcome):
                 self._report(Note(text))
 
@@ -167,6 +170,7 @@ class Search(Generic[OptionsT]):
         # What the search starts from is measured in its order: the first one is the incumbent.
         for batch in [new] if generation else [[job] for job in new]:
             pipeline.run(batch, done, lambda job: self._report(CandidateCompiled(generation)))
+        self._watch.may_end()  # nothing worked, and the rest need not, either
         times = settled([c.outcome for c in self._ledger.history])
         return [
             (job.config, times[found[job.position]])

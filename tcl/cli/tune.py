@@ -87,7 +87,11 @@ from tcl.grammar.errors import ArgumentError
     metavar="KNOB=VALUE",
     help="Leave this decision alone; a wrong name lists the knobs. May be given several times.",
 )
-@click.option("--time-limit", type=float, help="Seconds; the search ends as with Ctrl+C.")
+@click.option(
+    "--time-limit",
+    type=float,
+    help="Seconds; then the search ends as with Ctrl+C, but not before a candidate is timed.",
+)
 @click.option("--options", "-o", help="Start from these: a preset's name, JSON or a JSON file.")
 @click.option(
     "--cache",

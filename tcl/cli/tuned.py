@@ -51,10 +51,6 @@ from tcl.tuning import Tuner
 from tcl.units import duration, plural, ratio_text
 
 _WINNER = "the winner"
-_FAILED = (
-    "what this machine can do could not be measured within the last hour: shares are left out "
-    "(tcl devices --measure tries again)"
-)
 
 
 def resumed(config: TunerConfig, work: Work, target: Target, cache: Path) -> TunerConfig:
@@ -181,9 +177,8 @@ class Session:
         if not self._on_cpu:  # nothing of it is known but its data sheet
             return Yardstick.of(cost, None, 1)
         yardstick = Yardstick.of(cost, kept_ceilings(self._threads), self._threads)
-        if failed_lately(self._threads):
-            self._say(_FAILED)
-        elif yardstick.ceilings is None and self._threads <= len(available_cores()):
+        known = yardstick.ceilings is not None or failed_lately(self._threads)
+        if not known and self._threads <= len(available_cores()):
             self._say("measuring what this machine can do (once: it is kept)")
             yardstick = self._measured(yardstick)
         if yardstick.ceilings is not None:
@@ -195,7 +190,10 @@ class Session:
         """The same with the machine measured, or measured again: it was busy, and looked slow."""
         known = measure_ceilings(self._threads)
         if known is None:
-            self._say("what this machine can do could not be measured now: shares are left out")
+            self._say(
+                "what this machine can do could not be measured now: shares are left out for an "
+                "hour (tcl devices --measure tries again)"
+            )
         return Yardstick.of(yardstick.cost, known, self._threads)
 
     def _progress(self, yardstick: Yardstick) -> Progress | JsonProgress:
@@ -320,7 +318,7 @@ class Session:
 def _nothing(result: TuningResult[MappingOptions], *, resumed: bool) -> str:
     if result.interrupted and resumed:
         return "it ended before the search went on; what was found before is kept"
-    if result.interrupted:
+    if not result.history:
         return "the search ended before any candidate was measured; nothing was found"
     examples = dict.fromkeys(c.outcome.message for c in result.history)
     return f"no candidate worked ({len(result.history)} tried): {'; '.join(list(examples)[:3])}"

@@ -44,7 +44,7 @@ def verdict(decision: Decision[MappingOptions]) -> str:
     """Who wins, and by which measurement; a sentence without its full stop."""
     winner, start = decision.winner, decision.start
     if winner is None:
-        return "no candidate worked"
+        return "nothing was found"
     if decision.kept and decision.in_finals:
         return f"{name_of(winner.options)} wins: nothing was clearly faster, {FINALS}"
     if decision.kept:

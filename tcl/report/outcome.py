@@ -67,7 +67,8 @@ def summary_section(page: Page) -> Markup:
             )
             tiles.append(("share of the roofline", f"{share:.0%}", f"limited by {limit}"))
     else:
-        tiles.append(("result", "none", "no candidate worked"))
+        why = "no candidate worked" if log.tries else "it ended before any candidate was timed"
+        tiles.append(("result", "none", why))
     correct = sum(t.time is not None for t in log.tries)
     tiles.append(("evaluated", str(len(log.tries)), f"{correct} correct, {log.compiled} compiled"))
     facts = [*page.facts, *_work(page)]
