@@ -52,8 +52,8 @@ class Kernels:
         check_flag("strict", strict)
         if nearest and options is not None:
             raise ArgumentError(
-                "nearest=True is for the user's own tuning cache, and options were given; for a cache "
-                'that you name: tcl.make_load_from_cache_options_factory("my.db", nearest=True)'
+                "nearest=True is for the user's own tuning cache, and options were given; for "
+                'a cache of yours: tcl.make_load_from_cache_options_factory("my.db", nearest=True)'
             )
         self.source, name = text_of(source)
         self.options = _as_options(options)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tcl.annotations import read_annotations
 from tcl.arguments import Array, allocated
+from tcl.fitting import fitting
 from tcl.grammar.checked import CheckedDef, Tensor
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.types import ScalarType
@@ -18,10 +19,16 @@ from tcl.grammar.types import ScalarType
 def random_inputs(
     checked: CheckedDef, sizes: Mapping[str, int], seed: int = 0
 ) -> tuple[Array, ...]:
-    """One array per input: floats from the standard normal distribution, integers from 0 to 7,
-    bools by coin, or what the def's ``# values`` comments say. Equal seeds give equal arrays."""
+    """One array per input: floats from the standard normal distribution, integers from 0 to 7
+    (those of them that fit, of an index tensor), bools by coin, or what the def's ``# values``
+    comments say. Equal seeds give equal arrays."""
     rng = np.random.default_rng(seed)
-    values = read_annotations(checked).values
+    values = dict(read_annotations(checked).values)
+    if any(t.type.is_integral and t.name not in values for t in checked.inputs):
+        fit = fitting(checked, {t.name: input_shape(t, sizes) for t in checked.inputs})
+        for name, (low, high) in fit.items():
+            if low <= 7 and high >= 0:
+                values.setdefault(name, (str(max(low, 0)), str(min(high, 7) + 1)))
 
     def made(tensor: Tensor) -> Array:
         what, limits = f"input '{tensor.name}' of {checked.name}", values.get(tensor.name)

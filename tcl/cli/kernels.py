@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tcl.arguments import Array, new_output
 from tcl.cli.common import choose, read, tell
 from tcl.codegen.errors import OptionsError
 from tcl.codegen.options import PRESETS, MappingOptions
+from tcl.fitting import index_tensors
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.findings import size_findings
@@ -54,6 +56,21 @@ class Work:
     def title(self) -> str:
         """The def and its sizes, for people."""
         return " ".join([self.checked.name, *(f"{k}={v}" for k, v in self.sizes.items())])
+
+    @contextmanager
+    def indexing(self) -> Iterator[None]:
+        """Where kernels run: an index out of range comes from values that the user did not
+        choose; ``ArgumentError`` says so, and how to choose them."""
+        try:
+            yield
+        except IndexError as error:
+            names = index_tensors(self.checked)
+            raise ArgumentError(
+                f"{error}; the values of {' and '.join(names)} were chosen at random, and do not "
+                "fit: say which do in a comment above the def, "
+                f"`# values {names[0]}: FIRST..STOP` (without STOP itself), or run and tune from "
+                "Python, with arrays of your own"
+            ) from None
 
 
 def parse_options(text: str | None) -> MappingOptions | None:

@@ -89,13 +89,15 @@ def command(
         where = target(device, count)
         work = Work.load(file, entry, sizes, seed)
         key = where.key(work.sized, work.inputs)
-        run_cuda(work, _chosen(work, options, cache, key), where, compare=not no_reference)
+        with work.indexing():
+            run_cuda(work, _chosen(work, options, cache, key), where, compare=not no_reference)
         return
     work = Work.load(file, entry, sizes, seed)
     chosen = _chosen(work, options, cache, cache_key(work.sized, work.inputs, count))
     executor = Executor(work.sized, chosen, count)
     outputs = work.outputs()
-    executor.run(work.inputs, outputs)
+    with work.indexing():
+        executor.run(work.inputs, outputs)
     show_results(work, outputs, compare=not no_reference)
     seconds = measure(lambda: executor.run(work.inputs, outputs)).median
     used = plural(executor.threads, "thread")

@@ -137,7 +137,7 @@ class Session:
         before = handlers()
         counted(self._presses)
         name, inputs = self._work.checked.name, self._work.inputs
-        with progress:
+        with self._work.indexing(), progress:
             result = tuner.tune(
                 *(name, inputs, start, self._config),
                 fixed=self._fixed,

@@ -1,0 +1,90 @@
+"""Random values of index tensors: those that fit are chosen, and where none are known, it is said
+what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tcl.annotations import parse_sizes
+from tcl.api import define
+from tcl.cli import main
+from tcl.fitting import fitting, index_tensors
+from tcl.grammar.check import check
+from tcl.sample import random_inputs
+
+BLOCKS = """
+def f(float(R, S, BK) V, int32(R, S) Column, float(K, N) B) -> (C) {
+    C(r, n) +=! V(r, s, k) * B(BK * Column(r, s) + k, n)
+}
+"""
+FLIPPED = "def f(float(N) X, int64(M) I) -> (Y) { Y(m) = X(7 - 2 * I(m)) }"
+SCATTERED = """
+def f(float(N) X, int32(M) I) -> (Y) { Y(m) = X(I(m) * I(m) + 3) }
+"""
+GUARDED = "def f(float(N) X, int32(M) I) -> (Y) { Y(m) = I(m) < N ? X(I(m)) : 0.0 }"
+SHIFTED = """
+def f(float(N) X, int32(M) I) -> (Y, T) {
+    T(i) = X(i - 2) where i in 2:N + 2
+    Y(m) = T(I(m))
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "name", "bounds"),
+    [
+        (BLOCKS, "R=4,S=3,BK=5,K=30,N=8", "Column", (0, 5)),
+        (BLOCKS, "R=4,S=3,BK=5,K=33,N=8", "Column", (0, 5)),
+        (FLIPPED, "N=6,M=9", "I", (1, 3)),
+        (SHIFTED, "N=4,M=9", "I", (2, 5)),
+    ],
+)
+def test_what_fits_is_chosen(text: str, sizes: str, name: str, bounds: tuple[int, int]) -> None:
+    """All of it, and nothing else: every value runs, and one more at either end does not."""
+    checked = check(text)["f"]
+    inputs = random_inputs(checked, parse_sizes(sizes, checked), 1)
+    shapes = {t.name: a.shape for t, a in zip(checked.inputs, inputs, strict=True)}
+    assert fitting(checked, shapes) == {name: bounds}
+    position = [t.name for t in checked.inputs].index(name)
+    chosen = inputs[position]
+    assert bounds[0] <= chosen.min() < chosen.max() <= bounds[1]
+    T = define(text)
+    T.f(*inputs)
+    for wrong in (bounds[0] - 1, bounds[1] + 1):
+        changed = list(inputs)
+        changed[position] = np.full_like(chosen, wrong)
+        with pytest.raises(IndexError):
+            T.f(*changed)
+
+
+@pytest.mark.parametrize("text", [SCATTERED, GUARDED])
+def test_what_is_not_known_is_left_alone(text: str) -> None:
+    checked = check(text)["f"]
+    assert fitting(checked, {"X": (4,), "I": (100,)}) == {}
+    assert index_tensors(checked) == ("I",)
+    _, chosen = random_inputs(checked, {"N": 4, "M": 100})
+    assert (chosen.min(), chosen.max()) == (0, 7)
+
+
+@pytest.mark.parametrize("command", ["run", "tune"])
+def test_values_that_do_not_fit(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("tcl.cli.tuned.failed_lately", lambda threads: True)
+    file = tmp_path / "f.tc"
+    file.write_text(SCATTERED)
+    arguments = [command, str(file), "-s", "N=10,M=50", "-t", "1"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 1
+    assert "is out of range for dimension 0 of tensor X, which has indices 0 to 9; " in done.stderr
+    assert "the values of I were chosen at random" in done.stderr
+    remedy = "# values I: 0..3"
+    assert "`# values I: FIRST..STOP`" in done.stderr and "Python" in done.stderr
+    file.write_text(SCATTERED.replace("\ndef", f"\n{remedy}\ndef"))
+    if command == "run":
+        assert CliRunner().invoke(main, arguments).exit_code == 0
