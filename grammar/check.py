@@ -124,7 +124,7 @@ class _DefChecker:
         scope = self.scope
         return c.CheckedDef(
             name=self.definition.name,
-            inputs=tuple(scope.inputs.values()),
+            inputs=tuple(t for t in scope.inputs.values() if t is not None),
             outputs=tuple(t for n in scope.outputs if (t := scope.written[n]) is not None),
             statements=tuple(self.statements),
             bindings=tuple(self.bindings),
@@ -146,8 +146,8 @@ class _DefChecker:
                 f"the input '{param.name}' needs a type, such as float(N) {param.name}",
                 Section.TYPES,
             )
-            param = ast.Param(param.name, ast.TensorType("float32", (), param.span), param.span)
-        assert param.type is not None
+            scope.inputs[param.name] = None
+            return
         self._sizes(param, param.type)
         scope.known_sizes.update(scope.sizes)
         scope.inputs[param.name] = _tensor(param, is_input=True)

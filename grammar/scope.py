@@ -19,7 +19,8 @@ class Scope:
 
     defs: frozenset[str] = frozenset()
     """Names of the defs of the text."""
-    inputs: dict[str, Tensor] = field(default_factory=dict)
+    inputs: dict[str, Tensor | None] = field(default_factory=dict)
+    """None where the type has errors."""
     outputs: dict[str, Span] = field(default_factory=dict)
     """Listed outputs, where they are listed."""
     written: dict[str, Tensor | None] = field(default_factory=dict)

@@ -15,7 +15,7 @@ MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n
 
 LANGUAGE = (
     ("A type of another language", "def f(int(N) X) -> (Y) { Y(i) = X(i) }"),
-    ("A type with its size in another place", "def f(f32(N) X) -> (Y) { Y(i) = X(i) }"),
+    ("A type by a short name", "def f(f32(N) X) -> (Y) { Y(i) = X(i) }"),
     ("An input without a type", "def f(X) -> (Y) { Y(i) = X(i) }"),
     ("A reduction without saying so", "def f(float(N) X) -> (S) { S = X(i) }"),
     ("A name that there is not", "def f(float(N) X) -> (Y) { Y(i) = Z(i) }"),
