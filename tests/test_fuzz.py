@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 import time
 import warnings
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 from bounds_oracle import run_everywhere
 from programs import ACCEPTED, SEMANTIC, in_def, unmark
+from steps import steps
 from strategies import random_program
 
 from tcl.grammar.check import check
@@ -48,22 +49,6 @@ def _attempt(text: str) -> str:
             except TclError:  # shapes that contradict the signature
                 pass
     return outcome
-
-
-def _steps(text: str) -> int:
-    """How many functions are called and left for a text: the same on every machine."""
-    count = 0
-
-    def step(*_: object) -> None:
-        nonlocal count
-        count += 1
-
-    sys.setprofile(step)
-    try:
-        _attempt(text)
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def _timed(text: str) -> tuple[str, float]:
@@ -196,7 +181,7 @@ def _fuzz(seeds: range) -> Counter[str]:
             if seconds > slowest:
                 slowest, slowest_text = seconds, text
     print(f"\n{dict(outcomes)}; slowest {slowest:.3f} s: {slowest_text[:300]!r}")
-    assert _steps(slowest_text) < 10_000_000, slowest_text
+    assert steps(lambda: _attempt(slowest_text)) < 10_000_000, slowest_text
     return outcomes
 
 
@@ -353,7 +338,7 @@ for _open, _close in (
 def test_extremes(name: str) -> None:
     """Counting takes longer than most of them do: what a machine is quick with is not counted."""
     _, seconds = _timed(_EXTREMES[name])
-    assert seconds < 1 or _steps(_EXTREMES[name]) < _MOST_STEPS
+    assert seconds < 1 or steps(lambda: _attempt(_EXTREMES[name])) < _MOST_STEPS
 
 
 _NESTED = "(B(i) > 0 ? 1 + i : 2 / "
@@ -361,13 +346,15 @@ _NESTED = "(B(i) > 0 ? 1 + i : 2 / "
 
 def test_deep_subscripts_are_not_looked_up_in_vain() -> None:
     """Steps grow with the depth, and with its square only where bounds are searched for."""
-    assert _steps(_EXTREMES[f"subscript of 95 {_NESTED}"]) < 20_000_000
+    assert steps(lambda: _attempt(_EXTREMES[f"subscript of 95 {_NESTED}"])) < 20_000_000
 
 
 def test_lets_cost_the_same_each() -> None:
     following, use = "{0} > 0 ? {0} / 3 : {0} / 2", "{0} > 0 ? A({0}) : 0"
     _attempt(_lets("B(i)", following, use, 1))  # loads what is loaded once
-    few, many = (_steps(_lets("B(i)", following, use, count)) for count in (100, 800))
+    few, many = (
+        steps(partial(_attempt, _lets("B(i)", following, use, count))) for count in (100, 800)
+    )
     assert many < 8.5 * few
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import pytest
+from steps import steps
 
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.heuristics import heuristic
@@ -160,15 +160,5 @@ def test_choosing_takes_little_time() -> None:
     text = """float(N, G, C, H, W) I, float(G, F, C, R, S) K) -> (O) {
         O(n, g, f, h, w) +=! I(n, g, c, h + r, w + s) * K(g, f, c, r, s) }"""
     program = lower(sized(text, (4, 4, 8, 18, 34), (4, 8, 8, 3, 3)))
-    steps = 0
-
-    def step(*_: object) -> None:
-        nonlocal steps
-        steps += 1
-
-    sys.setprofile(step)
-    try:
-        heuristic(program, program.nests[0], WIDE)
-    finally:
-        sys.setprofile(None)
-    assert steps < 2_000_000  # calls of functions, some tenths of a second
+    # Calls of functions, some tenths of a second.
+    assert steps(lambda: heuristic(program, program.nests[0], WIDE)) < 2_000_000
