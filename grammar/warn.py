@@ -23,15 +23,28 @@ def warn(message: str) -> None:
 
 def warn_once(about: Hashable, message: str) -> None:
     """Likewise, unless that was done ``about`` this before, in this process."""
-    if first_time(about):
+    if not was_told(about):
+        tell(message, about)
+
+
+def was_told(about: Hashable) -> bool:
+    """Whether somebody was warned ``about`` this before."""
+    return about in _told
+
+
+def tell(message: str, *about: Hashable, told: set[Hashable] | None = None) -> None:
+    """Warn, and note ``about`` what in ``told``, or for ``was_told``.
+
+    Nothing is noted where a filter makes an error of the warning: a call that is made once more
+    has to fail once more, not do in silence what it refused to do.
+    """
+    noted = _told if told is None else told
+    noted.update(about)  # before, as what shows a warning may call us
+    try:
         warn(message)
-
-
-def first_time(about: Hashable) -> bool:
-    """Whether nobody was warned ``about`` this before; from now on somebody was."""
-    new = about not in _told
-    _told.add(about)
-    return new
+    except BaseException:
+        noted.difference_update(about)
+        raise
 
 
 def _ours(module: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from tcl.codegen.errors import CompileError, OptionsError
 from tcl.codegen.options import MappingOptions
-from tcl.grammar.warn import first_time, warn, warn_once
+from tcl.grammar.warn import tell, warn_once, was_told
 
 DEFAULT = MappingOptions("mlp")
 """What is used when nothing is known: tiles and vectors where they apply."""
@@ -78,10 +78,11 @@ class Choices:
         return DEFAULT, make(DEFAULT)
 
     def _warn(self, refused: list[tuple[Suggested, str]], used: Suggested | None) -> None:
-        new = [r for r in refused if first_time((self.cache, r[0].key, r[0].options))]
+        new = {(self.cache, r[0].key, r[0].options): r for r in refused}
+        new = {about: r for about, r in new.items() if not was_told(about)}
         if not new:
             return
-        (entry, reason), *more = new
+        (entry, reason), *more = new.values()
         besides = f" (and {len(more)} more)" if more else ""
         if used is None:
             instead = "the default is used"
@@ -89,9 +90,10 @@ class Choices:
             instead = f"rank {used.rank} is used"
         else:
             instead = f"rank {used.rank} for {used.sizes} is used"
-        warn(
+        tell(
             f"cached options do not apply: rank {entry.rank} for {self.name} on {entry.sizes} "
-            f"(key {entry.key} in {self.cache}): {reason}{besides}; {instead}"
+            f"(key {entry.key} in {self.cache}): {reason}{besides}; {instead}",
+            *new,
         )
 
 

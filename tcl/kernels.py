@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from tcl.arguments import Argument, Array, input_arrays
@@ -22,8 +22,7 @@ from tcl.grammar.findings import findings, size_findings
 from tcl.grammar.ranges import infer
 from tcl.grammar.shown import kind_of
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.source import Span
-from tcl.grammar.warn import warn
+from tcl.grammar.warn import tell
 from tcl.known import best_known
 
 
@@ -61,7 +60,7 @@ class Kernels:
         self.nearest = nearest
         self.strict = strict
         self.defs = check(self.source, name)
-        self._told: set[tuple[str, Span]] = set()
+        self._told: set[Hashable] = set()
         """Defs, and places in them, that were warned of."""
         for definition in self.defs.values():
             self._tell(
@@ -104,8 +103,8 @@ class Kernels:
             raise error(definition.source, found)
         for finding in found:
             if (definition.name, finding.span) not in self._told:
-                self._told.add((definition.name, finding.span))
-                warn(finding.render(definition.source, "warning"))
+                text = finding.render(definition.source, "warning")
+                tell(text, (definition.name, finding.span), told=self._told)
 
     def executor(
         self, entry_point: str, inputs: Sequence[Argument]

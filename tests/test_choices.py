@@ -157,6 +157,62 @@ def test_a_damaged_row_costs_no_other(cache: TuningCache) -> None:
     assert tcl.MappingOptionsCache(cache.path).load(COPY, "f", (A,), threads=1) == [TILED]
 
 
+ENDLESS = "1" + "0" * 400
+"""No float holds it."""
+
+
+@pytest.mark.parametrize("samples", [f"[{ENDLESS}]", "[1e999]", "[null]", ENDLESS, b"\xff"])
+def test_times_that_are_none_cost_no_other(cache: TuningCache, samples: str | bytes) -> None:
+    tuned(cache, STREAM, TILED)
+    with sqlite3.connect(cache.path) as db:
+        db.execute("UPDATE results SET samples = ? WHERE options LIKE '%stream%'", (samples,))
+    db.close()
+    with pytest.warns(tcl.TclWarning, match="is passed over"):
+        np.testing.assert_array_equal(tcl.define(COPY, threads=1).f(A), 2 * A)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *(("inputs", '[[[1e999],[4],"f"]]'), ("inputs", "[1]"), ("entry", b"f")),
+        *((column, b"x") for column in ("definition", "backend", "device", "codegen_version")),
+    ],
+)
+def test_keys_that_are_none(cache: TuningCache, column: str, value: str | bytes) -> None:
+    """They fail no call, and every command says so in a sentence."""
+    tuned(cache, TILED)
+    with sqlite3.connect(cache.path) as db:
+        db.execute(f"UPDATE problems SET {column} = ?", (value,))
+    db.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other = tcl.define(COPY, threads=1, nearest=True).f(A[:8])
+    np.testing.assert_array_equal(other, 2 * A[:8])
+    done = CliRunner().invoke(main, ["cache", "list"])
+    assert done.exit_code == 1 and "a key in it cannot be read" in done.output
+
+
+def test_a_warning_that_is_an_error_is_one_at_each_call(cache: TuningCache) -> None:
+    """What was refused is not done in silence the second time."""
+    tuned(cache, EIGHT)
+    T = tcl.define(
+        "def f(float(N) X, float(K) W) -> (Y) { Y(n) +=! X(n + k - 1) * W(k) where n in 0:N }"
+    )
+    copy = tcl.define(COPY, threads=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(tcl.TclWarning, match="terms are lost"):
+                T.f(A[0], A[0, :3])
+            with pytest.raises(tcl.TclWarning, match="do not apply"):
+                copy.f(A)
+    with pytest.warns(tcl.TclWarning, match="do not apply"):
+        np.testing.assert_array_equal(copy.f(A), 2 * A)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it was said
+        np.testing.assert_array_equal(copy.f(A), 2 * A)
+
+
 def test_a_factory_knows_more_than_one_way(cache: TuningCache) -> None:
     tuned(cache, STREAM, TILED)
     factory = tcl.make_load_from_cache_options_factory(cache.path, threads=1)

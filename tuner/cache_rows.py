@@ -25,6 +25,10 @@ _SAME_MOMENT = 1e-6
 """Seconds. Exchange formats hold times to the microsecond."""
 
 
+_UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
+"""What reading a value of JSON raises that is none of ours; of a number without an end, too."""
+
+
 class RowError(Exception):
     """A row that we did not write."""
 
@@ -53,6 +57,8 @@ def problems(
     if definition_hash is not None:
         query, given = f"{query} WHERE definition_hash = ?", (definition_hash,)
     for row, entry, *key in db.execute(f"{query} ORDER BY id", given).fetchall():
+        if not isinstance(entry, str):
+            raise RowError("a key in it cannot be read: the def's name has to be a text")
         yield row, _key(*key), entry
 
 
@@ -108,11 +114,13 @@ def insert_new(db: sqlite3.Connection, problem: int, found: Sequence[Record]) ->
 
 def _key(definition: str, backend: str, inputs: str, device: str, version: str) -> CacheKey:
     try:
+        if not all(isinstance(text, str) for text in (definition, backend, device, version)):
+            raise ValueError("def, backend, device and version have to be texts")
         layouts = tuple(
             ArrayLayout(tuple(map(int, shape)), tuple(map(int, strides)), str(dtype))
             for shape, strides, dtype in json.loads(inputs)
         )
-    except (ValueError, TypeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise RowError(f"a key in it cannot be read: {error}") from None
     return CacheKey(definition, backend, layouts, device, version)
 
@@ -146,7 +154,7 @@ def _record(
                 None if conditions is None else Conditions.of(json.loads(conditions)),
             )
         )
-    except (ValueError, TypeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise RowError(f"a result in it cannot be read: {error}") from None
 
 
