@@ -114,9 +114,10 @@ HEAD = """\
 
 What is said of the likeliest mistakes, as a test provokes them. In Python every error is a
 `tcl.TclError`: `TclSyntaxError` and `TclSemanticError` (the text, with the place), `ArgumentError`
-(what was passed), `RangeInferenceError` (what follows from the sizes), `OptionsError` (of a search's
-settings `SettingError`, which is one), `CompileError`, `CacheError`; only a data-dependent subscript that leaves its tensor raises
-`IndexError`. The command ends with one of these codes:
+(what was passed), `RangeInferenceError` (what follows from the sizes), `OptionsError` (also called
+`SettingError`, where it is about a search's settings), `CompileError`, `CacheError`; only a
+data-dependent subscript that leaves its tensor raises `IndexError`. The command ends with one of
+these codes:
 
 | code | |
 |---|---|
