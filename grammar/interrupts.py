@@ -53,8 +53,17 @@ def deferred() -> Iterator[None]:
                 signal.signal(number, note)
         yield
     finally:
+        stopped: BaseException | None = None
+        left = dict(before)
+        while left:  # whatever a handler raises that was set back before the others
+            try:
+                for number in list(left):
+                    signal.signal(number, left[number])
+                    del left[number]
+            except BaseException as error:
+                stopped = error
         within = False
-        for number in before:
-            signal.signal(number, before[number])
         # In one step, so that the first one's exception does not keep the others from being sent.
         list(map(_thread.interrupt_main, dict.fromkeys(came)))
+        if stopped is not None:
+            raise stopped

@@ -6,10 +6,12 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tuner_fakes import KEY, started, until_it_hangs
 
+from tcl.grammar.interrupts import deferred
 from tcl.tuner.cache import TuningCache
 from tcl.tuner.interrupt import FINISH, KILL, Interrupts
 from tcl.tuner.verdict import Verdict
@@ -150,3 +152,30 @@ def test_a_closed_terminal_ends_the_search_unless_that_is_ignored() -> None:
             assert interrupts.level == 0
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_handlers_are_set_back_though_one_of_them_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that comes while they are set back is for the first that was."""
+    before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGUSR1)]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    set_ = signal.signal
+    came: list[int] = []
+
+    def noted(number: int, handler: Any) -> Any:
+        found = set_(number, handler)
+        if handler is signal.default_int_handler and not came:
+            came.append(number)
+            signal.raise_signal(number)
+        return found
+
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(signal, "signal", noted)
+            with pytest.raises(KeyboardInterrupt), deferred():
+                pass
+        for number in (signal.SIGINT, signal.SIGUSR1):
+            assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        for number, handler in zip((signal.SIGINT, signal.SIGUSR1), before, strict=True):
+            signal.signal(number, handler)
