@@ -103,6 +103,9 @@ COMMAND = (
     ("A place to work that there is not",
      "tcl tune mm.tc --sizes M=5,K=6,N=7 --executor machine:8786"),
     ("A cache that is none", "tcl cache list --cache mm.tc"),
+    ("A cache that is not there", "tcl cache list --cache none.db"),
+    ("A cache in a folder that is not there", "tcl tune mm.tc --sizes M=5,K=6,N=7 --cache no/x.db"),
+    ("A text of defs as a cache", "tcl tune mm.tc --sizes M=5,K=6,N=7 --cache mm.tc"),
     ("A report in a folder that is not there",
      "tcl tune mm.tc --sizes M=5,K=6,N=7 --report no/page.html"),
     ("Nothing to remove", "tcl cache prune"),
@@ -126,6 +129,9 @@ these codes:
 | 2 | the command line itself is wrong: no such command or option, a value that its option never has, options that contradict each other |
 | 130 | interrupted, by Ctrl+C; what was found is saved |
 | 143 | terminated, by SIGTERM; likewise |
+
+A cache that is named with `--cache` and only read has to be there (1). Without `--cache` it is the
+user's own, and where there is none yet, `tcl cache list`, `why` and `prune` say so and are done (0).
 """  # noqa: E501
 
 

@@ -17,7 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from tcl.cli import main
 from tcl.cli.cache_common import named_key
 from tcl.codegen.options import MappingOptions
 from tcl.tuner import cache_schema
@@ -99,18 +101,40 @@ def test_show() -> None:
     cache.store(key(), options(1), Outcome(Verdict.CORRECT, (1.99e-6,), heat=0, place=2), run="f")
     done = tcl("show", "mm.tc", "-s", SIZES, "--top", "2", "--cache", "a.db")
     assert (done.returncode, done.stderr) == (0, "")
-    title, device, heading, first, second, counts = done.stdout.splitlines()
+    title, device, group, heading, first, one, second, other, counts = done.stdout.splitlines()
     assert title == "mm float32[8,16] float32[16,32]"
     assert device.startswith("cpu: ")
-    assert heading.split()[:2] == ["time", "times"]
-    assert first.split()[:2] == ["1", "2.00"] and "1." in first.split() and '"tile":[2]' in first
-    assert second.split()[0] == "2" and "2." in second.split() and '"tile":[1]' in second
+    assert group == "timed in turns in the finals:"
+    assert heading.split()[:3] == ["time", "as", "long"]
+    assert first.split()[:2] == ["1", "2.00"] and one.strip() == options(2)
+    assert second.split()[:2] == ["2", "1.99"] and other.strip() == options(1)
     assert counts.startswith("8 results of 6 candidates: 7 correct, 1 timeout; key ")
     digits = counts.rpartition(" ")[2]
     assert digits in tcl("list", "--cache", "a.db").stdout
     by_key = tcl("show", digits, "--top", "2", "--cache", "a.db")
     assert by_key.stdout == done.stdout
-    assert len(tcl("show", digits, "--top", "0", "--cache", "a.db").stdout.splitlines()) == 9
+    lines = tcl("show", digits, "--top", "0", "--cache", "a.db").stdout.splitlines()
+    second = lines.index("first readings, each timed when it came up:")
+    assert [len(lines[3:second]), len(lines[second + 1 : -1])] == [1 + 2 * 2, 1 + 2 * 3]
+    third = lines[second + 2].split()  # its time is compared with its like alone
+    assert third[0] == "3" and "1.000" in third
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_show_on_a_terminal_is_as_wide_as_that(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.console import Console
+
+    filled("a.db")
+    monkeypatch.setattr(Console, "is_terminal", True)
+    done = CliRunner().invoke(
+        main,
+        ["cache", "show", "mm.tc", "-s", SIZES, "--cache", "a.db"],
+        env={"COLUMNS": str(width), "TERM": "xterm"},
+    )
+    assert done.exit_code == 0, done.exception
+    folded = [line for line in done.stdout.splitlines() if line.startswith("    ")][1:]
+    assert folded and max(map(len, folded)) <= width
+    assert options(1) in "".join(line.strip() for line in folded)
 
 
 def test_why() -> None:

@@ -254,6 +254,28 @@ def test_files(path: tuple[str, ...]) -> None:
         ("cache export out.json", "does not exist: nothing was tuned yet"),
         ("cache export --cache empty.db folder", "folder cannot be written: Is a directory"),
         ("cache show mm.tc --sizes M=5,K=6,N=7", "does not exist: nothing was tuned yet"),
+        *(
+            (f"{line} --cache none.db", "none.db does not exist: nothing was tuned yet$")
+            for line in (
+                *("cache list", "cache export out.json", "cache prune --keep 1"),
+                *(f"{c} mm.tc --sizes M=5,K=6,N=7" for c in ("cache show", "cache why", "run")),
+            )
+        ),
+        *(
+            (
+                line,
+                r"error: the tuning cache no/x.db cannot be created: the folder no does not exist; "
+                "make it, or name another file$",
+            )
+            for line in (
+                "tune mm.tc --sizes M=5,K=6,N=7 --cache no/x.db",
+                "cache merge no/x.db empty.db",
+            )
+        ),
+        (
+            "tune mm.tc --sizes M=5,K=6,N=7 --cache mm.tc",
+            "error: mm.tc is not a tuning cache; choose another file, or move it away$",
+        ),
         ("cache merge into.db none.db", "there is no tuning cache none.db"),
         ("cache merge mm.tc empty.db", "mm.tc is not a tuning cache"),
         ("cache merge folder empty.db", "folder cannot be used: it is a folder"),
@@ -263,7 +285,8 @@ def test_files(path: tuple[str, ...]) -> None:
 def test_other_things_that_are_named(line: str, sentence: str) -> None:
     done = _run(*line.split())
     assert done.exit_code == INPUT, done.output
-    assert re.search(sentence, done.stderr) and "Traceback" not in done.stderr
+    assert re.search(sentence, done.stderr.rstrip()) and "Traceback" not in done.stderr
+    assert not Path("no").exists() and not Path("none.db").exists()
 
 
 @pytest.mark.parametrize(("arguments", "sentence"), TOGETHER, ids=lambda x: str(x)[:40])

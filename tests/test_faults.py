@@ -87,6 +87,7 @@ def _nothing_left(bad: TuningProcess) -> Iterator[None]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    (tmp_path / "cache").mkdir()
     return tmp_path / "cache" / "t.db"
 
 

@@ -86,9 +86,16 @@ def _was_a_cache(path: Path) -> bool:
 
 
 def _make_private(path: Path) -> None:
-    """Create folder and file with access for the user alone, where they do not exist."""
+    """Create the file, and the folder of the user's own cache, with access for the user alone,
+    where they do not exist. For a file that the user names, a folder that is not there was
+    mistyped: ``CacheError``."""
     try:
         if not path.parent.exists():
+            if path.name != FILE_NAME:
+                raise CacheError(
+                    f"the tuning cache {path} cannot be created: the folder {path.parent} does "
+                    "not exist; make it, or name another file"
+                )
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

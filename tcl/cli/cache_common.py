@@ -56,6 +56,8 @@ def writable_cache(path: Path | None) -> TuningCache:
     try:
         cache.check_writable()
     except CacheError as error:
+        if "; " in str(error):  # with a remedy of its own
+            raise ArgumentError(str(error)) from None
         other = "name another file with --cache"
         remedy = other if path is not None else f"{other}, or a folder with TCL_CACHE_DIR"
         raise ArgumentError(f"{error}; {remedy}") from None
@@ -84,9 +86,12 @@ def how_to_load(work: Work, cache: Path, device: str, threads: int) -> tuple[str
 
 
 def existing(path: Path | None) -> TuningCache | None:
-    """The cache to work on; None, and said so, if there is none yet."""
-    try:
+    """The cache to work on; None, and said so, if it is the user's own, and there is none yet: that
+    is no mistake, and a file that is named and not there is one (``MissingCacheError``)."""
+    if path is not None:
         return needed(path)
+    try:
+        return needed(None)
     except MissingCacheError as error:
         click.echo(error)
         return None
@@ -100,10 +105,10 @@ def needed(path: Path | None) -> TuningCache:
     """The cache to work on; ``MissingCacheError`` if there is none yet."""
     from tcl.tuner.cache import TuningCache
 
-    path = named_cache(path)
-    if not path.exists():
-        raise MissingCacheError(f"{path} does not exist: nothing was tuned yet")
-    return TuningCache(path)
+    found = named_cache(path)
+    if not found.exists():
+        raise MissingCacheError(f"{found} does not exist: nothing was tuned yet")
+    return TuningCache(found)
 
 
 def named_key(

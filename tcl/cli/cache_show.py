@@ -18,7 +18,6 @@ from tcl.cli.cache_common import (
     named_key,
     needed,
     plain,
-    print_table,
 )
 from tcl.cli.common import (
     entry_option,
@@ -31,6 +30,8 @@ from tcl.cli.common import (
 from tcl.units import duration, plural
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from tcl.tuner.cache import Record, Summary
 
 
@@ -60,7 +61,8 @@ def show(
 
     They are named by a FILE with a def, and sizes, or by a KEY that tcl cache list shows. Of
     options that were measured several times the last result counts. Those that were in the finals,
-    where the fastest are timed in turns, keep the places that they got there.
+    where the fastest are timed in turns, keep the places that they got there, and stand first: do
+    not compare their times with first readings.
     """
     if is_digits(what):
         for option, value in (("--entry", entry), ("--sizes", sizes), ("--threads", threads)):
@@ -87,25 +89,51 @@ def show(
 
 
 def _table(records: tuple[Record, ...]) -> None:
+    """Those of the finals, then the others; each with its options on a line of its own."""
+    from tcl.progress.words import FINALS, FIRST
+
+    ranks = {id(record): str(rank) for rank, record in enumerate(records, start=1)}
+    timed = [r for r in records if r.time is not None]
+    final = [r for r in timed if r.place is not None]
+    first = [r for r in timed if r.place is None]
+    titles = (FINALS, f"{FIRST}s, each timed when it came up")
+    for title, found in zip(titles, (final, first), strict=True):
+        if found:
+            click.echo(f"{title}:")
+            _group(found, ranks)
+
+
+def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
+    from rich.console import Console
     from rich.table import Table
 
-    from tcl.progress.words import FIRST
-
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("", "time", "times best", "samples", "finals", "when", "run", "options"):
-        left = heading in ("run", "options")
-        table.add_column(heading, justify="left" if left else "right", overflow="fold")
-    fastest = records[0].time if records else None
-    for rank, record in enumerate(records, start=1):
-        if record.time is None:
-            continue
+    for heading in ("", "time", "as long", "samples", "when", "run"):
+        table.add_column(heading, justify="left" if heading == "run" else "right", no_wrap=True)
+    fastest = records[0].time
+    for record in records:
+        assert record.time is not None
         ratio = f"{record.time / fastest:.3f}" if fastest else "-"
-        place = FIRST if record.place is None else f"{record.place}."
         table.add_row(
-            *(str(rank), duration(record.time), ratio, str(len(record.samples)), place),
-            *(moment(record.when), plain(record.run[:8]), plain(record.options)),
+            *(ranks[id(record)], duration(record.time), ratio, str(len(record.samples))),
+            *(moment(record.when), plain(record.run[:8])),
         )
-    print_table(table)
+    console = Console(markup=False, highlight=False)
+    wide = Console(markup=False, highlight=False, width=1000)
+    with wide.capture() as rows:
+        wide.print(table)
+    heading, *lines = rows.get().rstrip("\n").split("\n")
+    click.echo(heading.rstrip())
+    for line, record in zip(lines, records, strict=True):
+        click.echo(line.rstrip())
+        options = plain(record.options)
+        width = console.width - _INDENT if console.is_terminal else len(options)
+        for start in range(0, len(options), max(1, width)):
+            click.echo(f"{'':{_INDENT}}{options[start : start + max(1, width)]}")
+
+
+_INDENT = 4
+"""Of options under their row."""
 
 
 @click.command("why")

@@ -106,17 +106,15 @@ def command(
 
 def _chosen(work: Work, options: str | None, cache: Path | None, key: CacheKey) -> Chosen:
     """What to run with: what was given, else what a cache has, else the default."""
+    from tcl.cli.cache_common import needed
     from tcl.cli.kernels import parse_options
     from tcl.known import best_known, known_options
-    from tcl.tuner.cache import TuningCache
 
     if cache is None:
         return parse_options(options) or best_known(work.sized, work.inputs, key=key)
     if options is not None:
         raise click.UsageError("--options and --cache both say which options to use; give one")
-    if not cache.exists():
-        raise ArgumentError(f"{cache} does not exist: nothing was tuned yet")
-    found = known_options(TuningCache(cache), work.sized, work.inputs, key=key)
+    found = known_options(needed(cache), work.sized, work.inputs, key=key)
     if found is None:
         raise ArgumentError(
             f"{cache} has no options for {work.title} on this device with so many threads; "
