@@ -221,6 +221,11 @@ class MappingOptions:
         index = _position(position)
         return self.nests[index] if index < len(self.nests) else NestOptions()
 
+    def no_nest(self, name: str, count: int) -> str:
+        """What is wrong with choices for a nest that a def of so many has not."""
+        has = "only nest 0" if count == 1 else f"nests 0 to {count - 1}"
+        return f"there is no nest {len(self.nests) - 1}: {name} has {has if count else 'none'}"
+
     def with_nest(self, position: int, options: NestOptions) -> MappingOptions:
         """These options with the choices of one nest replaced."""
         _position(position)
@@ -416,6 +421,9 @@ def _ints(key: str, value: object) -> tuple[int, ...]:
     if not isinstance(value, (tuple, list)) or len(value) > MAX_RANK:
         raise OptionsError(f"{key}: must be a list of up to {MAX_RANK} integers: {shown(value)}")
     found = tuple(map(_int, value))
+    if len(value) == 1 and isinstance(value[0], tuple | list):
+        inside = ", ".join(map(shown, value[0]))
+        raise OptionsError(f"{key}: integers, not a list of them: write .{key}({inside})")
     if None in found:
         raise OptionsError(f"{key}: must be integers: {shown(value)}")
     return tuple(x for x in found if x is not None)

@@ -33,10 +33,7 @@ def resolve(
     Raises ``OptionsError`` for choices for a nest that the program lacks.
     """
     if len(options.nests) > len(program.nests):
-        raise OptionsError(
-            f"nests: choices for {len(options.nests)} nests were given, "
-            f"{program.name} has {len(program.nests)}"
-        )
+        raise OptionsError(options.no_nest(program.name, len(program.nests)))
     for name, asked in (
         ("all nests", options.default),
         *zip(_names(program), options.nests, strict=False),

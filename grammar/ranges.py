@@ -79,7 +79,8 @@ class _Sizes:
             self._contradiction(
                 binding,
                 f"is {extent}, but {binding.size.rsplit('.', 1)[-1]} is {known} "
-                f"from dimension {first.axis} of '{first.tensor}'",
+                f"from dimension {first.axis} of '{first.tensor}'; "
+                f"{self.checked.name} takes arrays in which the two are equal",
             )
 
     def _contradiction(self, binding: c.SizeBinding, how: str) -> None:

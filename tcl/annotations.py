@@ -65,6 +65,13 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, _, value = (p.strip() for p in part.partition("="))
+        if name not in checked.sizes and name in (t.name for t in checked.inputs):
+            raise ArgumentError(
+                f"{name} is an input of {checked.name}, which gets random values, and no size; "
+                + (f"the sizes are {', '.join(checked.sizes)}" if checked.sizes else "it has none")
+            )
+        if value.startswith("-") and value[1:].isdecimal():
+            raise ArgumentError(f"the size {name} has to be 0 or more, not {value}")
         if not value.isdecimal():
             labels = f", or one of the labels {', '.join(known)}" if known else ""
             raise ArgumentError(f"'{part}' is no size; write --sizes M=128,N=64{labels}")

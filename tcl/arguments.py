@@ -46,10 +46,12 @@ def check_count(checked: CheckedDef, arguments: Sequence[object]) -> None:
     expected = checked.inputs
     if len(arguments) != len(expected):
         names = ", ".join(t.name for t in expected)
+        missing = [t.name for t in expected[len(arguments) :]]
+        which = f": {' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} missing"
         raise ArgumentError(
             f"{checked.name} takes {plural(len(expected), 'input')} ({names}), "
             f"but {plural(len(arguments), 'argument')} "
-            f"{'was' if len(arguments) == 1 else 'were'} given"
+            f"{'was' if len(arguments) == 1 else 'were'} given" + which * bool(missing)
         )
 
 
@@ -73,6 +75,12 @@ def input_array(entry: str, tensor: Tensor, argument: Argument) -> Array:
         )
     if array.dtype != dtype:
         scalar_type_of(array.dtype, what)  # says so when no tensor could have this type
+        if isinstance(argument, np.generic) and tensor.rank == 0 and not tensor.type.is_bool:
+            number = "float" if tensor.type.is_float else "int"
+            raise ArgumentError(
+                f"{what} is {tensor.type}, but a number of NumPy's {array.dtype} was given; "
+                f"pass {number}(x)"
+            )
         raise ArgumentError(
             f"{what} is {tensor.type}, but an array of {array.dtype} was given; "
             f"convert it with .astype({dtype.name!r})"
@@ -86,7 +94,10 @@ def _scalar(what: str, tensor: Tensor, value: bool | int | float) -> Array:
     if not tensor.type.is_float:
         low, high = tensor.type.limits
         if isinstance(value, float) or not low <= value <= high:
-            raise ArgumentError(f"{what} is {tensor.type}, which {shown(value)} is not a value of")
+            remedy = "; pass int(x)" * (isinstance(value, float) and not tensor.type.is_bool)
+            raise ArgumentError(
+                f"{what} is {tensor.type}, which {shown(value)} is not a value of{remedy}"
+            )
     with np.errstate(over="ignore"):
         try:
             array = np.asarray(value, dtype=numpy_dtype(tensor.type))

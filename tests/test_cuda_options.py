@@ -101,7 +101,7 @@ REFUSED = {
         alone(chunk=(4,)).with_nest(1, NestOptions(chunk=(5,), fuse=True)),
     ),
     "split: nest s0: s0.m is no reduction": (PRODUCT, alone(split=(2,))),
-    "nests: choices for 2 nests were given, f has 1": (
+    "there is no nest 1: f has only nest 0": (
         PRODUCT,
         own().with_nest(1, NestOptions(chunk=(4,))),
     ),

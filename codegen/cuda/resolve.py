@@ -30,10 +30,7 @@ def resolve(
     has.
     """
     if len(options.nests) > len(program.nests):
-        raise OptionsError(
-            f"nests: choices for {len(options.nests)} nests were given, "
-            f"{program.name} has {len(program.nests)}"
-        )
+        raise OptionsError(options.no_nest(program.name, len(program.nests)))
     given = {
         nest.name: options.own(k).over(fitting(nest, options.default))
         for k, nest in enumerate(program.nests)

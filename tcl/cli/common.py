@@ -123,6 +123,11 @@ def choose(file: Path, entry: str | None) -> tuple[str, CheckedDef]:
 
 def load(file: Path) -> tuple[str, dict[str, CheckedDef]]:
     """The text of a file and its defs, whose warnings are printed."""
+    if file.suffix == ".py":
+        raise ArgumentError(
+            f"{file} is Python, and FILE is a text of defs, such as `def f(float(N) X) -> (Y) "
+            "{ Y(i) = 2 * X(i) }`; run the program with python, or write its defs to a .tc file"
+        )
     text = read(file)
     defs = check(text, str(file))
     for definition in defs.values():

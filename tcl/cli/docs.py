@@ -18,6 +18,8 @@ from tcl.grammar.errors import ArgumentError
 def command(topic: tuple[str, ...]) -> None:
     """Print a page of the documentation, or the sections of that name: `tcl docs ranges`.
 
+    Where none is called so, the sections are listed in which the word stands.
+
     With no TOPIC, the pages and their sections are listed. The pages are those of docs/.
     """
     wanted = " ".join(topic).lower()
@@ -69,9 +71,24 @@ def _unfenced(text: str) -> str:
 def _found(wanted: str, texts: dict[str, str]) -> list[str]:
     all_sections = {name: sections(text) for name, text in texts.items()}
     found = [t for each in all_sections.values() for h, t in each.items() if wanted in names(h)]
+    if not found and (within := _within(wanted, all_sections)):
+        return [f"'{wanted}' stands in these sections; tcl docs NAME prints one:", *within]
     if not found:
         known = [name for each in all_sections.values() for h in each for name in names(h)]
         near = closest(wanted, [*texts, *known])
         hint = f"did you mean {near}?" if near else "see `tcl docs` for what there is"
         raise ArgumentError(f"there is no page or section '{wanted}'; {hint}")
     return found
+
+
+def _within(word: str, all_sections: dict[str, dict[str, str]]) -> list[str]:
+    """The sections in which a word stands, or begins one: none that only holds such a section, nor
+    one of mistakes."""
+    pattern = re.compile(rf"\b{re.escape(word)}", re.IGNORECASE)
+    return [
+        f"  {page}: {names(heading)[0]}"
+        for page, found in all_sections.items()
+        for heading, text in found.items()
+        if page != "errors"
+        and pattern.search(re.split(r"^### ", text[3:], maxsplit=1, flags=re.MULTILINE)[0])
+    ]
