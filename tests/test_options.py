@@ -156,7 +156,7 @@ def test_bad_nest_position() -> None:
         (MappingOptions().nest(0).order(1, 0), "3 dimensions"),
         (MappingOptions().nest(0).inner_order(1, 0), "3 dimensions"),
         (MappingOptions().nest(0).vectorize(4, 3), "no dimension 3"),
-        (MappingOptions().nest(1).tile(4), "2 nests"),
+        (MappingOptions().nest(1).tile(4), "there is no nest 1: f has only nest 0"),
         (MappingOptions().nest(0).register(1, 2, 3, 4), "3 dimensions, 4 sizes"),
         (MappingOptions().vectorize(8).nest(0).register(7, 2), "7 x 2 vectors need 17 registers"),
         (MappingOptions().vectorize(16).nest(0).register(7), "7 x 2 vectors need 17 registers"),
