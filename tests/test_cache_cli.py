@@ -114,9 +114,9 @@ def test_show() -> None:
     by_key = tcl("show", digits, "--top", "2", "--cache", "a.db")
     assert by_key.stdout == done.stdout
     lines = tcl("show", digits, "--top", "0", "--cache", "a.db").stdout.splitlines()
-    second = lines.index("first readings, each timed when it came up:")
-    assert [len(lines[3:second]), len(lines[second + 1 : -1])] == [1 + 2 * 2, 1 + 2 * 3]
-    third = lines[second + 2].split()  # its time is compared with its like alone
+    middle = lines.index("first readings, each timed when it came up:")
+    assert [len(lines[3:middle]), len(lines[middle + 1 : -1])] == [1 + 2 * 2, 1 + 2 * 3]
+    third = lines[middle + 2].split()  # its time is compared with its like alone
     assert third[0] == "3" and "1.000" in third
 
 
