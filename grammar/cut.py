@@ -108,27 +108,35 @@ class _Ranges:
         )
 
     def _missed(self, index: str) -> Access | None:
-        """A read of a whole dimension by an index, of which its range leaves out something."""
+        """A read of a whole dimension by an index, upwards or downwards (``W(K - 1 - k)``), of
+        which its range leaves out something."""
         first, stop = self.of.ranges[index]
         for access in self.accesses if index not in self.said else ():
+            low, high = self._box(access.read.tensor, access.axis)
             if access.form == Linear({index: 1}):
-                guarded_below, guarded_above = access.facts.guards(access.form)
-                low, high = self._box(access.read.tensor, access.axis)
-                less = (low < first and not guarded_below) or (stop < high and not guarded_above)
-                if less and not self._read_otherwise(index, access):
-                    return access
+                least, end = first, stop
+            elif access.form == Linear({index: -1}, low + high - 1):
+                least, end = low + high - stop, low + high - first
+            else:
+                continue
+            guarded_below, guarded_above = access.facts.guards(access.form)
+            less = (low < least and not guarded_below) or (end < high and not guarded_above)
+            if less and not self._read_otherwise(index, access):
+                return access
         return None
 
     def _read_otherwise(self, index: str, whole: Access) -> bool:
-        """Whether shifted reads by the same index, as those of a stencil, reach what it misses."""
+        """Whether other reads by the same index, as those of a stencil, reach what it misses."""
         first, stop = self.of.ranges[index]
         low, high = self._box(whole.read.tensor, whole.axis)
         pieces = []
         for access in self.accesses:
-            form = access.form
+            form, shift = access.form, access.form.constant
             same = (access.read.tensor, access.axis) == (whole.read.tensor, whole.axis)
             if same and dict(form.terms) == {index: 1}:
-                pieces.append((first + form.constant, stop + form.constant))
+                pieces.append((first + shift, stop + shift))
+            elif same and dict(form.terms) == {index: -1}:
+                pieces.append((shift - stop + 1, shift - first + 1))
         for start, end in sorted(pieces):
             if start <= low:
                 low = max(low, end)
@@ -200,10 +208,15 @@ class _Ranges:
         for access in self.accesses:
             tensor, form = tensors[access.read.tensor], access.form
             size = tensor.dims[access.axis] if tensor.is_input and tensor.dims else None
-            if dict(form.terms) != {index: 1} or not isinstance(size, str):
-                continue
             theirs = _name(self._text(access.read.span)) != tensor.name  # in a def that is called
-            if stop + form.constant == self.sized.sizes[size] and not theirs:
+            if not isinstance(size, str):
+                continue
+            extent = self.sized.sizes[size]
+            if form == Linear({index: -1}, extent - 1) and stop == extent and not theirs:
+                return size
+            if dict(form.terms) != {index: 1}:
+                continue
+            if stop + form.constant == extent and not theirs:
                 shift = form.constant
                 return f"{size} {'-' if shift > 0 else '+'} {abs(shift)}" if shift else size
         return str(stop)

@@ -49,6 +49,7 @@ _CUT = (
     ("Y(n) +=! «X(n + k - 1)» * X(k) where n in 0:N", "only 1:2 of 0:7", "k in 0:N", "k in 1:2"),
     ("Y(n) +=! «X(n + k)» * W(k) where n in 0:N", "only 0:1 of 0:3", "k in 0:K", "k in 0:1"),
     ("Y(n) +=! W(k) * «X(a)» where a = n - k, n in 0:N", "only 0:1 of 0:3", "k in 0:K", "k in 0:1"),
+    ("Y(n) +=! «X(n - k)» * W(K-1-k) where n in 0:N", "which W(K-1-k)", "k in 0:K", "k in 0:1"),
     ("Y(n) max=! «X(n + k - 1)» + W(k) where n in 0:N", "only 1:2", "k in 0:K", "k in 1:2"),
     ("Y(n) += «X(n + k - 1)» * W(k) where n in 0:N", "only 1:2", "k in 0:K", "k in 1:2"),
     ("Y +=! W(k) * «X(k + 5)» * X(j) where j in 0:1", "0:2 of 0:3", "k in 0:K", "k in 0:N - 5"),
@@ -125,6 +126,9 @@ _MEANT = (
     "Y +=! X(i) * X(i + 1)",  # the stencil reaches all of it
     "Y +=! fabs(X(i + 1) - 2 * X(i) + X(i - 1))",
     "Y +=! X(i + 1) * W(i)",  # W is read whole
+    "Y +=! X(i) * X(N - 1 - i)",
+    "Y +=! X(i + 1) * X(N - 1 - i) * X(i)",  # downwards all of it but the first
+    "Y(n) +=! X(n + k) * W(K - 1 - k)",
     "Y(k) = X(k) - X(k + 1)",  # no reduction
     "Y(n) +=! k < 2 ? X(n + k) * W(k) : 0 where n in 0:N - 1",  # a condition says it
     "Y(n) +=! X(n + k) * W(k) where n in 0:0",  # nothing is computed
