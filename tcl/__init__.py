@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tcl.grammar.errors import TclSemanticError as TclSemanticError
     from tcl.grammar.errors import TclSyntaxError as TclSyntaxError
     from tcl.grammar.errors import TclWarning as TclWarning
+    from tcl.tuner.config import SettingError as SettingError
     from tcl.tuner.config import TunerConfig as TunerConfig
     from tcl.tuner.errors import CacheError as CacheError
     from tcl.tuning import MappingOptionsCache as MappingOptionsCache
@@ -53,7 +54,7 @@ _HOMES = {
         *("ArgumentError", "RangeInferenceError", "TclError"),
         *("TclSemanticError", "TclSyntaxError", "TclWarning"),
     ),
-    "tcl.tuner.config": ("TunerConfig",),
+    "tcl.tuner.config": ("SettingError", "TunerConfig"),
     "tcl.tuner.errors": ("CacheError",),
     "tcl.tuning": (
         *("MappingOptionsCache", "Tuner", "autotune", "autotune_and_compile"),

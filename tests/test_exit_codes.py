@@ -279,6 +279,7 @@ def test_files(path: tuple[str, ...]) -> None:
         ("cache merge into.db none.db", "there is no tuning cache none.db"),
         ("cache merge mm.tc empty.db", "mm.tc is not a tuning cache"),
         ("cache merge folder empty.db", "folder cannot be used: it is a folder"),
+        ("cache list --cache /dev/null", "/dev/null cannot be used: it is no file"),
         ("devices --measure --threads 1000", "1000 threads are measured on as many cores"),
     ],
 )

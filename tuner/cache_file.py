@@ -177,6 +177,8 @@ def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
             reason = "the disk is full"
         case sqlite3.SQLITE_CANTOPEN if path.is_dir():
             reason = "it is a folder; name a file in it"
+        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR if path.exists() and not path.is_file():
+            reason = "it is no file that results could be kept in; name another one"
         case sqlite3.SQLITE_CANTOPEN:
             reason = "it cannot be opened; check that the folder exists and is writable"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
