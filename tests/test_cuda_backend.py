@@ -469,7 +469,7 @@ def test_targets(monkeypatch: pytest.MonkeyPatch) -> None:
         target("gpu", 1)
     with pytest.raises(ArgumentError, match="there is no device '' here"):
         target("", 1)
-    with pytest.raises(ArgumentError, match=r"device h200 here; .* any H200, tcl show --device"):
+    with pytest.raises(ArgumentError, match=r"device h200 here; .* for any H200 are shown by tcl"):
         target("h200", 1)
     monkeypatch.setattr("tcl.codegen.cuda.emulator.why_not", lambda: "a compiler is missing")
     with pytest.raises(ArgumentError, match="a compiler is missing"):
