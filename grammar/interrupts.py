@@ -25,6 +25,14 @@ _SIGNALS = [
 _Handler = Callable[[int, FrameType | None], object]
 
 
+def interruptible() -> bool:
+    """Whether a signal's handler can end what this thread does: handlers run in the main thread
+    alone. Ctrl+C may be ignored, as in a script's background jobs, and an alarm be heard."""
+    return threading.current_thread() is threading.main_thread() and any(
+        callable(signal.getsignal(number)) for number in _SIGNALS
+    )
+
+
 @contextmanager
 def deferred() -> Iterator[None]:
     """Handlers of signals that come within are called right after it, each once.

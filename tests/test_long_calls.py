@@ -39,6 +39,8 @@ if alike:  # as after a call that went well, of which it is known that it is lon
     run._repeats[0] = Repeat(launcher, (A,), outputs, True)
 small, G = tcl.define(SMALL, threads=threads).g, np.ones((512, 4096), np.float32)
 assert (small(G) == 4096).all()
+# Where Ctrl+C is ignored, as in a script's background jobs, another signal may be heard.
+signal.signal(signal.SIGINT, signal.SIG_IGN if alike else signal.default_int_handler)
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 for _ in range(2):
     signal.setitimer(signal.ITIMER_REAL, 0.3)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import _thread
 import ctypes
 import math
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -31,7 +29,7 @@ from tcl.codegen.cpu.entry import (
 )
 from tcl.codegen.cpu.kept import KeptCode, Scratch
 from tcl.codegen.cpu.load import Function, Loaded
-from tcl.grammar.interrupts import deferred
+from tcl.grammar.interrupts import deferred, interruptible
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -158,7 +156,7 @@ class Launcher:
         thread runs it, and this one waits, which handlers can interrupt. Then it asks the kernel
         to end, whose threads look for that between pieces of their work.
         """
-        if not _interruptible():
+        if not interruptible():
             return self.call(at)
         results: list[int] = []
         done = _thread.allocate_lock()
@@ -190,13 +188,6 @@ class Launcher:
 _LONG = 0.05
 """Seconds after which one would want Ctrl+C to be heard: a thread for each such call costs less
 than a thousandth of it."""
-
-
-def _interruptible() -> bool:
-    """Whether a signal can end what this thread does."""
-    return threading.current_thread() is threading.main_thread() and callable(
-        signal.getsignal(signal.SIGINT)
-    )
 
 
 def _stop(at: int) -> None:
