@@ -401,10 +401,9 @@ def test_real_kernels_are_all_correct_and_get_faster(name: str, tmp_path: Path) 
     messages = [(c.outcome.message, c.options) for c in result.history if c.time is None]
     assert not messages
     assert len(result.history) >= 13
-    naive = result.history[0].time
-    assert naive is not None
-    assert result.time is not None
-    assert result.time <= naive
+    # By one measurement: readings of different moments differ on a busy machine.
+    assert result.decision.speedup is not None
+    assert result.decision.speedup >= 1.0
     best = TuningCache(tmp_path / "t.db").best(KEY)
     assert best is not None
     assert MappingOptions.from_json(best.options) == result.options
