@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _LONGEST = ("test_twenty_thousand_texts", "test_types_are_strict", "test_wheel")
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl+C, and let processes that tests start hear it: a script's background jobs are begun
+    with it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
