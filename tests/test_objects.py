@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import stat
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +21,14 @@ import pytest
 from cpu_kernels import LANES, MATMUL, NAIVE, sized_of
 
 from tcl.codegen import store
-from tcl.codegen.cpu import objects, ready
+from tcl.codegen.cpu import emit, objects, ready
 from tcl.codegen.cpu.kept import MAGIC, KeptCode, KeptSite, decode
 from tcl.codegen.cpu.launch import DIRECT, Launcher, _public, address_of
 from tcl.codegen.cpu.objects import ObjectCache
 from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.passes import stage
 from tcl.executor import Executor, contiguous
-from tcl.grammar import warn
+from tcl.grammar import canonical, warn
 from tcl.grammar.errors import TclWarning
 
 posix = pytest.mark.skipif(os.name != "posix", reason="object code is kept on POSIX only")
@@ -135,14 +138,31 @@ def test_every_ingredient_counts() -> None:
     assert len({base.digest, *(o.digest for o in others)}) == len(others) + 1
 
 
-def test_an_edit_of_the_compiler_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    source = tmp_path / "codegen" / "cpu" / "objects.py"
-    source.parent.mkdir(parents=True)
+@pytest.mark.parametrize("where", ["emit.py", "cpu/emit.py", "cpu/run/deep/emit.py", "tcl.lark"])
+def test_an_edit_of_the_compiler_is_seen(where: str, tmp_path: Path) -> None:
+    source = tmp_path / where
+    source.parent.mkdir(parents=True, exist_ok=True)
+    found = {objects.state_of([str(tmp_path)])}
     source.write_text("a")
-    monkeypatch.setattr(objects, "__file__", str(source))
-    before = objects.versions.__wrapped__()
-    (source.parent / "emit.py").write_text("b")
-    assert objects.versions.__wrapped__() != before
+    found.add(objects.state_of([str(tmp_path)]))
+    source.write_text("ab")
+    found.add(objects.state_of([str(tmp_path)]))
+    source.rename(source.with_name(f"other{source.suffix}"))
+    found.add(objects.state_of([str(tmp_path)]))
+    assert len(found) == 4
+
+
+def test_all_that_decides_the_code_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Path] = []
+
+    def state_of(folders: Iterable[str]) -> str:
+        seen.extend(Path(folder).resolve() for folder in folders)
+        return ""
+
+    monkeypatch.setattr(objects, "state_of", state_of)
+    objects.versions.__wrapped__()
+    for part in (emit, canonical, stage):
+        assert any(Path(inspect.getfile(part)).resolve().is_relative_to(f) for f in seen)
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "text", "renamed", "folder"])

@@ -11,11 +11,12 @@ import functools
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import llvmlite
 
+from tcl import codegen, grammar
 from tcl.codegen.cpu.kept import KeptCode, decode, encode
 from tcl.codegen.device import CpuProfile
 from tcl.codegen.store import Store
@@ -52,16 +53,25 @@ class Ingredients:
 def versions() -> tuple[str, ...]:
     """What compiles: the version of generated code, the state of the source files that make it,
     so that an edit is never hidden by what was kept before it, and llvmlite's version."""
-    found = []
-    here = Path(__file__).resolve().parent.parent
-    for folder in (here, here / "cpu", here / "passes", here.parent / "grammar"):
+    folders = (*codegen.__path__, *grammar.__path__)
+    return (CODEGEN_VERSION, state_of(folders), str(llvmlite.__version__))
+
+
+def state_of(folders: Iterable[str]) -> str:
+    """A hash of all sources in some folders, however deep: of their names, sizes and times."""
+    return hashlib.sha256(repr(sorted(_sources(folders))).encode()).hexdigest()
+
+
+def _sources(folders: Iterable[str], inside: str = "") -> Iterator[tuple[str, int, int]]:
+    for folder in folders:
+        path = f"{inside}/{os.path.basename(folder)}"
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                if entry.name.endswith(".py"):
+                if entry.name.endswith((".py", ".lark")):
                     status = entry.stat()
-                    found.append((folder.name, entry.name, status.st_size, status.st_mtime_ns))
-    state = hashlib.sha256(repr(sorted(found)).encode()).hexdigest()
-    return (CODEGEN_VERSION, state, str(llvmlite.__version__))
+                    yield f"{path}/{entry.name}", status.st_size, status.st_mtime_ns
+                elif entry.is_dir():
+                    yield from _sources([entry.path], path)
 
 
 class ObjectCache(Store):
