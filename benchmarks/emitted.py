@@ -34,27 +34,27 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tcl.annotations import default_sizes, parse_sizes
-from tcl.codegen import ir
-from tcl.codegen.cpu.emit import emit
-from tcl.codegen.cpu.kernel import to_keep
-from tcl.codegen.cuda.emit import emit_module
-from tcl.codegen.cuda.profile import GpuProfile, profile
-from tcl.codegen.cuda.ready import placed
-from tcl.codegen.device import CpuProfile
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.layouts import layouts
-from tcl.codegen.lower import lower
-from tcl.codegen.options import PRESETS, MappingOptions, NestOptions
-from tcl.codegen.schedule import schedule
-from tcl.codegen.worth import with_threads_worth
+from tcl.arrays.annotations import default_sizes, parse_sizes
+from tcl.arrays.random_inputs import input_shape
+from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.run.kernel import to_keep
+from tcl.codegen.cuda.emit.emit import emit_module
+from tcl.codegen.cuda.run.ready import placed
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.gpu import GpuProfile, profile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.layouts import layouts
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import PRESETS, MappingOptions, NestOptions
+from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.sample import input_shape
-from tcl.tuner.gpu_mapping import GpuMappingSpace
-from tcl.tuner.mapping import MappingSpace
+from tcl.tuner.space.cpu.mapping import MappingSpace
+from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
 HERE = Path(__file__).parent
 TEXTS = {p.stem: p for folder in (HERE.parent / "examples", HERE) for p in folder.glob("*.tc")}

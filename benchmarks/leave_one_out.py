@@ -21,7 +21,8 @@ from typing import TypeAlias
 from unittest.mock import patch
 
 from benchmarks.search import SPACES, Row, Search, search, summary, table
-from tcl.tuner.strategies import genetic, memory, screened
+from tcl.tuner.strategies import genetic, screened
+from tcl.tuner.strategies import history as memory
 
 _Constants: TypeAlias = Mapping[str, tuple[ModuleType, tuple[float, ...]]]
 

@@ -20,21 +20,21 @@ from pathlib import Path
 from statistics import median
 
 from tcl import tuning
-from tcl.annotations import parse_sizes
 from tcl.api import size
-from tcl.codegen.options import MappingOptions
-from tcl.cpu_backend import CpuBackend
+from tcl.arrays.annotations import parse_sizes
+from tcl.arrays.random_inputs import random_inputs
+from tcl.backends.cpu_backend import CpuBackend
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.scratch_folder import workspace
 from tcl.grammar.check import check
-from tcl.known import DEFAULT, cache_key
-from tcl.sample import random_inputs
-from tcl.tuner.cache import TuningCache
+from tcl.selection.best_options import DEFAULT, cache_key
+from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig, available_cores, split_cores
-from tcl.tuner.evaluate import compute_reference, race_candidates, set_up
-from tcl.tuner.mapping import MappingSpace
-from tcl.tuner.measure import MeasureSettings
-from tcl.tuner.tuner import Tuner, TuningResult
+from tcl.tuner.measure.evaluate import compute_reference, race_candidates, set_up
+from tcl.tuner.measure.timing import MeasureSettings
+from tcl.tuner.run.tuner import Tuner, TuningResult
+from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.workers.pool import WorkerPool
-from tcl.workspace import workspace
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 DEFS = {

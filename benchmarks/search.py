@@ -23,9 +23,9 @@ from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
 
-from tcl.tuner.replay import RecordedSpace, load_space, replay
 from tcl.tuner.strategies import STRATEGIES, make_strategy
-from tcl.tuner.strategies.base import SearchSettings
+from tcl.tuner.strategies.replay import RecordedSpace, load_space, replay
+from tcl.tuner.strategies.strategy import SearchSettings
 
 SPACES = Path(__file__).parent / "spaces"
 COUNTS = (50, 100, 200)

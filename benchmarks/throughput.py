@@ -24,18 +24,18 @@ from typing import Any, TypeVar
 
 from benchmarks.timed_backend import TimedBackend
 from tcl.api import size
-from tcl.codegen.options import MappingOptions
-from tcl.cpu_backend import CpuBackend
+from tcl.arrays.random_inputs import random_inputs
+from tcl.backends.cpu_backend import CpuBackend
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.scratch_folder import workspace
 from tcl.grammar.check import check
-from tcl.known import DEFAULT, cache_key
-from tcl.sample import random_inputs
-from tcl.tuner.cache import TuningCache
+from tcl.selection.best_options import DEFAULT, cache_key
+from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
-from tcl.tuner.events import CandidateDone, Event, FinalsStarted, GenerationStarted
-from tcl.tuner.mapping import MappingSpace
-from tcl.tuner.tuner import Tuner
+from tcl.tuner.run.events import CandidateDone, Event, FinalsStarted, GenerationStarted
+from tcl.tuner.run.tuner import Tuner
+from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.workers.pool import WorkerPool
-from tcl.workspace import workspace
 
 SOURCE = "def matmul(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 SIZE = 256

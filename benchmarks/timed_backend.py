@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tcl.codegen.options import MappingOptions
-from tcl.cpu_backend import CpuBackend
-from tcl.tuner.backend import Kernel, Problem
-from tcl.tuner.verify import Array
+from tcl.backends.cpu_backend import CpuBackend
+from tcl.codegen.options.options import MappingOptions
+from tcl.tuner.measure.backend import Kernel, Problem
+from tcl.tuner.measure.correctness import Array
 
 
 @dataclass(frozen=True, slots=True)

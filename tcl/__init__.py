@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tcl.api import assert_almost_equal as assert_almost_equal
     from tcl.api import compile as compile
     from tcl.api import define as define
-    from tcl.codegen.errors import CompileError as CompileError
-    from tcl.codegen.errors import OptionsError as OptionsError
-    from tcl.codegen.options import MappingOptions as MappingOptions
-    from tcl.cuda_executor import CudaExecutor as CudaExecutor
-    from tcl.executor import Executor as Executor
+    from tcl.codegen.common.errors import CompileError as CompileError
+    from tcl.codegen.common.errors import OptionsError as OptionsError
+    from tcl.codegen.options.options import MappingOptions as MappingOptions
+    from tcl.executors.cuda_executor import CudaExecutor as CudaExecutor
+    from tcl.executors.executor import Executor as Executor
     from tcl.grammar.errors import ArgumentError as ArgumentError
     from tcl.grammar.errors import RangeInferenceError as RangeInferenceError
     from tcl.grammar.errors import TclError as TclError
@@ -46,10 +46,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "tcl.api": ("Definitions", "assert_almost_equal", "compile", "define"),
-    "tcl.cuda_executor": ("CudaExecutor",),
-    "tcl.executor": ("Executor",),
-    "tcl.codegen.errors": ("CompileError", "OptionsError"),
-    "tcl.codegen.options": ("MappingOptions",),
+    "tcl.executors.cuda_executor": ("CudaExecutor",),
+    "tcl.executors.executor": ("Executor",),
+    "tcl.codegen.common.errors": ("CompileError", "OptionsError"),
+    "tcl.codegen.options.options": ("MappingOptions",),
     "tcl.grammar.errors": (
         *("ArgumentError", "RangeInferenceError", "TclError"),
         *("TclSemanticError", "TclSyntaxError", "TclWarning"),

@@ -8,17 +8,17 @@ from typing import Any, overload
 
 import numpy as np
 
-from tcl.arguments import Argument, Array
-from tcl.codegen.errors import ArgumentError
-from tcl.executor import Calls, Executor
-from tcl.given import SourceLike, check_flag, in_order
+from tcl.arrays.arguments import Argument, Array
+from tcl.codegen.common.errors import ArgumentError
+from tcl.common.user_input import SourceLike, check_flag, in_order
+from tcl.executors.dispatch import Kernels, OptionsLike, unknown
+from tcl.executors.dispatch import OptionsFactory as OptionsFactory
+from tcl.executors.dispatch import size as size
+from tcl.executors.executor import Calls, Executor
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.warn import warn
-from tcl.kernels import Kernels, OptionsLike, unknown
-from tcl.kernels import OptionsFactory as OptionsFactory
-from tcl.kernels import size as size
 
 
 def define(

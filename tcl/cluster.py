@@ -20,18 +20,18 @@ from functools import partial
 from typing import Any
 
 from tcl import __version__
-from tcl.codegen.device import host_cpu
-from tcl.codegen.extras import installing
-from tcl.codegen.version import CODEGEN_VERSION
-from tcl.dask_workers import DaskWorkers
+from tcl.codegen.common.extras import installing
+from tcl.codegen.common.version import CODEGEN_VERSION
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.common.number_format import plural
 from tcl.grammar.errors import ArgumentError
-from tcl.known import device_identity
-from tcl.tuner import host
+from tcl.selection.best_options import device_identity
 from tcl.tuner.config import available_cores
-from tcl.tuner.host import Role
-from tcl.tuner.spread import Machine, Spread
-from tcl.tuner.workplace import Compilers, Orders, Stages, Workplace
-from tcl.units import plural
+from tcl.tuner.run import host
+from tcl.tuner.run.host import Role
+from tcl.tuner.run.remote_executor import Machine, Spread
+from tcl.tuner.run.workplace import Compilers, Orders, Stages, Workplace
+from tcl.workers.dask_executor import DaskWorkers
 
 PREFIX = "dask:"
 _PATIENCE = 10.0
@@ -102,7 +102,7 @@ def workplace(
 
 
 class Cluster:
-    """A workplace (``tcl.tuner.workplace``) on a Dask cluster; a context manager.
+    """A workplace (``tcl.tuner.run.workplace``) on a Dask cluster; a context manager.
 
     ``address``: of its scheduler, as ``dask:tcp://HOST:PORT``. ``threads``: of the kernels.
     ``ArgumentError`` if nobody answers there, or no worker is fit for it.

@@ -13,35 +13,35 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcl.api import Definitions, OptionsFactory, compile, size, sized
-from tcl.arguments import Argument
-from tcl.choices import CacheFactory, Choices
-from tcl.codegen.cpu.threads import thread_count
-from tcl.codegen.errors import ArgumentError, OptionsError
-from tcl.codegen.options import MappingOptions
-from tcl.executor import Calls
-from tcl.given import (
+from tcl.arrays.arguments import Argument
+from tcl.backends.targets import CpuTarget, CudaTarget, Target, target
+from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.scratch_folder import workspace
+from tcl.common.user_input import (
     SourceLike,
     check_flag,
     check_sequence,
     file_named,
     in_order,
 )
+from tcl.executors.call_inputs import GpuInputs, HostInputs, inputs_of
+from tcl.executors.executor import Calls
 from tcl.grammar.closest import closest
 from tcl.grammar.shown import kind_of, shown
-from tcl.inputs import GpuInputs, HostInputs, inputs_of
-from tcl.known import DEFAULT, named_options, suggestions
-from tcl.targets import CpuTarget, CudaTarget, Target, target
-from tcl.tuner.cache import CacheKey, TuningCache, default_path
+from tcl.selection.best_options import DEFAULT, named_options, suggestions
+from tcl.selection.suggested_options import CacheFactory, Choices
+from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
-from tcl.tuner.events import Event, Note
-from tcl.tuner.knobs import Value
-from tcl.tuner.program_space import ProgramSpace
-from tcl.tuner.saved import SavedSearch
-from tcl.tuner.tuner import Tuner as BackendTuner
-from tcl.tuner.tuner import TuningResult
-from tcl.tuner.workplace import Workplace, check_cores
-from tcl.workspace import workspace
+from tcl.tuner.run.checkpoint import SavedSearch
+from tcl.tuner.run.events import Event, Note
+from tcl.tuner.run.tuner import Tuner as BackendTuner
+from tcl.tuner.run.tuner import TuningResult
+from tcl.tuner.run.workplace import Workplace, check_cores
+from tcl.tuner.space.knobs import Value
+from tcl.tuner.space.program_space import ProgramSpace
 
 Start: TypeAlias = MappingOptions | str | None
 Report: TypeAlias = Callable[[Event[MappingOptions]], object]

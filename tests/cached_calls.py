@@ -26,14 +26,14 @@ from cpu_kernels import random_options
 
 import tcl
 from tcl.api import size
+from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.reference import compile_reference
-from tcl.cpu_backend import CpuBackend
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.sized import SizedDef
-from tcl.known import cache_key
-from tcl.tuner.cache import TuningCache, default_path
-from tcl.tuner.mapping import MappingSpace
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.selection.best_options import cache_key
+from tcl.tuner.cache.tuning_cache import TuningCache, default_path
+from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.space.cpu.mapping import MappingSpace
 
 Array = npt.NDArray[Any]
 POISON = 0xAB

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from program_builder import Program
 
-from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.tuner.verify import accumulation_depths, mismatch
+from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
 Array = npt.NDArray[Any]
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.device import CpuProfile, host_cpu
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.ir_walk import operands
-from tcl.codegen.lower import lower
-from tcl.codegen.options import PRESETS, MappingOptions, NestOptions
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.options import PRESETS, MappingOptions, NestOptions
 from tcl.codegen.reference import compile_reference
-from tcl.codegen.schedule import schedule
+from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

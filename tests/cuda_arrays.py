@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from fake_cuda import FakeDriver
 
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.cuda_libraries import CupyArrays, TorchTensors
+from tcl.arrays.cuda_libraries import CupyArrays, TorchTensors
+from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.grammar.types import ScalarType
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -16,21 +16,21 @@ import numpy.typing as npt
 from comparing import check_equal, outputs_of
 from program_builder import Program
 
-from tcl.annotations import parse_sizes
-from tcl.codegen import ir
-from tcl.codegen.cuda.emit import emit_module
+from tcl.arrays.annotations import parse_sizes
+from tcl.arrays.random_inputs import input_shape, random_inputs
+from tcl.codegen.common.errors import CompileError
+from tcl.codegen.cuda.emit.emit import emit_module
+from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.emulator import ORDERS, Emulated, EmulationError, Order, compile_modules
-from tcl.codegen.cuda.module import Module
-from tcl.codegen.cuda.profile import GpuProfile, profile
-from tcl.codegen.errors import CompileError
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.devices.gpu import GpuProfile, profile
+from tcl.codegen.loopir import ir
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import TclError
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.sample import input_shape, random_inputs
 
 Array = npt.NDArray[Any]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tcl.codegen import ir
-from tcl.codegen.cpu.memory import Site
-from tcl.codegen.cuda.driver import nvrtc
-from tcl.codegen.cuda.module import Launch, Module
-from tcl.codegen.errors import ArgumentError
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.devices.cupy_driver import nvrtc
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.sites import Site
 from tcl.grammar.types import FLOAT32, INT32, ScalarType
 
 ADD = """\

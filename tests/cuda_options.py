@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
-from tcl.codegen import ir
-from tcl.codegen.cuda.emit import aligned
-from tcl.codegen.cuda.profile import GpuProfile
-from tcl.codegen.cuda.schedule import schedule
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.ir_walk import operands
-from tcl.codegen.lower import lower
-from tcl.codegen.options import PRESETS, MappingOptions, NestOptions
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cuda.emit.emit import aligned
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.options import PRESETS, MappingOptions, NestOptions
+from tcl.codegen.schedule.gpu import schedule
 from tcl.grammar.sized import SizedDef
-from tcl.tuner.gpu_mapping import GpuMappingSpace
+from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
 _KEYS = (
     *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk", "fuse", "split"),

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from cpu_kernels import Array, poisoned, sized_of
 
-from tcl.codegen import ir
-from tcl.codegen.cuda import values
-from tcl.codegen.cuda.types import c_type, memory_type
-from tcl.codegen.lower import lower
+from tcl.codegen.cuda.cpp.types import c_type, memory_type
+from tcl.codegen.cuda.emit import values
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.lower import lower
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.types import ScalarType
 

@@ -16,16 +16,18 @@ import pytest
 from cuda_arrays import HostCupy
 from fake_cuda import FakeDriver
 
-from tcl import cuda_executor, cuda_libraries, inputs
-from tcl.codegen import ir
-from tcl.codegen.cuda.driver import Loaded
-from tcl.codegen.cuda.emit import emit_module
+from tcl.arrays import cuda_libraries
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cuda.emit.emit import emit_module
+from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.emulator import compile_modules
-from tcl.codegen.cuda.module import Module
-from tcl.codegen.cuda.profile import H200, GpuProfile
-from tcl.codegen.cuda.ready import Machine
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.cuda.run.ready import Machine
+from tcl.codegen.devices.cupy_driver import Loaded
+from tcl.codegen.devices.gpu import H200, GpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.options.options import MappingOptions
+from tcl.executors import call_inputs as inputs
+from tcl.executors import cuda_executor
 from tcl.grammar.sized import SizedDef
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tcl.codegen.cuda.driver import WITHOUT_ASKING, Driver, Loaded, Record
+from tcl.codegen.devices.cupy_driver import WITHOUT_ASKING, Driver, Loaded, Record
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tcl.codegen.options import MappingOptions
-from tcl.cpu_backend import CpuBackend
+from tcl.backends.cpu_backend import CpuBackend
+from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check import check
-from tcl.known import DEFAULT
-from tcl.tuner import events
-from tcl.tuner.doubts import Doubts
-from tcl.tuner.heats import Finals
-from tcl.tuner.interrupt import FINISH
-from tcl.tuner.ledger import Ledger
-from tcl.tuner.mapping import MappingSpace
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.selection.best_options import DEFAULT
+from tcl.tuner.measure.reliability import Doubts
+from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run import events
+from tcl.tuner.run.final_rounds import Finals
+from tcl.tuner.run.ledger import Ledger
+from tcl.tuner.run.stop_requests import FINISH
+from tcl.tuner.space.cpu.mapping import MappingSpace
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }\n"
 INPUTS = (np.zeros((64, 32), np.float32), np.zeros((32, 48), np.float32))

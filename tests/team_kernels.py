@@ -5,14 +5,14 @@ from __future__ import annotations
 import ctypes
 import functools
 
-from tcl.codegen.cpu import sharing
-from tcl.codegen.cpu.compile import compile_object
-from tcl.codegen.cpu.entry import BARRIER_LINES, LINE, OPENING, alone
-from tcl.codegen.cpu.kept import KeptCode, KeptSite, Scratch
-from tcl.codegen.cpu.launch import Launcher
-from tcl.codegen.cpu.team import team
-from tcl.codegen.cpu.team_layout import ALWAYS
-from tcl.codegen.device import host_cpu
+from tcl.codegen.cpu.abi import BARRIER_LINES, LINE, OPENING, alone
+from tcl.codegen.cpu.emit import sharing
+from tcl.codegen.cpu.object_code.compile import compile_object
+from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode, KeptSite, Scratch
+from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.cpu.threads.layout import ALWAYS
+from tcl.codegen.cpu.threads.thread_pool import team
+from tcl.codegen.devices.cpu import host_cpu
 
 COUNTER = LINE * BARRIER_LINES
 """Where the counter of the first region lies."""

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import tcl
 from tcl import tuning
-from tcl.tuner.events import Event
+from tcl.tuner.run.events import Event
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 A = np.ones((4, 4), np.float32)

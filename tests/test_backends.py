@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, given, settings
 from program_builder import Program
 from strategies import programs, random_program
 
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.device import host_cpu
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
-from tcl.codegen.whole_array import NoFormulationError, whole_array
-from tcl.tuner.mapping import MappingSpace
+from tcl.codegen.reference.whole_array import NoFormulationError, whole_array
+from tcl.tuner.space.cpu.mapping import MappingSpace
 
 Array = npt.NDArray[Any]
 

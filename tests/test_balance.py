@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from test_heuristics import MATMUL, TRANSPOSED, WIDE, sized
 
-from tcl.codegen import ir
-from tcl.codegen.core_point import access_of
-from tcl.codegen.ir_walk import operands
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions, NestOptions
-from tcl.codegen.panel_cost import LARGEST, PanelCost
-from tcl.codegen.resolve import resolve
-from tcl.codegen.schedule import schedule
+from tcl.codegen.choose.cpu.access_costs import access_of
+from tcl.codegen.choose.cpu.panel_cost import LARGEST, PanelCost
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.schedule.cpu import schedule
+from tcl.codegen.schedule.resolve_cpu import resolve
 
 Shapes = tuple[tuple[int, int], tuple[int, int]]
 

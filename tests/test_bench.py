@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.bench.arrays import aligned, load, save
 from tcl.bench.ceilings import Ceilings, Meter
 from tcl.bench.contender import OURS, PEERS, Contender, ContenderError, Spec
@@ -30,7 +31,6 @@ from tcl.grammar import checked as c
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef, SizedStatement
-from tcl.sample import input_shape, random_inputs
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Key = tuple[object, ...]

@@ -42,13 +42,13 @@ from benchmarks.gpu.samples import Sample, counted, enough, quartiles, spread
 from benchmarks.gpu.table import duration, lines
 from benchmarks.gpu.tuning import options_for
 from benchmarks.gpu.typed import load_input, save_input, widened
+from tcl.backends.targets import target
 from tcl.bench.arrays import save
 from tcl.bench.contender import Spec
 from tcl.bench.report import DEFAULT, TUNED
 from tcl.bench.rows import ROWS
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.errors import ArgumentError
-from tcl.targets import target
 from tcl.tuner.config import TunerConfig
 
 # Samples.

@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tcl.codegen import ir
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.device import host_cpu
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.interpret import interpret
-from tcl.codegen.ir_print import show
-from tcl.codegen.ir_walk import statements
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.interpret import interpret
+from tcl.codegen.loopir.printer import show
+from tcl.codegen.loopir.walk import statements
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
-from tcl.codegen.schedule import schedule
+from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

@@ -10,7 +10,7 @@ import numpy as np
 import oracles
 import pytest
 
-from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.check import check

@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 
 from tcl.grammar.errors import TclWarning
-from tcl.tuner import cache_file, cache_schema
-from tcl.tuner.cache import ArrayLayout, CacheKey, Record, TuningCache, default_path
+from tcl.tuner.cache import file as cache_file
+from tcl.tuner.cache import schema as cache_schema
+from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Record, TuningCache, default_path
 from tcl.tuner.errors import CacheError
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.measure.verdict import Outcome, Verdict
 
 KEY = CacheKey(
     definition="def f0(float32(d0) t0) -> (t1) { t1(i0) = t0(i0) }",

@@ -21,11 +21,11 @@ from click.testing import CliRunner
 
 from tcl.cli import main
 from tcl.cli.cache_common import named_key
-from tcl.codegen.options import MappingOptions
-from tcl.tuner import cache_schema
-from tcl.tuner.cache import CacheKey, TuningCache
-from tcl.tuner.merge import results
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.codegen.options.options import MappingOptions
+from tcl.tuner.cache import schema as cache_schema
+from tcl.tuner.cache.merge import results
+from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
+from tcl.tuner.measure.verdict import Outcome, Verdict
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }\n"
 SIZES = "M=8,K=16,N=32"
@@ -421,8 +421,8 @@ def writers() -> Iterator[list[subprocess.Popen[str]]]:
     """Two processes that store results as fast as they can, until told to stop."""
     script = (
         "import sys, itertools\n"
-        "from tcl.tuner.cache import *\n"
-        "from tcl.tuner.verdict import *\n"
+        "from tcl.tuner.cache.tuning_cache import *\n"
+        "from tcl.tuner.measure.verdict import *\n"
         "cache, who = TuningCache('busy.db'), sys.argv[1]\n"
         "key = CacheKey('def busy', 'fake', (), 'd', '1')\n"
         "for i in itertools.count():\n"

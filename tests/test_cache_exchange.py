@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from tcl.tuner import cache_schema
-from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache
+from tcl.tuner.cache import schema as cache_schema
+from tcl.tuner.cache.merge import Added, add, merge, results
+from tcl.tuner.cache.prune import Pruned, Rules, prune
+from tcl.tuner.cache.t4_format import from_t4, to_t4
+from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
 from tcl.tuner.errors import CacheError
-from tcl.tuner.merge import Added, add, merge, results
-from tcl.tuner.prune import Pruned, Rules, prune
-from tcl.tuner.t4 import from_t4, to_t4
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.measure.verdict import Outcome, Verdict
 
 KEY = CacheKey("def f", "cpu", (ArrayLayout((4, 8), (32, 4), "float32"),), "a cpu", "14")
 OTHER = replace(KEY, codegen_version="13")
@@ -222,7 +222,7 @@ def test_t4_there_and_back(cache: TuningCache, source: TuningCache) -> None:
 
 
 def test_t4_of_random_options_comes_back(cache: TuningCache, tmp_path: Path) -> None:
-    from tcl.codegen.options import MappingOptions, NestOptions
+    from tcl.codegen.options.options import MappingOptions, NestOptions
 
     rng = random.Random(0)
     for i in range(200):

@@ -15,11 +15,11 @@ import pytest
 from cpu_kernels import MATMUL, NAIVE, Array, sized_of
 
 import tcl
-from tcl import executor as path
-from tcl import kernels
-from tcl.codegen.cpu.launch import _public
-from tcl.codegen.errors import ArgumentError
-from tcl.executor import Executor, Repeat
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.cpu.run.launch import _public
+from tcl.executors import dispatch as kernels
+from tcl.executors import executor as path
+from tcl.executors.executor import Executor, Repeat
 
 LUT = "def lut(float(R, D) T, int32(N) I) -> (O) { O(n, d) = T(I(n), d) }"
 TWO = "def two(float(N) X) -> (Y, Z) { Y(i) = X(i) + 1  Z(i) = X(i) + 2 }"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from programs import ACCEPTED, SEMANTIC, WARNED, in_def, unmark
 
+from tcl.arrays.random_inputs import random_inputs
 from tcl.grammar import checked as c
 from tcl.grammar.check import check
 from tcl.grammar.errors import ArgumentError, TclSemanticError
-from tcl.sample import random_inputs
 
 _EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.tc"))
 

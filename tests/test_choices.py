@@ -17,14 +17,14 @@ import pytest
 from click.testing import CliRunner
 
 import tcl
-from tcl import choices
 from tcl.api import size
 from tcl.cli import main
-from tcl.codegen.options import PRESETS
+from tcl.codegen.options.options import PRESETS
 from tcl.grammar import warn
-from tcl.known import DEFAULT, cache_key
-from tcl.tuner.cache import CacheKey, TuningCache, default_path
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.selection import suggested_options as choices
+from tcl.selection.best_options import DEFAULT, cache_key
+from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache, default_path
+from tcl.tuner.measure.verdict import Outcome, Verdict
 
 Array = npt.NDArray[Any]
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"

@@ -15,8 +15,8 @@ from test_cli import MM, tcl
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import kept_ceilings, measure_ceilings
-from tcl.codegen.options import MappingOptions
-from tcl.known import DEFAULT
+from tcl.codegen.options.options import MappingOptions
+from tcl.selection.best_options import DEFAULT
 
 QUICK = ("--generations", "1", "--population", "4", "--seed", "1", "--threads", "1")
 

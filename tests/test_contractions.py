@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from cpu_kernels import NAIVE, Array, poisoned, random_options, reference, sized_of
 
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.options.options import MappingOptions, NestOptions
 
 CASES: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
     "matmul": ("A(M, K) B(K, N) | C(m, n) +=! A(m, k) * B(k, n)", ((37, 29), (29, 53))),

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tcl.annotations import parse_sizes
+from tcl.arrays.annotations import parse_sizes
+from tcl.arrays.random_inputs import input_shape
 from tcl.bench.rows import ROWS, Row
-from tcl.codegen.cost import Cost, cost_of
-from tcl.codegen.lower import lower
+from tcl.codegen.loopir.cost import Cost, cost_of
+from tcl.codegen.loopir.lower import lower
 from tcl.grammar.check import check
 from tcl.grammar.checked import Tensor
 from tcl.grammar.ranges import infer
-from tcl.sample import input_shape
 
 
 def cost(source: str, **shapes: tuple[int, ...]) -> Cost:

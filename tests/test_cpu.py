@@ -25,8 +25,8 @@ from cpu_kernels import (
 )
 from strategies import numpy_type, random_program
 
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.options import PRESETS, MappingOptions
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer

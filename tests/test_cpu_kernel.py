@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from cpu_kernels import LANES, MATMUL, NAIVE, Array, run, sized_of
 
-from tcl.codegen.cpu.compile import compile_object
-from tcl.codegen.cpu.kernel import CpuKernel, compile_cpu
-from tcl.codegen.cpu.load import Loaded
-from tcl.codegen.device import host_cpu
-from tcl.codegen.errors import ArgumentError, CompileError
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.common.errors import ArgumentError, CompileError
+from tcl.codegen.cpu.object_code.compile import compile_object
+from tcl.codegen.cpu.object_code.load import Loaded
+from tcl.codegen.cpu.run.kernel import CpuKernel, compile_cpu
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.types import FLOAT16, FLOAT32, FLOAT64
 
 

@@ -13,8 +13,8 @@ import pytest
 from cpu_kernels import BOTH, LANES, NAIVE, Array, plain, reference, run
 from strategies import numpy_type
 
-from tcl.codegen.device import host_cpu
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.types import SCALAR_TYPES
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tcl.codegen.cpu import team_text
-from tcl.codegen.cpu.compile import compile_object
-from tcl.codegen.cpu.entry import LINE, OWN, WORDS
-from tcl.codegen.cpu.load import Loaded
-from tcl.codegen.cpu.team_layout import ASLEEP, RESET, SLICE, WORKER_SPIN, WORKERS, pool_bytes
-from tcl.codegen.device import host_cpu
+from tcl.codegen.cpu.abi import LINE, OWN, WORDS
+from tcl.codegen.cpu.object_code.compile import compile_object
+from tcl.codegen.cpu.object_code.load import Loaded
+from tcl.codegen.cpu.threads import text as team_text
+from tcl.codegen.cpu.threads.layout import ASLEEP, RESET, SLICE, WORKER_SPIN, WORKERS, pool_bytes
+from tcl.codegen.devices.cpu import host_cpu
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX threads")
 

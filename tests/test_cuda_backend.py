@@ -15,32 +15,32 @@ from cuda_modules import GATHERING, needs_nvrtc
 from fake_cuda import FakeDriver
 from test_cli import tcl
 
-from tcl.arguments import Array
+from tcl.arrays.arguments import Array
+from tcl.backends.cuda_backend import SPILLS, CudaBackend, EmulatedBackend, check_resources
+from tcl.backends.cuda_harness import Bound, CudaBench, CupyDevice, DeviceArray, DeviceGuarded
+from tcl.backends.targets import check_emulated, target
 from tcl.cli.grid import Wishes, tune_grid
 from tcl.cli.grid_file import read_grid
 from tcl.cli.grid_plan import make_plan
 from tcl.cli.kernels import Work
 from tcl.cli.tuned import Session
-from tcl.codegen.cuda.compile import Cubin
+from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.codegen.cuda.emit.module import Launch, Module
 from tcl.codegen.cuda.emulator import why_not
-from tcl.codegen.cuda.module import Launch, Module
-from tcl.codegen.cuda.profile import A100, H100, T4, GpuProfile
-from tcl.codegen.cuda.resources import Resources
-from tcl.codegen.cuda.sealed import decode, encode
-from tcl.codegen.errors import ArgumentError, OptionsError
-from tcl.codegen.options import MappingOptions, NestOptions
-from tcl.cuda_backend import SPILLS, CudaBackend, EmulatedBackend, check_resources
-from tcl.cuda_bench import Bound, CudaBench, CupyDevice, DeviceArray, DeviceGuarded
-from tcl.known import known_options
-from tcl.targets import check_emulated, target
-from tcl.tuner.bench import Run
-from tcl.tuner.cache import TuningCache
+from tcl.codegen.cuda.run.compile import Cubin
+from tcl.codegen.cuda.run.module_bytes import decode, encode
+from tcl.codegen.cuda.run.occupancy import Resources
+from tcl.codegen.devices.gpu import A100, H100, T4, GpuProfile
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.selection.best_options import known_options
+from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
-from tcl.tuner.evaluate import Evaluator
-from tcl.tuner.gpu_mapping import GpuMappingSpace
-from tcl.tuner.measure import MeasureSettings
-from tcl.tuner.tuner import Tuner
-from tcl.tuner.verdict import Verdict
+from tcl.tuner.measure.evaluate import Evaluator
+from tcl.tuner.measure.harness import Run
+from tcl.tuner.measure.timing import MeasureSettings
+from tcl.tuner.measure.verdict import Verdict
+from tcl.tuner.run.tuner import Tuner
+from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 MATMUL = "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
@@ -357,7 +357,8 @@ def test_copies_take_their_turn_on_the_stream_of_the_kernels(
 def test_checks_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is timed, or captured, are the kernels."""
     driver = FakeDriver({"gather": 4})
-    monkeypatch.setattr("tcl.cuda_backend.this_machine", lambda: SimpleNamespace(driver=driver))
+    machine = SimpleNamespace(driver=driver)
+    monkeypatch.setattr("tcl.backends.cuda_backend.this_machine", lambda: machine)
     backend = CudaBackend.described(GATHER, "f", [np.ones(10), np.zeros(256)], A100)
     kernel = backend.load(encode(GATHERING, b"code"))
     arrays = [DeviceArray(FakeDevice(), address) for address in (16, 32, 48)]

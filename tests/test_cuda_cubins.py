@@ -13,13 +13,13 @@ from cuda_checks import ARCHITECTURES, FILES, definitions, example_sizes, sized_
 from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
 
-from tcl.annotations import parse_sizes, read_annotations
+from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.bench.rows import ROWS, Row
-from tcl.codegen.cuda.compile import compile_cubin
-from tcl.codegen.cuda.emit import emit_module
-from tcl.codegen.cuda.module import Module
-from tcl.codegen.cuda.profile import GpuProfile, profile
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.cuda.emit.emit import emit_module
+from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.run.compile import compile_cubin
+from tcl.codegen.devices.gpu import GpuProfile, profile
+from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.sized import SizedDef
 
 pytestmark = needs_nvrtc

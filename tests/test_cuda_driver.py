@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tcl import cuda_executor
-from tcl.codegen.cuda import driver as module
-from tcl.codegen.cuda.driver import Driver
-from tcl.codegen.errors import ArgumentError, CompileError
+from tcl.codegen.common.errors import ArgumentError, CompileError
+from tcl.codegen.devices import cupy_driver as module
+from tcl.codegen.devices.cupy_driver import Driver
+from tcl.executors import cuda_executor
 
 
 class NoContextError(RuntimeError):

@@ -27,11 +27,11 @@ from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
 from program_builder import numpy_type
 
-from tcl.codegen.cuda.compile import compile_cubin
-from tcl.codegen.cuda.emit import aligned, emit_module
+from tcl.codegen.cuda.emit.emit import aligned, emit_module
 from tcl.codegen.cuda.emulator import ORDERS, compile_modules, why_not
-from tcl.codegen.cuda.profile import profile
-from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.cuda.run.compile import compile_cubin
+from tcl.codegen.devices.gpu import profile
+from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 

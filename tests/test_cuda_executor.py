@@ -30,19 +30,20 @@ from cuda_modules import ADDING, GATHERING
 from fake_cuda import FakeDriver
 
 import tcl
-from tcl import cuda_executor, cuda_libraries
-from tcl.codegen import ir
-from tcl.codegen.cuda import ready
-from tcl.codegen.cuda.compile import Cubin
-from tcl.codegen.cuda.module import Module
-from tcl.codegen.cuda.profile import H200, GpuProfile
-from tcl.codegen.cuda.ready import Machine
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.errors import ArgumentError
-from tcl.codegen.options import MappingOptions
-from tcl.cuda_executor import CudaExecutor
-from tcl.cuda_libraries import TorchTensors
-from tcl.cuda_shadow import shadow
+from tcl.arrays import cuda_libraries
+from tcl.arrays.cuda_libraries import TorchTensors
+from tcl.arrays.cuda_shadow import shadow
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.run import ready
+from tcl.codegen.cuda.run.compile import Cubin
+from tcl.codegen.cuda.run.ready import Machine
+from tcl.codegen.devices.gpu import H200, GpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.options.options import MappingOptions
+from tcl.executors import cuda_executor
+from tcl.executors.cuda_executor import CudaExecutor
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.types import SCALAR_TYPES
 

@@ -13,8 +13,8 @@ from comparing import check_equal
 from cuda_checks import H200, T4, Case, case_of, check_cases, run_case, work_of_text
 
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
-from tcl.codegen.cuda.profile import GpuProfile
-from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.options.options import MappingOptions, NestOptions
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)

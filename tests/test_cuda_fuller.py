@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from tcl.codegen.cuda import compile as compiler
-from tcl.codegen.cuda.compile import compile_cubin
-from tcl.codegen.cuda.fuller import fuller
-from tcl.codegen.cuda.module import Launch, Module
-from tcl.codegen.cuda.profile import H200, GpuProfile
-from tcl.codegen.cuda.resources import Resources
+from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.cuda.run import compile as compiler
+from tcl.codegen.cuda.run.compile import compile_cubin
+from tcl.codegen.cuda.run.min_blocks import fuller
+from tcl.codegen.cuda.run.occupancy import Resources
+from tcl.codegen.devices.gpu import H200, GpuProfile
 
 KERNEL = 'extern "C" __global__ void __launch_bounds__({})\n{}(float *C)\n{{\n}}\n'
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from cuda_modules import ADDING, REVERSING, needs_nvrtc
 
-from tcl.codegen import store
-from tcl.codegen.cuda import kept
-from tcl.codegen.cuda.compile import OPTIONS, Cubin
-from tcl.codegen.cuda.profile import A100, H100, H200
-from tcl.codegen.cuda.resources import Resources
+from tcl.codegen.common import store
+from tcl.codegen.cuda.run import cubin_store as kept
+from tcl.codegen.cuda.run.compile import OPTIONS, Cubin
+from tcl.codegen.cuda.run.occupancy import Resources
+from tcl.codegen.devices.gpu import A100, H100, H200
 from tcl.grammar import warn
 
 NAME = "7" * 64
@@ -111,8 +111,8 @@ SECOND = """
 import sys
 sys.path.insert(0, "tests")
 from cuda_modules import ADDING
-from tcl.codegen.cuda import kept
-from tcl.codegen.cuda.profile import H200
+from tcl.codegen.cuda.run import cubin_store as kept
+from tcl.codegen.devices.gpu import H200
 kept.compile_cubin = None
 print(kept.cubin(ADDING, H200).resources[0].kernel)
 """

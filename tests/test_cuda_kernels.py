@@ -25,7 +25,7 @@ from cuda_options import random_gpu_options, space_options
 
 from tcl.bench.rows import ROWS
 from tcl.codegen.cuda.emulator import why_not
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.options.options import MappingOptions
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)

@@ -10,12 +10,12 @@ import pytest
 from cuda_modules import ADDING, GATHERING, REVERSING, tensor
 from fake_cuda import FakeDriver, Launched
 
-from tcl.codegen import ir
-from tcl.codegen.cpu.memory import Site
-from tcl.codegen.cuda import profile
-from tcl.codegen.cuda.driver import Driver
-from tcl.codegen.cuda.launch import Launcher
-from tcl.codegen.cuda.module import Launch, Module
+from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.cuda.run.launch import Launcher
+from tcl.codegen.devices import gpu as profile
+from tcl.codegen.devices.cupy_driver import Driver
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.sites import Site
 
 
 @dataclass

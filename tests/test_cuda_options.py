@@ -18,15 +18,15 @@ from cuda_checks import example_sizes as sizes_of
 from cuda_options import random_gpu_options
 from strategies import random_program
 
-from tcl.annotations import parse_sizes, read_annotations
-from tcl.codegen.cuda.schedule import schedule, stages
-from tcl.codegen.device import host_cpu
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.interpret import interpret
-from tcl.codegen.ir_print import show
-from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.arrays.annotations import parse_sizes, read_annotations
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir.interpret import interpret
+from tcl.codegen.loopir.printer import show
+from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.reference import compile_reference
-from tcl.codegen.schedule import schedule as schedule_cpu
+from tcl.codegen.schedule.cpu import schedule as schedule_cpu
+from tcl.codegen.schedule.gpu import schedule, stages
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

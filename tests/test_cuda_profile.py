@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from tcl.codegen.cuda.profile import (
+from tcl.backends.targets import target
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.devices.gpu import (
     A100,
     H100,
     H200,
@@ -25,8 +27,6 @@ from tcl.codegen.cuda.profile import (
     described,
     profile,
 )
-from tcl.codegen.errors import ArgumentError
-from tcl.targets import target
 
 TRAITS = "_core/include/cupy/_cccl/libcudacxx/cuda/__device/arch_traits.h"
 
@@ -168,7 +168,7 @@ def test_why_there_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: 1, r"no device cuda:1 here; the last is cuda:0"),
         (refuse, r"no device cuda:1 here; CuPy finds no driver for it: .*version is insufficient"),
     ):
-        monkeypatch.setattr("tcl.codegen.cuda.profile.cupy", cupy_that(count))
+        monkeypatch.setattr("tcl.codegen.devices.gpu.cupy", cupy_that(count))
         for asked in (lambda: profile("cuda:1"), lambda: target("cuda:1", 1)):
             with pytest.raises(ArgumentError, match=reason):
                 asked()

@@ -11,9 +11,9 @@ from cuda_checks import H200, T4, Case, case_of, check_cases, layout_of, strided
 from cuda_options import random_gpu_options
 from strategies import random_program
 
-from tcl.codegen.cuda.emit import aligned
+from tcl.codegen.cuda.emit.emit import aligned
 from tcl.codegen.cuda.emulator import why_not
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.options.options import MappingOptions
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)

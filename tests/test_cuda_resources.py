@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tcl.codegen.cuda.module import Launch
-from tcl.codegen.cuda.profile import A100, H200, PROFILES, T4, GpuProfile
-from tcl.codegen.cuda.resources import Occupancy, Resources, occupancy, read_resources
+from tcl.codegen.cuda.emit.module import Launch
+from tcl.codegen.cuda.run.occupancy import Occupancy, Resources, occupancy, read_resources
+from tcl.codegen.devices.gpu import A100, H200, PROFILES, T4, GpuProfile
 
 ORACLE = """\
 #include <cstddef>

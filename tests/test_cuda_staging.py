@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from cuda_checks import H200, T4, case_of, check_cases, work_of_text
 
+from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cuda.emulator import why_not
-from tcl.codegen.cuda.profile import GpuProfile
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.options.options import MappingOptions, NestOptions
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)

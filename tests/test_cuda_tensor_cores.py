@@ -12,13 +12,13 @@ from cuda_checks import ARCHITECTURES, H200, Array, Case, Work, case_of, check_c
 from cuda_modules import needs_nvrtc
 from program_builder import numpy_type
 
-from tcl.codegen.cuda.compile import compile_cubin
-from tcl.codegen.cuda.emit import emit_module
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import why_not
-from tcl.codegen.cuda.profile import profile
-from tcl.codegen.cuda.schedule import schedule
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.codegen.cuda.run.compile import compile_cubin
+from tcl.codegen.devices.gpu import profile
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.schedule.gpu import schedule
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from cuda_values import expressions
 
-from tcl.codegen import ir
-from tcl.codegen.cuda import values
-from tcl.codegen.cuda.names import RESERVED
-from tcl.codegen.cuda.pieces import Binds, written
+from tcl.codegen.cuda.cpp.pieces import Binds, written
+from tcl.codegen.cuda.emit import values
+from tcl.codegen.cuda.emit.names import RESERVED
+from tcl.codegen.loopir import ir
 from tcl.grammar.types import (
     BOOL,
     FLOAT16,

@@ -13,15 +13,15 @@ from emulating_cuda import Emulating
 from emulating_cuda import driver as driver
 
 import tcl
-from tcl import cuda_libraries
 from tcl.api import size
+from tcl.arrays import cuda_libraries
+from tcl.backends.targets import EmulatedTarget
 from tcl.codegen.cuda.emulator import why_not
-from tcl.codegen.cuda.profile import H200
-from tcl.inputs import GpuInputs, inputs_of
-from tcl.known import array_layouts, cuda_key
-from tcl.targets import EmulatedTarget
-from tcl.tuner.cache import TuningCache, default_path
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.codegen.devices.gpu import H200
+from tcl.executors.call_inputs import GpuInputs, inputs_of
+from tcl.selection.best_options import array_layouts, cuda_key
+from tcl.tuner.cache.tuning_cache import TuningCache, default_path
+from tcl.tuner.measure.verdict import Outcome, Verdict
 
 pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
 pytestmark = [needs_nvrtc, pytest.mark.skipif(bool(why_not()), reason=why_not() or "")]

@@ -15,8 +15,10 @@ from cpu_kernels import Array, plain, reference
 from cuda_values import Case
 from test_cpu_types import interesting
 
-from tcl.codegen.cuda import functions, prelude_memory, values
-from tcl.codegen.cuda.prelude import HELPERS
+from tcl.codegen.cuda.cpp import functions
+from tcl.codegen.cuda.emit import values
+from tcl.codegen.cuda.prelude import memory as prelude_memory
+from tcl.codegen.cuda.prelude.prelude import HELPERS
 from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.types import FLOAT32, FLOAT64, SCALAR_TYPES
 

@@ -16,10 +16,11 @@ from emulating_cuda import Emulating
 from emulating_cuda import driver as driver
 
 import tcl
-from tcl import cuda_executor, cuda_libraries
+from tcl.arrays import cuda_libraries
 from tcl.codegen.cuda.emulator import why_not
-from tcl.codegen.cuda.profile import T4
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.devices.gpu import T4
+from tcl.codegen.options.options import MappingOptions
+from tcl.executors import cuda_executor
 
 pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
 pytestmark = [needs_nvrtc, pytest.mark.skipif(bool(why_not()), reason=why_not() or "")]
@@ -119,7 +120,7 @@ def test_a_second_executor_finds_its_cubin(
         executor = cuda_executor.CudaExecutor(sized, MappingOptions("naive"), 0)
         found = executor(cupy_array(a), cupy_array(b))
         np.testing.assert_array_equal(on_host(found), a @ b)
-        monkeypatch.setattr("tcl.codegen.cuda.kept.compile_cubin", None)
+        monkeypatch.setattr("tcl.codegen.cuda.run.cubin_store.compile_cubin", None)
 
 
 @pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="runs in the source tree only")

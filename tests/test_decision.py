@@ -16,18 +16,18 @@ from fake_search import CHECKED, INPUTS, MM, Event, Race, search, take
 from rich.console import Console
 from tuner_fakes import KEY, FakeOptions, fake_tuner
 
+from tcl.backends.targets import CpuTarget
 from tcl.cli import tuned
 from tcl.cli.progress_json import JsonProgress
+from tcl.common.number_format import duration, ratio_text
 from tcl.progress.panel import Progress
 from tcl.progress.words import BESIDE, FIRST
 from tcl.report.data import collect
 from tcl.report.log import SearchLog
 from tcl.report.page import render
-from tcl.targets import CpuTarget
-from tcl.tuner import events
-from tcl.tuner.cache import TuningCache
-from tcl.tuner.saved import SavedSearch
-from tcl.units import duration, ratio_text
+from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.run import events
+from tcl.tuner.run.checkpoint import SavedSearch
 
 TIME = re.compile(r"\d[\d.,]* (?:ns|µs|ms)\b")
 RATIO = re.compile(r"\d[\d.,]* ×")
@@ -203,8 +203,8 @@ def test_report(case: tuple[list[Event], str]) -> None:
 def test_what_is_kept_is_what_was_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cache's first row has the time that the search ends with; so has a search that goes on
     and is stopped before it has finals of its own."""
-    monkeypatch.setattr("tcl.tuner.pipeline.evaluate_candidate", tuner_fakes.as_recorded)
-    monkeypatch.setattr("tcl.tuner.pipeline.race_candidates", tuner_fakes.race_recorded)
+    monkeypatch.setattr("tcl.tuner.run.pipeline.evaluate_candidate", tuner_fakes.as_recorded)
+    monkeypatch.setattr("tcl.tuner.run.pipeline.race_candidates", tuner_fakes.race_recorded)
     cache = TuningCache(tmp_path / "cache.db")
     first = fake_tuner(cache=cache).tune([FakeOptions(400)])
     assert first.decision.in_finals and first.best is not None

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from cpu_kernels import Array, sized_of
 
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.options.options import MappingOptions
 
 DIVIDE = "def f({0}(M, N) A, {0}(M) S) -> (O) {{ O(m, n) = A(m, n) / S(m) }}"
 TYPES: dict[str, tuple[Any, Any]] = {

@@ -29,7 +29,7 @@ from programs import ACCEPTED, SYNTAX, in_def, unmark
 
 from tcl.cli import main
 from tcl.cli.docs import names, pages, sections
-from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.reference import compile_reference
 from tcl.grammar import types
 from tcl.grammar.builtins import BUILTINS

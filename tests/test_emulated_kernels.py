@@ -16,12 +16,12 @@ from comparing import check_equal, outputs_of, sized_of
 from program_builder import Program
 from strategies import random_program
 
-from tcl.codegen import ir
-from tcl.codegen.cuda.emit import emit_module
+from tcl.codegen.cuda.emit.emit import emit_module
+from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
-from tcl.codegen.cuda.module import Module
-from tcl.codegen.cuda.profile import H200, T4
-from tcl.codegen.options import PRESETS, MappingOptions
+from tcl.codegen.devices.gpu import H200, T4
+from tcl.codegen.loopir import ir
+from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.codegen.reference import compile_reference
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "")

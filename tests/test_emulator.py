@@ -10,10 +10,10 @@ import emulator_kernels as k
 import numpy as np
 import pytest
 
-from tcl.codegen.cpu.memory import Site
+from tcl.codegen.common.errors import CompileError
+from tcl.codegen.cuda.emit.module import Launch, Module
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, compiler, why_not
-from tcl.codegen.cuda.module import Launch, Module
-from tcl.codegen.errors import CompileError
+from tcl.codegen.loopir.sites import Site
 from tcl.grammar.builtins import BUILTINS
 
 if why_not():

@@ -8,8 +8,8 @@ import emulator_kernels as k
 import numpy as np
 import pytest
 
-from tcl.codegen import ir
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
+from tcl.codegen.loopir import ir
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)

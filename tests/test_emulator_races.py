@@ -12,8 +12,8 @@ import emulator_kernels as k
 import numpy as np
 import pytest
 
+from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
-from tcl.codegen.cuda.module import Module
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)

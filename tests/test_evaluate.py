@@ -12,10 +12,10 @@ from tuner_fakes import QUICK, FakeBackend, FakeOptions
 
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
-from tcl.tuner.backend import Kernel, Problem
-from tcl.tuner.evaluate import Evaluator, compute_reference
-from tcl.tuner.verdict import Verdict
-from tcl.tuner.verify import accumulation_depths
+from tcl.tuner.measure.backend import Kernel, Problem
+from tcl.tuner.measure.correctness import accumulation_depths
+from tcl.tuner.measure.evaluate import Evaluator, compute_reference
+from tcl.tuner.measure.verdict import Verdict
 
 Array = np.ndarray[Any, Any]
 

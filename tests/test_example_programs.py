@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tcl.bench.turns import compare
-from tcl.executor import Executor
+from tcl.executors.executor import Executor
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from formulations import FORMULATIONS, Array, Arrays
 
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef, Tensor

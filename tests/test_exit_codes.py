@@ -179,7 +179,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     Path("empty.tc").touch()
     Path("binary.tc").write_bytes(b"\xff\xfe")
     Path("wrong.tc").write_text("def f(float(N) A) => (B) { B(i) = A(i) }\n")
-    from tcl.tuner.cache import TuningCache
+    from tcl.tuner.cache.tuning_cache import TuningCache
 
     TuningCache(Path("empty.db")).check_writable()
     handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}

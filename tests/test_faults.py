@@ -37,8 +37,8 @@ from tuning_process import (
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import measure_ceilings
-from tcl.tuner.cache import TuningCache
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.measure.verdict import Outcome, Verdict
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals, mounts, /proc")
 
@@ -318,7 +318,7 @@ import sys, time
 from pathlib import Path
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import measure_ceilings
-from tcl.tuner.cache import TuningCache
+from tcl.tuner.cache.tuning_cache import TuningCache
 path, seconds = Path(sys.argv[1]), float(sys.argv[2])
 end, seen, rounds = time.monotonic() + seconds, 0, 0
 cache = TuningCache(path)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 from tuner_fakes import FakeOptions, FakeSpace
 
-from tcl.tuner.doubts import Doubts
-from tcl.tuner.events import Candidate, Event, Note, Raced
-from tcl.tuner.finals import BUDGET, FINALISTS, ROUNDS, Entrant, entering, race, winner
-from tcl.tuner.heats import Finals
-from tcl.tuner.ledger import Ledger
-from tcl.tuner.verdict import Conditions, Outcome, Verdict
+from tcl.tuner.measure.finals import BUDGET, FINALISTS, ROUNDS, Entrant, entering, race, winner
+from tcl.tuner.measure.reliability import Doubts
+from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
+from tcl.tuner.run.events import Candidate, Event, Note, Raced
+from tcl.tuner.run.final_rounds import Finals
+from tcl.tuner.run.ledger import Ledger
 
 
 class Clock:

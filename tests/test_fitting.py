@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tcl.annotations import parse_sizes
 from tcl.api import define
+from tcl.arrays.annotations import parse_sizes
+from tcl.arrays.index_values import fitting, index_tensors
+from tcl.arrays.random_inputs import random_inputs
 from tcl.cli import main
-from tcl.fitting import fitting, index_tensors
 from tcl.grammar.check import check
-from tcl.sample import random_inputs
 
 BLOCKS = """
 def f(float(R, S, BK) V, int32(R, S) Column, float(K, N) B) -> (C) {

@@ -103,7 +103,7 @@ def test_a_search_that_keeps_nothing_needs_no_place(
     def nowhere() -> Path:
         raise folder.NoPlaceError("this user has no home directory")
 
-    monkeypatch.setattr("tcl.tuner.cache.place", nowhere)
+    monkeypatch.setattr("tcl.tuner.cache.tuning_cache.place", nowhere)
     few = tcl.TunerConfig().generations(1).pop_size(2).threads(1)
     text, array = "def f(float(N) A) -> (B) { B(n) = 2 * A(n) }", np.ones(8, np.float32)
     assert tcl.autotune(text, "f", array, tuner_config=few, threads=1) is not None

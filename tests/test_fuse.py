@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcl.annotations import parse_sizes
 from tcl.api import size
+from tcl.arrays.annotations import parse_sizes
+from tcl.arrays.random_inputs import random_inputs
 from tcl.bench.rows import EXAMPLES
-from tcl.codegen import ir
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.device import host_cpu
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.grouping import groups
-from tcl.codegen.ir_print import show
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.choose.cpu.chunk_groups import groups
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.printer import show
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
-from tcl.codegen.schedule import schedule
+from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.sample import random_inputs
-from tcl.tuner.mapping import MappingSpace
-from tcl.tuner.verify import accumulation_depths, mismatch
+from tcl.tuner.measure.correctness import accumulation_depths, mismatch
+from tcl.tuner.space.cpu.mapping import MappingSpace
 
 # Caches so small that it pays to join all nests that can be.
 SMALL = replace(host_cpu(), l1_bytes=64, l2_bytes=4096)

@@ -9,19 +9,19 @@ from random import Random
 
 import pytest
 
-from tcl.annotations import read_annotations
-from tcl.codegen.cuda.emit import aligned
-from tcl.codegen.cuda.profile import A100, H100, T4, GpuProfile
-from tcl.codegen.cuda.schedule import schedule
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions, NestOptions
+from tcl.arrays.annotations import read_annotations
+from tcl.arrays.random_inputs import input_shape
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cuda.emit.emit import aligned
+from tcl.codegen.devices.gpu import A100, H100, T4, GpuProfile
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.schedule.gpu import schedule
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.sample import input_shape
-from tcl.tuner.gpu_mapping import GpuMappingSpace
+from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 DEFS = {

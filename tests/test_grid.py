@@ -20,11 +20,11 @@ from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import measure_ceilings
 from tcl.cli.grid_file import GridError, read_grid
 from tcl.cli.grid_plan import Plan, make_plan
-from tcl.tuner.cache import TuningCache
+from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
-from tcl.tuner.pace import pace
-from tcl.tuner.ranking import Record
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run.cost_estimate import pace
 from tcl.tuning import Tuner
 
 ROOT = Path(__file__).parent.parent

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from steps import steps
 
-from tcl.codegen.device import CpuProfile
-from tcl.codegen.heuristics import heuristic
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions, NestOptions
-from tcl.codegen.schedule import schedule
+from tcl.codegen.choose.cpu.heuristics import heuristic
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

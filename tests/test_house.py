@@ -13,7 +13,7 @@ from typing import get_args
 
 import pytest
 
-from tcl.codegen.extras import Extra
+from tcl.codegen.common.extras import Extra
 
 ROOT = Path(__file__).parent.parent
 SOURCE_TREE = (ROOT / "setup.cfg").exists() and (ROOT / "grammar").is_dir()

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tcl.tuner.importance import FEWEST, Importance, importance
-from tcl.tuner.knobs import Knob, Value
+from tcl.tuner.space.knob_importance import FEWEST, Importance, importance
+from tcl.tuner.space.knobs import Knob, Value
 
 CHOICES = (1, 2, 4, 8, 16, 32)
 

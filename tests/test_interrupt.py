@@ -12,9 +12,9 @@ import pytest
 from tuner_fakes import KEY, started, until_it_hangs
 
 from tcl.grammar.interrupts import deferred
-from tcl.tuner.cache import TuningCache
-from tcl.tuner.interrupt import FINISH, KILL, Interrupts
-from tcl.tuner.verdict import Verdict
+from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.measure.verdict import Verdict
+from tcl.tuner.run.stop_requests import FINISH, KILL, Interrupts
 
 
 def test_signals_are_counted_and_handlers_restored() -> None:

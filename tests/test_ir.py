@@ -16,19 +16,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import Program, random_program
 
-from tcl.codegen import ir
-from tcl.codegen.device import CpuProfile
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.interpret import interpret
-from tcl.codegen.ir_print import show, show_affine
-from tcl.codegen.ir_verify import built, verify
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions
-from tcl.codegen.passes.register import Register
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.interpret import interpret
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.printer import show, show_affine
+from tcl.codegen.loopir.verify import built, verify
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.passes.cpu.register import Register
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize
 from tcl.codegen.reference import compile_reference
-from tcl.codegen.schedule import schedule, stages
+from tcl.codegen.schedule.cpu import schedule, stages
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

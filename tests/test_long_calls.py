@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tcl
-from tcl.executor import Executor
-from tcl.kernels import size
+from tcl.executors.dispatch import size
+from tcl.executors.executor import Executor
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="POSIX signals")
 
@@ -33,7 +33,7 @@ A = np.ones((1, 1) if flat else (40_000, 100), np.float32)
 outputs = tuple(np.full(len(A), np.nan, np.float32) for _ in range(1 if flat else 2))
 run = tcl.compile(text, "f", options, A, threads=threads)
 if alike:  # as after a call that went well, of which it is known that it is long
-    from tcl.executor import Repeat
+    from tcl.executors.executor import Repeat
     launcher = run.kernel(tuple(a.strides for a in (A, *outputs)))
     launcher.long = True
     run._repeats[0] = Repeat(launcher, (A,), outputs, True)

@@ -12,9 +12,9 @@ import pytest
 
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
-from tcl.tuner.measure import MeasureSettings, measure, spread
-from tcl.tuner.verdict import median
-from tcl.tuner.verify import Guarded, accumulation_depths, mismatch, tolerance
+from tcl.tuner.measure.correctness import Guarded, accumulation_depths, mismatch, tolerance
+from tcl.tuner.measure.timing import MeasureSettings, measure, spread
+from tcl.tuner.measure.verdict import median
 
 Array = np.ndarray[Any, Any]
 

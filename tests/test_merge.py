@@ -10,20 +10,20 @@ import pytest
 from comparing import check_equal, outputs_of
 from cpu_kernels import sized_of
 
-from tcl.codegen import ir
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.device import host_cpu
-from tcl.codegen.errors import ArgumentError, OptionsError
-from tcl.codegen.interpret import interpret
-from tcl.codegen.ir_verify import verify
-from tcl.codegen.lower import lower
-from tcl.codegen.merge import merged
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.collapse import merged
+from tcl.codegen.loopir.interpret import interpret
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.verify import verify
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
-from tcl.codegen.schedule import schedule, stages
+from tcl.codegen.schedule.cpu import schedule, stages
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.types import FLOAT32
-from tcl.tuner.mapping import MappingSpace
+from tcl.tuner.space.cpu.mapping import MappingSpace
 
 NAIVE, MLP = MappingOptions("naive"), MappingOptions("mlp")
 

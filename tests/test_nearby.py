@@ -13,14 +13,14 @@ import pytest
 
 import tcl
 from tcl.api import size
-from tcl.arguments import Array
-from tcl.codegen.device import host_cpu
-from tcl.codegen.schedule import schedule
-from tcl.known import cache_key
-from tcl.tuner.cache import ArrayLayout, CacheKey, TuningCache, default_path
-from tcl.tuner.cache_key import differences, split_threads, with_threads
-from tcl.tuner.nearby import distance, explain, nearby, seeds
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.arrays.arguments import Array
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.schedule.cpu import schedule
+from tcl.selection.best_options import cache_key
+from tcl.tuner.cache.key import differences, split_threads, with_threads
+from tcl.tuner.cache.nearby import distance, explain, nearby, seeds
+from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache, default_path
+from tcl.tuner.measure.verdict import Outcome, Verdict
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 

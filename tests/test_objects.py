@@ -20,14 +20,16 @@ import numpy as np
 import pytest
 from cpu_kernels import LANES, MATMUL, NAIVE, sized_of
 
-from tcl.codegen import store
-from tcl.codegen.cpu import emit, objects, ready
-from tcl.codegen.cpu.kept import MAGIC, KeptCode, KeptSite, decode
-from tcl.codegen.cpu.launch import DIRECT, Launcher, _public, address_of
-from tcl.codegen.cpu.objects import ObjectCache
-from tcl.codegen.options import MappingOptions, NestOptions
-from tcl.codegen.passes import stage
-from tcl.executor import Executor, contiguous
+from tcl.codegen.common import store
+from tcl.codegen.cpu.emit import emit
+from tcl.codegen.cpu.object_code import object_store as objects
+from tcl.codegen.cpu.object_code.kernel_bytes import MAGIC, KeptCode, KeptSite, decode
+from tcl.codegen.cpu.object_code.object_store import ObjectCache
+from tcl.codegen.cpu.run import ready
+from tcl.codegen.cpu.run.launch import DIRECT, Launcher, _public, address_of
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.passes.cpu import stage
+from tcl.executors.executor import Executor, contiguous
 from tcl.grammar import canonical, warn
 from tcl.grammar.errors import TclWarning
 
@@ -79,7 +81,7 @@ def test_what_is_kept_comes_back(folder: Path) -> None:
 def test_a_second_executor_compiles_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mm()
     assert len(kept(folder)) == 1
-    monkeypatch.setattr("tcl.codegen.cpu.kernel.compile_cpu", None)
+    monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compile_cpu", None)
     mm()
     with pytest.raises(TypeError):
         mm(5)
@@ -91,7 +93,7 @@ def test_sites_and_messages_survive(folder: Path, monkeypatch: pytest.MonkeyPatc
     said = "index 12 is out of range for dimension 0 of tensor {}, which has indices 0 to 9"
     with pytest.raises(IndexError, match=said.format("T")):
         Executor(sized_of(LUT, table, index), NAIVE)(table, index)
-    monkeypatch.setattr("tcl.codegen.cpu.kernel.compile_cpu", None)
+    monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compile_cpu", None)
     executor = Executor(sized_of(renamed, table, index), NAIVE)
     good = np.array([3, 9], np.int32)
     for _ in range(3):  # an error leaves nothing behind
@@ -108,7 +110,7 @@ def test_scratch_memory_survives(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     for _ in range(2):
         executor = Executor(sized, staged)
         np.testing.assert_array_equal(executor(a, b), a @ b)
-        monkeypatch.setattr("tcl.codegen.cpu.kernel.compile_cpu", None)
+        monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compile_cpu", None)
     (file,) = kept(folder)
     code = ObjectCache().get(file.stem)
     assert code is not None and code.scratch
@@ -352,7 +354,7 @@ import sys, numpy as np, tcl
 a = np.ones((33, 17), np.float32)
 T = tcl.define("def f(float(M, K) A) -> (C) { C(m) +=! A(m, k) }")
 assert (T.f(a) == 17).all()
-print(sorted(m for m in ("tcl.codegen.cpu.emit", "tcl.codegen.schedule", "numba")
+print(sorted(m for m in ("tcl.codegen.cpu.emit.emit", "tcl.codegen.schedule.cpu", "numba")
              if m in sys.modules))
 """
 
@@ -364,7 +366,7 @@ def test_a_second_process_imports_no_compiler() -> None:
         )
         return done.stdout.strip()
 
-    assert "tcl.codegen.cpu.emit" in run()
+    assert "tcl.codegen.cpu.emit.emit" in run()
     assert run() == "[]"
 
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcl.codegen.device import CpuProfile
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.ir_print import show
-from tcl.codegen.options import PRESETS, WIDTHS, MappingOptions, NestOptions
-from tcl.codegen.schedule import schedule
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir.printer import show
+from tcl.codegen.options.options import PRESETS, WIDTHS, MappingOptions, NestOptions
+from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

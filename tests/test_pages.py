@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from conftest import Golden
 
 from tcl.cli import main
-from tcl.codegen.options import NestOptions
+from tcl.codegen.options.options import NestOptions
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<printed>.*?)```", re.DOTALL)

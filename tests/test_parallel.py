@@ -14,12 +14,12 @@ from strategies import random_program
 from team_kernels import keep_together
 
 import tcl
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.device import host_cpu
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
-from tcl.tuner.mapping import MappingSpace
+from tcl.tuner.space.cpu.mapping import MappingSpace
 
 THREADS = (1, 2, 3, 5)
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tcl.arguments import Array
+from tcl.arrays.arguments import Array
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.peers import numpy_peer
 from tcl.bench.roofline import Yardstick
 from tcl.cli import peers as module
 from tcl.cli.kernels import Work
 from tcl.cli.peers import peers, won
-from tcl.codegen.cost import Cost
+from tcl.codegen.loopir.cost import Cost
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check import check
 

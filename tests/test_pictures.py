@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tcl.annotations import parse_sizes
+from tcl.arrays.annotations import parse_sizes
 from tcl.bench.report import Report
 from tcl.grammar.check import check
 

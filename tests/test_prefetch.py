@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from cpu_kernels import reference, run, sized_of
 
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.device import host_cpu
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.ir_print import show
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions
-from tcl.codegen.resolve import resolve
-from tcl.codegen.schedule import schedule
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.printer import show
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.cpu import schedule
+from tcl.codegen.schedule.resolve_cpu import resolve
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.tuner.mapping import MappingSpace
+from tcl.tuner.space.cpu.mapping import MappingSpace
 
 DEVICE = replace(host_cpu(), l2_bytes=1 << 20, threads=1)
 MLP = MappingOptions("mlp")

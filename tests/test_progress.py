@@ -16,13 +16,13 @@ from rich.live import Live
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import Yardstick
 from tcl.cli.progress_json import JsonProgress
-from tcl.codegen.cost import Cost
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.loopir.cost import Cost
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.number_format import duration, plural, ratio_text
 from tcl.progress.panel import Progress
 from tcl.progress.state import SearchState
-from tcl.tuner import events
-from tcl.tuner.interrupt import FINISH, KILL
-from tcl.units import duration, plural, ratio_text
+from tcl.tuner.run import events
+from tcl.tuner.run.stop_requests import FINISH, KILL
 
 YARDSTICK = Yardstick(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
 

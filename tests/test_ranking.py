@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tcl.tuner.finals import Entrant, placed
-from tcl.tuner.ranking import Record, ranked
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.cache.ranking import Record, ranked
+from tcl.tuner.measure.finals import Entrant, placed
+from tcl.tuner.measure.verdict import Outcome, Verdict
 
 
 class History:

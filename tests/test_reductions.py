@@ -14,12 +14,12 @@ from cuda_checks import H200, Work, case_of, check_cases, work_of_text
 from cuda_options import random_gpu_options
 from strategies import numpy_type
 
-from tcl.codegen.cpu.kernel import compile_cpu
+from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cuda.emulator import why_not
-from tcl.codegen.device import host_cpu
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.types import SCALAR_TYPES
-from tcl.known import DEFAULT
+from tcl.selection.best_options import DEFAULT
 
 TYPES = pytest.mark.parametrize("name", SCALAR_TYPES)
 OPERATORS = ("+=", "*=", "min=", "max=")

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcl.codegen.dtypes import numpy_dtype, scalar_type_of
-from tcl.codegen.errors import ArgumentError
+from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
+from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
@@ -630,7 +630,7 @@ def test_two_thousand_statements() -> None:
 
 def test_numba_is_imported_only_to_compile() -> None:
     program = (
-        "import sys, tcl.codegen.reference, tcl.codegen.dtypes\n"
+        "import sys, tcl.codegen.reference, tcl.codegen.common.dtypes\n"
         "assert not {'numba', 'llvmlite', 'ml_dtypes'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -15,19 +15,19 @@ import pytest
 from fake_search import CHECKED, INPUTS, MM, Event, Race, failing, search, take
 
 import tcl.tuner
+from tcl.backends.targets import CpuTarget
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import Yardstick
-from tcl.codegen.cost import Cost
-from tcl.files import write_whole
+from tcl.codegen.loopir.cost import Cost
+from tcl.common.files import write_whole
 from tcl.report.axes import Axis, of_times
 from tcl.report.data import Page, collect
 from tcl.report.glossary import KNOBS, kind_of
 from tcl.report.log import SearchLog
 from tcl.report.markup import Markup, join, tag
 from tcl.report.page import render, write_page
-from tcl.targets import CpuTarget
-from tcl.tuner.ranking import ranked
-from tcl.tuner.t4 import from_t4
+from tcl.tuner.cache.ranking import ranked
+from tcl.tuner.cache.t4_format import from_t4
 
 SVG = "{http://www.w3.org/2000/svg}"
 YARDSTICK = Yardstick(Cost(10_000_000, 1e7, 1000, 1000), Ceilings(1e10, 1e10, 1e12), 1 << 20)
@@ -169,7 +169,7 @@ def test_every_knob_is_in_the_glossary() -> None:
         assert KNOBS[kind_of(knob.name)] in text
     # Those of other defs and of GPUs, by the names that the sources give them.
     folder = Path(tcl.tuner.__file__).parent
-    sources = [*folder.glob("*knobs.py"), *folder.glob("gpu_*.py")]
+    sources = (folder / "space").rglob("*.py")
     named = [re.findall(r'f"\{[^}]+\}\.([a-z_]+)', file.read_text()) for file in sources]
     kinds = {kind for names in named for kind in names}
     assert {"tile", "prefetch", "mma", "steps"} <= kinds <= KNOBS.keys()

@@ -13,18 +13,18 @@ import numpy.typing as npt
 import pytest
 from cpu_kernels import accepted
 
-from tcl.codegen import ir
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.device import host_cpu
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.interpret import interpret
-from tcl.codegen.ir_walk import loads, statements
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions
-from tcl.codegen.passes.units import Untiled, units
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.interpret import interpret
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.walk import loads, statements
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.passes.fusion.groups import Untiled, units
 from tcl.codegen.reference import compile_reference
-from tcl.codegen.resolve import resolve
-from tcl.codegen.schedule import schedule
+from tcl.codegen.schedule.cpu import schedule
+from tcl.codegen.schedule.resolve_cpu import resolve
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

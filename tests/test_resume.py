@@ -24,12 +24,13 @@ from tuner_fakes import (
     started,
 )
 
-from tcl.codegen.errors import ArgumentError, OptionsError
-from tcl.codegen.options import MappingOptions
-from tcl.tuner.cache import TuningCache
+from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.codegen.options.options import MappingOptions
+from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
-from tcl.tuner.events import (
+from tcl.tuner.run.checkpoint import SavedSearch
+from tcl.tuner.run.events import (
     CandidateDone,
     Event,
     Finished,
@@ -37,8 +38,7 @@ from tcl.tuner.events import (
     Note,
     Resumed,
 )
-from tcl.tuner.saved import SavedSearch
-from tcl.tuner.tuner import Tuner, TuningResult
+from tcl.tuner.run.tuner import Tuner, TuningResult
 from tcl.tuning import Tuner as UserTuner
 from tcl.tuning import autotune
 
@@ -56,7 +56,7 @@ SETTINGS = {
 @pytest.fixture(autouse=True)
 def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times are always the same."""
-    monkeypatch.setattr("tcl.tuner.pipeline.evaluate_candidate", as_recorded)
+    monkeypatch.setattr("tcl.tuner.run.pipeline.evaluate_candidate", as_recorded)
 
 
 def tuner(path: Path, **settings: Any) -> Tuner[FakeOptions]:
@@ -140,10 +140,10 @@ def test_it_ends_as_if_it_had_not_been_interrupted(
 
 _SCRIPT = """
 import sys
-import tcl.tuner.pipeline
+import tcl.tuner.run.pipeline
 from tuner_fakes import *
-from tcl.tuner.saved import SavedSearch
-tcl.tuner.pipeline.evaluate_candidate = as_recorded
+from tcl.tuner.run.checkpoint import SavedSearch
+tcl.tuner.run.pipeline.evaluate_candidate = as_recorded
 cache = TuningCache(sys.argv[1])
 tuner = fake_tuner("right", "raises", cache=cache, generations=5, population=8, seed=11,
                    compile_timeout=300.0, run_timeout=300.0)

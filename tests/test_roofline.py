@@ -13,7 +13,7 @@ import pytest
 from tcl.bench import roofline
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import Yardstick, failed_lately, kept_ceilings, measure_ceilings, quantity
-from tcl.codegen.cost import Cost
+from tcl.codegen.loopir.cost import Cost
 
 MACHINE = Ceilings(read=10e9, copy=10e9, flops=100e9)
 MEGA = 1_000_000

@@ -13,13 +13,13 @@ from random import Random
 import numpy as np
 import pytest
 
-from tcl.tuner.knobs import Knob
-from tcl.tuner.replay import load_space, replay
-from tcl.tuner.space import SearchSpace
+from tcl.tuner.space.knobs import Knob
+from tcl.tuner.space.search_space import SearchSpace
 from tcl.tuner.strategies import make_strategy
-from tcl.tuner.strategies.base import SearchSettings
 from tcl.tuner.strategies.features import Features
 from tcl.tuner.strategies.gaussian import GaussianProcess
+from tcl.tuner.strategies.replay import load_space, replay
+from tcl.tuner.strategies.strategy import SearchSettings
 from tcl.tuner.strategies.triangular import cholesky, inverse, solve
 
 ROOT = Path(__file__).parent.parent
@@ -162,7 +162,7 @@ sys.path.insert(0, sys.argv[1])
 from random import Random
 from test_strategies import rugged_space, search
 from tcl.tuner.strategies import make_strategy
-from tcl.tuner.strategies.base import SearchSettings
+from tcl.tuner.strategies.strategy import SearchSettings
 found = search(make_strategy("screened", rugged_space(), Random(5), SearchSettings()), 150)
 print(hashlib.sha256(repr(found).encode()).hexdigest())
 """

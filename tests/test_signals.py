@@ -16,9 +16,9 @@ import lark
 import pytest
 from tuner_fakes import HERE
 
-from tcl.codegen.cpu.compile import compile_object
-from tcl.codegen.cpu.entry import ALONE, ENTRY
-from tcl.codegen.device import host_cpu
+from tcl.codegen.cpu.abi import ALONE, ENTRY
+from tcl.codegen.cpu.object_code.compile import compile_object
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.grammar import parser
 from tcl.grammar.check import check
 from tcl.grammar.interrupts import deferred

@@ -21,18 +21,18 @@ from known_machine import known_machine
 from tuner_fakes import KEY, QUICK, FakeBackend, FakeOptions, FakeSpace, as_recorded
 
 from tcl.cluster import Worker, workplace
-from tcl.dask_workers import DaskWorkers
 from tcl.grammar.errors import ArgumentError
-from tcl.tuner import host
-from tcl.tuner.cache import TuningCache
+from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import ExecutorLostError
-from tcl.tuner.host import Role
-from tcl.tuner.saved import SavedSearch
-from tcl.tuner.spread import Machine, Spread
-from tcl.tuner.tuner import Tuner
-from tcl.tuner.verdict import Verdict
-from tcl.tuner.workplace import Compilers, Here, Orders, Stages, Workplace
+from tcl.tuner.measure.verdict import Verdict
+from tcl.tuner.run import host
+from tcl.tuner.run.checkpoint import SavedSearch
+from tcl.tuner.run.host import Role
+from tcl.tuner.run.remote_executor import Machine, Spread
+from tcl.tuner.run.tuner import Tuner
+from tcl.tuner.run.workplace import Compilers, Here, Orders, Stages, Workplace
+from tcl.workers.dask_executor import DaskWorkers
 
 HERE = Path(__file__).resolve().parent
 
@@ -73,7 +73,7 @@ def tuner(
 
 
 def test_it_does_not_matter_where_work_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcl.tuner.pipeline.evaluate_candidate", as_recorded)
+    monkeypatch.setattr("tcl.tuner.run.pipeline.evaluate_candidate", as_recorded)
     runs = [tuner(place).tune([FakeOptions(500)]) for place in (Here(), Threads())]
     here, there = ({(c.generation, c.options, c.outcome) for c in run.history} for run in runs)
     assert here == there
@@ -117,7 +117,7 @@ class Losing(Executor):
 
 
 def test_what_gets_lost_with_a_machine_is_done_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcl.tuner.pipeline.evaluate_candidate", as_recorded)
+    monkeypatch.setattr("tcl.tuner.run.pipeline.evaluate_candidate", as_recorded)
     counter = iter(range(10**6))
     lost = {0, 1, 2, 7, 8, 9, 20, 30, 31, 32}
     there = tuner(Threads(lambda e: Losing(e, lost, counter))).tune([FakeOptions(500)])
@@ -130,7 +130,7 @@ def test_what_gets_lost_with_a_machine_is_done_on_another(monkeypatch: pytest.Mo
 def test_a_search_that_lost_all_machines_says_so_and_can_be_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tcl.tuner.pipeline.evaluate_candidate", as_recorded)
+    monkeypatch.setattr("tcl.tuner.run.pipeline.evaluate_candidate", as_recorded)
     cache = TuningCache(tmp_path / "t.db")
     counter = iter(range(10**6))
     lost = set(range(16, 10**6))

@@ -7,18 +7,18 @@ import pytest
 from comparing import check_equal, outputs_of
 from cpu_kernels import sized_of
 
-from tcl.codegen import ir
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.device import host_cpu
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.interpret import interpret
-from tcl.codegen.ir_print import show_value
-from tcl.codegen.ir_walk import operands, statements, walk
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions
-from tcl.codegen.passes.stage import made_of
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.interpret import interpret
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.printer import show_value
+from tcl.codegen.loopir.walk import operands, statements, walk
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.passes.cpu.stage import made_of
 from tcl.codegen.reference import compile_reference
-from tcl.codegen.schedule import schedule
+from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.sized import SizedDef
 
 A, B = "A(m, k)", "B(k, n)"

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from tuner_fakes import QUICK, FakeBackend, FakeOptions
 
-from tcl.tuner.cores import Others, busy_seconds
-from tcl.tuner.doubts import ENOUGH, KERNELS, Doubts
-from tcl.tuner.evaluate import Evaluator, Timed, compute_reference
-from tcl.tuner.measure import Measurement, measure
-from tcl.tuner.steady import SHARE, Yardstick, settled
-from tcl.tuner.verdict import Conditions, Outcome, Verdict
+from tcl.tuner.measure.core_load import Others, busy_seconds
+from tcl.tuner.measure.evaluate import Evaluator, Timed, compute_reference
+from tcl.tuner.measure.machine_speed import SHARE, Yardstick, settled
+from tcl.tuner.measure.reliability import ENOUGH, KERNELS, Doubts
+from tcl.tuner.measure.timing import Measurement, measure
+from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
 Kernel = Callable[[], None]
 

@@ -11,13 +11,13 @@ from statistics import mean
 
 import pytest
 
-from tcl.codegen.errors import OptionsError
-from tcl.tuner.knobs import Knob, Value
-from tcl.tuner.space import Config, SearchSpace
+from tcl.codegen.common.errors import OptionsError
+from tcl.tuner.space.knobs import Knob, Value
+from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import STRATEGIES, make_strategy
-from tcl.tuner.strategies.base import SELECTIONS, SearchSettings, Strategy
 from tcl.tuner.strategies.features import Features
 from tcl.tuner.strategies.gaussian import Posterior
+from tcl.tuner.strategies.strategy import SELECTIONS, SearchSettings, Strategy
 
 TILE = Knob("tile", (0, 1, 2, 4, 8, 16, 32), 0, ordered=True)
 ORDER = Knob("order", ("mnk", "nmk", "kmn"), "mnk", ordered=False)

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from cpu_kernels import Array, sized_of
 
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.device import host_cpu
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.ir_print import show
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions
-from tcl.codegen.resolve import resolve
-from tcl.codegen.schedule import schedule
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.printer import show
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.cpu import schedule
+from tcl.codegen.schedule.resolve_cpu import resolve
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.tuner.mapping import MappingSpace
+from tcl.tuner.space.cpu.mapping import MappingSpace
 
 SCALE = "def f({0}(M, N) A, {0}(N) B) -> (O) {{ O(m, n) = A(m, n) + B(n) }}"
 STREAM = MappingOptions().vectorize(16, 1).stream()

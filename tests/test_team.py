@@ -16,9 +16,10 @@ import pytest
 import team_kernels as bodies
 from team_kernels import kernel
 
-from tcl.codegen.cpu import load, team
-from tcl.codegen.cpu.entry import apart
-from tcl.codegen.cpu.kept import KeptCode, encode
+from tcl.codegen.cpu.abi import apart
+from tcl.codegen.cpu.object_code import load
+from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode, encode
+from tcl.codegen.cpu.threads import thread_pool as team
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX threads")
 
@@ -324,7 +325,7 @@ print(same < 40, len(mask) == 1 and mask <= set(allowed))
 
 def test_the_pool_is_compiled_once(tmp_path: Path) -> None:
     run = """
-import tcl.codegen.cpu.compile as compile
+import tcl.codegen.cpu.object_code.compile as compile
 bodies._object(bodies.WHO)
 calls = []
 real = compile._optimised
@@ -354,7 +355,7 @@ def test_threads_that_cannot_be_started_are_done_without() -> None:
     text = script("""
 import resource
 kernel(bodies.WHO, 1, threads=1)([np.zeros(1, np.int64)])
-from tcl.codegen.cpu.team import team
+from tcl.codegen.cpu.threads.thread_pool import team
 team()
 used = int(next(l for l in open("/proc/self/status") if l.startswith("VmSize")).split()[1]) << 10
 call, out = kernel(bodies.WHO, 1, threads=64), np.zeros(64, np.int64)

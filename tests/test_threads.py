@@ -24,18 +24,18 @@ import tcl
 from tcl.bench.peers.names import DEFAULT_FORM
 from tcl.bench.peers.ours import make
 from tcl.bench.task import Task
-from tcl.codegen.cpu import threads
-from tcl.codegen.cpu.ready import ingredients
-from tcl.codegen.cpu.threads import thread_count, usable_cores
-from tcl.codegen.device import host_cpu
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions
-from tcl.codegen.worth import with_threads_worth, worth_threads
-from tcl.known import cache_key, device_identity
-from tcl.tuner.cache import TuningCache, default_path
-from tcl.tuner.pipeline import Job, Pipeline
-from tcl.tuner.verdict import Outcome, Verdict
-from tcl.tuner.workplace import Compilers, Stages
+from tcl.codegen.choose.cpu.thread_worth import with_threads_worth, worth_threads
+from tcl.codegen.cpu import thread_count as threads
+from tcl.codegen.cpu.run.ready import ingredients
+from tcl.codegen.cpu.thread_count import thread_count, usable_cores
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import MappingOptions
+from tcl.selection.best_options import cache_key, device_identity
+from tcl.tuner.cache.tuning_cache import TuningCache, default_path
+from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run.pipeline import Job, Pipeline
+from tcl.tuner.run.workplace import Compilers, Stages
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 

@@ -10,11 +10,11 @@ import pytest
 from cpu_kernels import Array, fenced, plain, run, sized_of
 from program_builder import numpy_type
 
-from tcl.codegen.cpu.builder import Builder, Val
-from tcl.codegen.cpu.kernel import compile_cpu
-from tcl.codegen.cpu.transpose import joined, transposed
-from tcl.codegen.device import CpuProfile, host_cpu
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.llvm.transpose import joined, transposed
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.options.options import MappingOptions
 
 TYPES = ["int8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"]
 TURNED = "def f({0}(M, N) A) -> (O) {{ O(n, m) = A(m, n) }}"

@@ -15,17 +15,18 @@ import numpy as np
 import pytest
 from tuner_fakes import KEY, FakeBackend, FakeOptions, FakeSpace, events_of, fake_tuner
 
-from tcl.codegen.device import host_cpu
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.errors import ArgumentError, OptionsError
-from tcl.codegen.options import MappingOptions
-from tcl.cpu_backend import CpuBackend
+from tcl.backends.cpu_backend import CpuBackend
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check import check
 from tcl.grammar.errors import TclError
-from tcl.tuner.cache import ArrayLayout, CacheKey, Record, TuningCache
+from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Record, TuningCache
 from tcl.tuner.config import TunerConfig, TunerSettings, split_cores
 from tcl.tuner.errors import CacheError
-from tcl.tuner.events import (
+from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run.events import (
     Candidate,
     CandidateCompiled,
     CandidateDone,
@@ -38,11 +39,10 @@ from tcl.tuner.events import (
     Note,
     Raced,
 )
-from tcl.tuner.interrupt import FINISH
-from tcl.tuner.knobs import Value
-from tcl.tuner.mapping import MappingSpace
-from tcl.tuner.tuner import Tuner, TuningResult
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.run.stop_requests import FINISH
+from tcl.tuner.run.tuner import Tuner, TuningResult
+from tcl.tuner.space.cpu.mapping import MappingSpace
+from tcl.tuner.space.knobs import Value
 
 FINALS = "in the finals"
 
@@ -163,7 +163,7 @@ def test_the_cache_ranks_as_the_finals_did(tmp_path: Path, monkeypatch: pytest.M
     def race(self: object, options: Sequence[FakeOptions]) -> list[tuple[float, ...]]:
         return [(1e-4,) * 3 if o.micros == 75 else (0.995e-4,) * 3 for o in options]
 
-    monkeypatch.setattr("tcl.tuner.pipeline.Pipeline.race", race)
+    monkeypatch.setattr("tcl.tuner.run.pipeline.Pipeline.race", race)
     cache = TuningCache(tmp_path / "t.db")
     result = fake_tuner(cache=cache, generations=2).tune([FakeOptions(75)])
     assert result.options == FakeOptions(75)

@@ -7,20 +7,20 @@ from random import Random
 
 import pytest
 
-from tcl.codegen.cpu.emit import emit
-from tcl.codegen.device import CpuProfile
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.ir import Kind
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions, NestOptions
-from tcl.codegen.passes.units import results_at_once
-from tcl.codegen.resolve import resolve
-from tcl.codegen.schedule import schedule
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir.ir import Kind
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.passes.cpu.fusion_limits import results_at_once
+from tcl.codegen.schedule.cpu import schedule
+from tcl.codegen.schedule.resolve_cpu import resolve
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.tuner.choices import loop_orders, tile_sizes
-from tcl.tuner.mapping import MappingSpace
+from tcl.tuner.space.cpu.mapping import MappingSpace
+from tcl.tuner.space.tile_candidates import loop_orders, tile_sizes
 
 DEVICE = CpuProfile(
     name="generic",

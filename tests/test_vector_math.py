@@ -15,13 +15,13 @@ import oracles
 import pytest
 import scipy.special
 
-from tcl.codegen.cpu import vector_math
-from tcl.codegen.cpu.builder import Builder, Val, vector
-from tcl.codegen.cpu.compile import compile_object
-from tcl.codegen.cpu.entry import OPENING, alone
-from tcl.codegen.cpu.kept import KeptCode
-from tcl.codegen.cpu.launch import Launcher
-from tcl.codegen.device import host_cpu
+from tcl.codegen.cpu.abi import OPENING, alone
+from tcl.codegen.cpu.llvm.builder import Builder, Val, vector
+from tcl.codegen.cpu.math import vector as vector_math
+from tcl.codegen.cpu.object_code.compile import compile_object
+from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode
+from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.devices.cpu import host_cpu
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Function = Callable[..., Any]

@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from tcl.codegen.errors import CompileError, OptionsError
-from tcl.tuner.backend import Kernel, Problem
-from tcl.tuner.cache import CacheKey, TuningCache
+from tcl.codegen.common.errors import CompileError, OptionsError
+from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
-from tcl.tuner.events import Event
-from tcl.tuner.knobs import Knob
-from tcl.tuner.measure import MeasureSettings
-from tcl.tuner.saved import SavedSearch
-from tcl.tuner.space import Config, SearchSpace
-from tcl.tuner.tuner import Tuner, TuningResult
-from tcl.tuner.verdict import Outcome, Verdict
+from tcl.tuner.measure.backend import Kernel, Problem
+from tcl.tuner.measure.timing import MeasureSettings
+from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run.checkpoint import SavedSearch
+from tcl.tuner.run.events import Event
+from tcl.tuner.run.tuner import Tuner, TuningResult
+from tcl.tuner.space.knobs import Knob
+from tcl.tuner.space.search_space import Config, SearchSpace
 
 Array = np.ndarray[Any, Any]
 HERE = Path(__file__).resolve().parent

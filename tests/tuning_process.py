@@ -23,8 +23,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import tcl
-from tcl.codegen.options import MappingOptions
-from tcl.tuner.cache import TuningCache
+from tcl.codegen.options.options import MappingOptions
+from tcl.tuner.cache.tuning_cache import TuningCache
 
 HERE = Path(__file__).resolve().parent
 SIZE = 32

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TypedDict, Unpack
 
-from tcl.codegen.errors import ArgumentError, OptionsError
+from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.grammar.closest import closest
 from tcl.grammar.shown import shown
 from tcl.tuner.strategies import STRATEGIES
-from tcl.tuner.strategies.base import SELECTIONS, SearchSettings
+from tcl.tuner.strategies.strategy import SELECTIONS, SearchSettings
 
 
 class SettingError(OptionsError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.gpu.report import COMPILED, TORCH, Report, Result, mean_ratio
 from benchmarks.gpu.rows import GPU_ROWS, GpuRow
-from tcl.tuner.verdict import median
+from tcl.tuner.measure.verdict import median
 
 _EITHER = (TORCH, COMPILED)
 _LEAST_ROW = 0.9

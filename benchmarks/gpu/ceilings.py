@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.gpu.peer import COPY
-from tcl.tuner.verdict import median
+from tcl.tuner.measure.verdict import median
 
 
 @dataclass(frozen=True, slots=True)

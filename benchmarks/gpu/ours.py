@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from tcl.api import size
 from tcl.bench.task import Task
-from tcl.codegen.options import MappingOptions
-from tcl.executor import Executor
+from tcl.codegen.options.options import MappingOptions
+from tcl.executors.executor import Executor
 from tcl.grammar.check import check
 from tcl.grammar.sized import SizedDef
-from tcl.known import DEFAULT
+from tcl.selection.best_options import DEFAULT
 
 
 class Compiled(Protocol):
@@ -53,7 +53,7 @@ class _OnGpu:
     peers do not."""
 
     def __init__(self, sized: SizedDef, options: MappingOptions) -> None:
-        from tcl.cuda_executor import CudaExecutor
+        from tcl.executors.cuda_executor import CudaExecutor
 
         self._executor = CudaExecutor(sized, options, 0)
 
@@ -61,9 +61,9 @@ class _OnGpu:
         return self._executor(*inputs, outputs=outputs, unchecked=True)
 
     def facts(self) -> list[dict[str, Any]]:
-        from tcl.codegen.cuda.kept import cubin
-        from tcl.codegen.cuda.resources import occupancy
-        from tcl.cuda_executor import this_machine
+        from tcl.codegen.cuda.run.cubin_store import cubin
+        from tcl.codegen.cuda.run.occupancy import occupancy
+        from tcl.executors.cuda_executor import this_machine
 
         profile = this_machine().profile(self._executor.device)
         found: list[dict[str, Any]] = []

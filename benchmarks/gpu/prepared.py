@@ -13,10 +13,10 @@ from pathlib import Path
 
 from benchmarks.gpu.rows import GpuRow, without_costs
 from benchmarks.gpu.typed import save_input
+from tcl.arrays.random_inputs import random_inputs
 from tcl.bench.expected import Expected, expected
 from tcl.bench.task import Task
 from tcl.grammar.types import SCALAR_TYPES
-from tcl.sample import random_inputs
 
 _AHEAD = 2
 """Rows that are prepared beside the one at work: their files take space."""

@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.gpu.ceilings import Ceilings, Measured
 from benchmarks.gpu.samples import Sample, counted
 from tcl.bench.report import DEFAULT, OURS, TUNED, geometric_mean
-from tcl.tuner.verdict import median
+from tcl.tuner.measure.verdict import median
 
 SCHEMA = 1
 TORCH = "torch"

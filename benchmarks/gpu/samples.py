@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcl.tuner.verdict import median
+from tcl.tuner.measure.verdict import median
 
 _ENOUGH = 15
 """Samples that a contender gives at least."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.gpu.rows import GpuRow
+from tcl.arrays.random_inputs import input_shape
 from tcl.bench.tuning import tune, tuned_options
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.sample import input_shape
+from tcl.codegen.common.dtypes import numpy_dtype
 
 
 def options_for(row: GpuRow, seconds: float, cache: Path, seed: int, device: str) -> str:

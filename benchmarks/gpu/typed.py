@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tcl.bench.arrays import Array
-from tcl.codegen.dtypes import numpy_dtype
+from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.grammar.types import SCALAR_TYPES
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from tcl.codegen import ir
+from tcl.codegen.loopir import ir
 
 
 class Pass(Protocol):

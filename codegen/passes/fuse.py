@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tcl.codegen import ir
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.ir_walk import loads, moved, values_of
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import loads, moved, values_of
 from tcl.codegen.passes.base import map_nest
 
 
@@ -72,6 +72,17 @@ def crossing(writer: ir.Nest, other: ir.Nest, pairs: Sequence[tuple[str, str]]) 
             if ref.subscripts[axis] != moved(place, {own: its}):
                 return ref.tensor
     return None
+
+
+def groups(nests: Iterable[ir.Nest]) -> list[list[ir.Nest]]:
+    """The nests, with those together that share the loops over their chunks."""
+    found: list[list[ir.Nest]] = []
+    for nest in nests:
+        if nest.joined:
+            found[-1].append(nest)
+        else:
+            found.append([nest])
+    return found
 
 
 def refs(nest: ir.Nest) -> list[ir.TensorRef]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcl.codegen import ir
-from tcl.codegen.errors import OptionsError
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest
 
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcl.bench.arrays import aligned
-from tcl.codegen.cpu.compile import compile_object, new_machine
-from tcl.codegen.device import CpuProfile, host_cpu
+from tcl.codegen.cpu.object_code.compile import compile_object, new_machine
+from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 
 _BUFFER = 256 << 20
 """Bytes that are read, or copied: far more than a core's own caches."""

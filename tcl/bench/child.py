@@ -119,7 +119,7 @@ def _estimate(run: Callable[[], object]) -> float:
 
 
 def _flush_bytes() -> int:
-    from tcl.codegen.device import host_cpu
+    from tcl.codegen.devices.cpu import host_cpu
 
     # Twice the last level, within reason: virtual machines report the cache of the whole host.
     return min(max(2 * host_cpu().l3_bytes, 64 << 20), 512 << 20)

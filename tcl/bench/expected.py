@@ -12,8 +12,8 @@ import numpy as np
 from tcl.api import size
 from tcl.bench.arrays import Array
 from tcl.bench.rows import Row
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.tuner.verify import accumulation_depths, mismatch
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
 _POINTS = 100_000_000
 """Points of iteration that the reference computes at most, if the row can be sampled."""

@@ -12,7 +12,7 @@ from typing import Any
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.rows import KINDS
 from tcl.grammar.errors import ArgumentError
-from tcl.tuner.verdict import median
+from tcl.tuner.measure.verdict import median
 
 SCHEMA = 1
 DEFAULT = "tcl default"

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tcl.bench.ceilings import Ceilings, Meter
-from tcl.codegen.cost import Cost
-from tcl.codegen.device import host_cpu
-from tcl.files import write_whole
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir.cost import Cost
+from tcl.common.files import write_whole
 from tcl.grammar.folder import cache_folder
-from tcl.known import device_identity
+from tcl.selection.best_options import device_identity
 from tcl.tuner.config import available_cores
 from tcl.workers.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from tcl.annotations import parse_sizes
+from tcl.arrays.annotations import parse_sizes
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import ArgumentError

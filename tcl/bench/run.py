@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from tcl.arrays.random_inputs import random_inputs
 from tcl.bench.arrays import Array, save
 from tcl.bench.ceilings import Ceilings, Meter
 from tcl.bench.contender import OURS, PEERS, Contender, ContenderError, Spec
@@ -25,10 +26,9 @@ from tcl.bench.report import DEFAULT, TUNED, Entry, Report, Result
 from tcl.bench.rows import Row
 from tcl.bench.task import Task
 from tcl.bench.tuning import tuned_options
-from tcl.codegen.device import host_cpu
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.grammar.errors import ArgumentError
-from tcl.known import device_identity
-from tcl.sample import random_inputs
+from tcl.selection.best_options import device_identity
 from tcl.tuner.config import available_cores
 
 Say: TypeAlias = Callable[[str], object]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tcl.api import size
+from tcl.arrays.random_inputs import random_inputs
+from tcl.backends.targets import target
 from tcl.bench.arrays import Array
 from tcl.bench.rows import Row
-from tcl.sample import random_inputs
-from tcl.targets import target
-from tcl.tuner.cache import TuningCache
+from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuning import Tuner
 

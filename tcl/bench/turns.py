@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tcl.tuner.measure import measure
-from tcl.tuner.verdict import median
-from tcl.units import duration, ratio_text
+from tcl.common.number_format import duration, ratio_text
+from tcl.tuner.measure.timing import measure
+from tcl.tuner.measure.verdict import median
 
 
 def interleaved(

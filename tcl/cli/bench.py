@@ -11,7 +11,7 @@ import click
 
 from tcl.cli.common import fail, reporting
 from tcl.cli.signals import exit_code
-from tcl.codegen.extras import installing
+from tcl.codegen.common.extras import installing
 from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:

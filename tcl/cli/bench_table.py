@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.report import DEFAULT, OURS, TUNED, Entry, Report, Result
-from tcl.units import duration, plural
+from tcl.common.number_format import duration, plural
 
 
 def print_report(report: Report, console: Console) -> None:

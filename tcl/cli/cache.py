@@ -11,10 +11,10 @@ import click
 from tcl.cli import cache_files, cache_prune, cache_show
 from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain, print_table
 from tcl.cli.common import reporting
-from tcl.units import duration, plural
+from tcl.common.number_format import duration, plural
 
 if TYPE_CHECKING:
-    from tcl.tuner.cache import Summary
+    from tcl.tuner.cache.tuning_cache import Summary
 
 
 @click.group("cache", context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,7 +30,7 @@ def list_(path: Path | None) -> None:
 
     Every def and sizes that have results, device by device, those that were tuned last first.
     """
-    from tcl.tuner.cache_key import split_threads
+    from tcl.tuner.cache.key import split_threads
 
     cache = existing(path)
     if cache is None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tcl.cli.kernels import Work
     from tcl.grammar.checked import CheckedDef
-    from tcl.tuner.cache import ArrayLayout, CacheKey, Summary, TuningCache
+    from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Summary, TuningCache
 
 cache_option = click.option(
     "--cache",
@@ -38,7 +38,7 @@ SHORT = 10
 def named_cache(path: Path | None) -> Path:
     """The cache file that was named, else the user's; ``ArgumentError`` if there is no place for
     one."""
-    from tcl.tuner.cache import default_path
+    from tcl.tuner.cache.tuning_cache import default_path
     from tcl.tuner.errors import CacheError
 
     try:
@@ -49,7 +49,7 @@ def named_cache(path: Path | None) -> Path:
 
 def writable_cache(path: Path | None) -> TuningCache:
     """``named_cache``, for results; ``ArgumentError``, with what to do, if they cannot be saved."""
-    from tcl.tuner.cache import TuningCache
+    from tcl.tuner.cache.tuning_cache import TuningCache
     from tcl.tuner.errors import CacheError
 
     cache = TuningCache(named_cache(path))
@@ -67,7 +67,7 @@ def writable_cache(path: Path | None) -> TuningCache:
 def how_to_load(work: Work, cache: Path, device: str, threads: int) -> tuple[str, str]:
     """What to type to use results that are not in the user's own cache: in Python, and on the
     command line."""
-    from tcl.codegen.cpu.threads import thread_count
+    from tcl.codegen.cpu.thread_count import thread_count
 
     file = shlex.quote(work.checked.source.name)
     sizes = ",".join(f"{symbol}={size}" for symbol, size in work.sizes.items())
@@ -103,7 +103,7 @@ class MissingCacheError(ArgumentError):
 
 def needed(path: Path | None) -> TuningCache:
     """The cache to work on; ``MissingCacheError`` if there is none yet."""
-    from tcl.tuner.cache import TuningCache
+    from tcl.tuner.cache.tuning_cache import TuningCache
 
     found = named_cache(path)
     if not found.exists():
@@ -115,10 +115,10 @@ def named_key(
     what: str, entry: str | None, sizes: str | None, threads: int | None
 ) -> tuple[CacheKey, str]:
     """The key of a def in a file on inputs of these sizes, and the def's name."""
-    from tcl.annotations import default_sizes, parse_sizes
-    from tcl.codegen.cpu.threads import thread_count
+    from tcl.arrays.annotations import default_sizes, parse_sizes
+    from tcl.codegen.cpu.thread_count import thread_count
     from tcl.grammar.ranges import infer
-    from tcl.known import layout_key
+    from tcl.selection.best_options import layout_key
 
     _, checked = choose(Path(what), entry)
     values = default_sizes(checked) if sizes is None else parse_sizes(sizes, checked)
@@ -131,10 +131,10 @@ def layouts_of(
     checked: CheckedDef, sizes: Mapping[str, int]
 ) -> tuple[dict[str, tuple[int, ...]], tuple[ArrayLayout, ...]]:
     """The shapes of a def's inputs by name, and their layouts as ``tcl`` makes them."""
-    from tcl.codegen.dtypes import numpy_dtype
-    from tcl.executor import contiguous
-    from tcl.sample import input_shape
-    from tcl.tuner.cache import ArrayLayout
+    from tcl.arrays.random_inputs import input_shape
+    from tcl.codegen.common.dtypes import numpy_dtype
+    from tcl.executors.executor import contiguous
+    from tcl.tuner.cache.tuning_cache import ArrayLayout
 
     shapes = {t.name: input_shape(t, sizes) for t in checked.inputs}
     layouts = []

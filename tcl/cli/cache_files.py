@@ -10,11 +10,11 @@ import click
 
 from tcl.cli.cache_common import cache_option, listed_key, needed, write_text
 from tcl.cli.common import read, report, reporting
-from tcl.units import plural
+from tcl.common.number_format import plural
 
 if TYPE_CHECKING:
-    from tcl.tuner.cache import CacheKey
-    from tcl.tuner.merge import Added
+    from tcl.tuner.cache.merge import Added
+    from tcl.tuner.cache.tuning_cache import CacheKey
 
 _file = click.Path(path_type=Path)
 _format = click.option(
@@ -37,8 +37,8 @@ def merge(into: Path, sources: tuple[Path, ...]) -> None:
     All results of the caches FROM are added to the cache INTO, which is made if there is none. Each
     is added whole or not at all and left as it is; what INTO has already is not added again.
     """
-    from tcl.tuner import merge as merging
-    from tcl.tuner.cache import TuningCache
+    from tcl.tuner.cache import merge as merging
+    from tcl.tuner.cache.tuning_cache import TuningCache
     from tcl.tuner.errors import CacheError
 
     cache = TuningCache(into)
@@ -64,8 +64,8 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
 
     Or for another machine's tcl cache import. FILE - is standard output.
     """
-    from tcl.tuner.merge import results
-    from tcl.tuner.t4 import to_t4
+    from tcl.tuner.cache.merge import results
+    from tcl.tuner.cache.t4_format import to_t4
 
     cache = needed(path)
     chosen = {listed_key(cache, digits).key for digits in keys}
@@ -89,9 +89,9 @@ def import_(file: Path, form: str, path: Path | None) -> None:
     FILE is what tcl cache export wrote, - is standard input. All are added or none; those that
     are there already are not added again.
     """
-    from tcl.tuner import merge as merging
-    from tcl.tuner.cache import TuningCache
-    from tcl.tuner.t4 import from_t4
+    from tcl.tuner.cache import merge as merging
+    from tcl.tuner.cache.t4_format import from_t4
+    from tcl.tuner.cache.tuning_cache import TuningCache
 
     found = from_t4(read(file), str(file), _canonical)
     cache = TuningCache(path)
@@ -101,7 +101,7 @@ def import_(file: Path, form: str, path: Path | None) -> None:
 def _canonical(key: CacheKey, options: str) -> str:
     """Options as our own are stored; those of backends that we do not know are taken as they
     are."""
-    from tcl.codegen.options import MappingOptions
+    from tcl.codegen.options.options import MappingOptions
 
     return MappingOptions.from_json(options).to_json() if key.backend == "cpu" else options
 

@@ -8,7 +8,7 @@ import click
 
 from tcl.cli.cache_common import cache_option, existing
 from tcl.cli.common import reporting
-from tcl.units import plural
+from tcl.common.number_format import plural
 
 _DAY = 24 * 3600.0
 
@@ -52,8 +52,8 @@ def prune(
     Those go that all of the given rules name, except for the K best options of each key. tcl cache
     list shows keys and versions.
     """
-    from tcl.codegen.version import CODEGEN_VERSION
-    from tcl.tuner import prune as pruning
+    from tcl.codegen.common.version import CODEGEN_VERSION
+    from tcl.tuner.cache import prune as pruning
 
     if older_than is None and not outdated and not versions and keep is None:
         raise click.UsageError("say what to remove: --older-than, --outdated, --codegen or --keep")

@@ -27,12 +27,12 @@ from tcl.cli.common import (
     sizes_option,
     threads_option,
 )
-from tcl.units import duration, plural
+from tcl.common.number_format import duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tcl.tuner.cache import Record, Summary
+    from tcl.tuner.cache.tuning_cache import Record, Summary
 
 
 @click.command("show")
@@ -151,7 +151,7 @@ def why(
     Results are used for exactly what they were measured for. Where there are none, this names the
     nearest key that has some, and the ingredients in which it differs.
     """
-    from tcl.tuner.nearby import explain
+    from tcl.tuner.cache.nearby import explain
 
     key, name = named_key(str(file), entry, sizes, threads)
     cache = existing(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from tcl.annotations import parse_sizes, read_annotations
+from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.cli.common import entry_option, pick, read, report, reporting
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef, Tensor

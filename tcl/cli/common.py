@@ -13,8 +13,8 @@ from typing import Any, NoReturn, TextIO, TypeVar
 import click
 
 from tcl.cli.signals import exit_code
-from tcl.codegen.cpu.threads import MOST
-from tcl.files import decoded, read_text
+from tcl.codegen.cpu.thread_count import MOST
+from tcl.common.files import decoded, read_text
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest

@@ -7,7 +7,7 @@ import datetime
 import click
 
 from tcl.cli.common import reporting, threads_option
-from tcl.units import plural
+from tcl.common.number_format import plural
 
 
 @click.command("devices")
@@ -17,10 +17,10 @@ from tcl.units import plural
 def command(measure: bool, threads: int | None) -> None:
     """What this machine has, and what it can do."""
     from tcl.bench.roofline import describe_ceilings, kept_ceilings, measure_ceilings
-    from tcl.codegen.cpu.threads import thread_count
-    from tcl.codegen.device import host_cpu
+    from tcl.codegen.cpu.thread_count import thread_count
+    from tcl.codegen.devices.cpu import host_cpu
     from tcl.grammar.errors import ArgumentError
-    from tcl.known import device_identity
+    from tcl.selection.best_options import device_identity
     from tcl.tuner.config import available_cores
 
     device = host_cpu()
@@ -52,7 +52,7 @@ def command(measure: bool, threads: int | None) -> None:
 
 def _gpus() -> None:
     """The GPUs that are here, and those that kernels can be compiled for anywhere."""
-    from tcl.codegen.cuda.profile import PROFILES, device_count, of_device
+    from tcl.codegen.devices.gpu import PROFILES, device_count, of_device
     from tcl.grammar.errors import TclError
 
     count = device_count()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcl.codegen.cuda.compile import ptx, version
-from tcl.codegen.cuda.emit import emit_module
-from tcl.codegen.cuda.kept import cubin
-from tcl.codegen.cuda.module import Launch
-from tcl.codegen.cuda.profile import GpuProfile
-from tcl.codegen.cuda.resources import Resources, occupancy
-from tcl.codegen.cuda.schedule import stages
-from tcl.codegen.ir_print import show
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.cuda.emit.emit import emit_module
+from tcl.codegen.cuda.emit.module import Launch
+from tcl.codegen.cuda.run.compile import ptx, version
+from tcl.codegen.cuda.run.cubin_store import cubin
+from tcl.codegen.cuda.run.occupancy import Resources, occupancy
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.loopir.printer import show
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.gpu import stages
 from tcl.grammar.sized import SizedDef
 
 _HEADS = ("kernel", "blocks", "threads", "registers", "shared", "spills", "stack", "occupancy")

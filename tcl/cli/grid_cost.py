@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcl.codegen.cost import Cost, cost_of
-from tcl.codegen.lower import lower
+from tcl.codegen.loopir.cost import Cost, cost_of
+from tcl.codegen.loopir.lower import lower
 from tcl.grammar.sized import SizedDef
-from tcl.tuner.cache import CacheKey, TuningCache
-from tcl.tuner.pace import pace, typical_pace
+from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
+from tcl.tuner.run.cost_estimate import pace, typical_pace
 
 _BASE = 0.3
 _MEASURE = 0.2

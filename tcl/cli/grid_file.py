@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tcl.annotations import default_sizes, no_size, read_annotations
+from tcl.arrays.annotations import default_sizes, no_size, read_annotations
 from tcl.cli.common import load, pick, read
 from tcl.cli.settings import KINDS, check_type
 from tcl.grammar.checked import CheckedDef
@@ -83,7 +83,7 @@ def read_grid(path: Path) -> list[GridPoint]:
 
 def most_threads(points: Iterable[GridPoint], given: int | None) -> int:
     """The threads of the point that has the most; ``given`` holds for all, if it is there."""
-    from tcl.codegen.cpu.threads import thread_count
+    from tcl.codegen.cpu.thread_count import thread_count
 
     asked = {given if given is not None else p.settings.get("threads") for p in points}
     most = 0

@@ -10,26 +10,26 @@ from typing import Any
 
 import numpy as np
 
+from tcl.backends.targets import Target, timed_target
 from tcl.cli.cache_common import layouts_of
 from tcl.cli.grid_cost import Estimate
 from tcl.cli.grid_file import GridError, GridPoint
 from tcl.cli.kernels import parse_options
 from tcl.cli.settings import own_names, search_config
-from tcl.codegen.cpu.threads import thread_count
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.options import PRESETS, MappingOptions
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.options.options import PRESETS, MappingOptions
+from tcl.common.number_format import plural
 from tcl.grammar.errors import ArgumentError, SourceError, TclError
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
-from tcl.targets import Target, timed_target
-from tcl.tuner.cache import CacheKey, TuningCache
+from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
-from tcl.tuner.saved import SavedSearch, SearchBusyError
-from tcl.tuner.workplace import check_cores
+from tcl.tuner.run.checkpoint import SavedSearch, SearchBusyError
+from tcl.tuner.run.workplace import check_cores
 from tcl.tuning import STARTS
-from tcl.units import plural
 
 _GENERATIONS = 10
 _COPIES = 2

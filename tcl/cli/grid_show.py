@@ -15,8 +15,8 @@ from rich.table import Table
 from tcl.cli.cache_common import print_table
 from tcl.cli.grid_plan import Plan, Point
 from tcl.cli.progress_json import JsonProgress
+from tcl.common.number_format import duration, plural, ratio_text
 from tcl.progress.state import minutes
-from tcl.units import duration, plural, ratio_text
 
 
 class Status(Enum):

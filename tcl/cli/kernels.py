@@ -9,18 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from tcl.annotations import default_sizes, parse_sizes
 from tcl.api import size
-from tcl.arguments import Array, new_output
+from tcl.arrays.annotations import default_sizes, parse_sizes
+from tcl.arrays.arguments import Array, new_output
+from tcl.arrays.index_values import index_tensors
+from tcl.arrays.random_inputs import random_inputs
 from tcl.cli.common import choose, read, tell
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.options import PRESETS, MappingOptions
-from tcl.fitting import index_tensors
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.findings import size_findings
 from tcl.grammar.sized import SizedDef
-from tcl.sample import random_inputs
 
 
 @dataclass(frozen=True, slots=True)

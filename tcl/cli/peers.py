@@ -7,18 +7,18 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 
-from tcl.arguments import Array
+from tcl.arrays.arguments import Array
 from tcl.bench.contender import PEERS, Spec
 from tcl.bench.roofline import Yardstick, quantity
 from tcl.bench.rows import ROWS
 from tcl.bench.task import Form, Task
 from tcl.cli.common import numpy_threads
 from tcl.cli.kernels import Work
-from tcl.codegen.whole_array import NoFormulationError, whole_array
+from tcl.codegen.reference.whole_array import NoFormulationError, whole_array
+from tcl.common.number_format import ratio_text
 from tcl.grammar.canonical import canonical_hash
-from tcl.tuner.measure import measure
-from tcl.tuner.verify import accumulation_depths, mismatch
-from tcl.units import ratio_text
+from tcl.tuner.measure.correctness import accumulation_depths, mismatch
+from tcl.tuner.measure.timing import measure
 
 _NUMPY, _TORCH = (next(spec for spec in PEERS if spec.name == n) for n in ("NumPy", "torch"))
 

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, TextIO, TypeAlias, assert_never
 
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.progress.state import Event
 from tcl.progress.words import FIRST, verdict
-from tcl.tuner import events
+from tcl.tuner.run import events
 
 _Candidate: TypeAlias = events.Candidate[MappingOptions]
 

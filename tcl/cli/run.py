@@ -18,14 +18,14 @@ from tcl.cli.common import (
     without_threads,
 )
 from tcl.cli.signals import dying
+from tcl.common.number_format import duration, plural
 from tcl.grammar.errors import ArgumentError
-from tcl.units import duration, plural
 
 if TYPE_CHECKING:
-    from tcl.arguments import Array
-    from tcl.choices import Chosen
+    from tcl.arrays.arguments import Array
     from tcl.cli.kernels import Work
-    from tcl.tuner.cache_key import CacheKey
+    from tcl.selection.suggested_options import Chosen
+    from tcl.tuner.cache.key import CacheKey
 
 
 @click.command("run")
@@ -73,17 +73,17 @@ def command(
 ) -> None:
     """Run a def on random inputs, compare it with the reference, print the time."""
     from tcl.cli.kernels import Work
-    from tcl.codegen.cpu.threads import thread_count
-    from tcl.executor import Executor
-    from tcl.known import cache_key
-    from tcl.tuner.measure import measure
+    from tcl.codegen.cpu.thread_count import thread_count
+    from tcl.executors.executor import Executor
+    from tcl.selection.best_options import cache_key
+    from tcl.tuner.measure.timing import measure
 
     # Nothing has to be saved here, and the reference may run for minutes without hearing of Ctrl+C.
     dying()
     count = thread_count(threads)
     if device != "cpu":
+        from tcl.backends.targets import target
         from tcl.cli.run_cuda import run_cuda
-        from tcl.targets import target
 
         without_threads(device, threads)
         where = target(device, count)
@@ -108,7 +108,7 @@ def _chosen(work: Work, options: str | None, cache: Path | None, key: CacheKey) 
     """What to run with: what was given, else what a cache has, else the default."""
     from tcl.cli.cache_common import needed
     from tcl.cli.kernels import parse_options
-    from tcl.known import best_known, known_options
+    from tcl.selection.best_options import best_known, known_options
 
     if cache is None:
         return parse_options(options) or best_known(work.sized, work.inputs, key=key)
@@ -138,7 +138,7 @@ def show_results(work: Work, outputs: Sequence[Array], *, compare: bool) -> None
 def _differences(work: Work, outputs: Sequence[Array]) -> list[str]:
     """Sentences about outputs that are not what the reference computes."""
     from tcl.codegen.reference import compile_reference
-    from tcl.tuner.verify import accumulation_depths, mismatch
+    from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
     expected = work.outputs()
     compile_reference(work.sized)(work.inputs, expected)

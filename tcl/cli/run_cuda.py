@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from tcl.choices import Chosen, applied
+from tcl.backends.targets import EMULATED, Target, check_emulated
 from tcl.cli.kernels import Work
 from tcl.cli.run import show_results
-from tcl.targets import EMULATED, Target, check_emulated
-from tcl.tuner.measure import measure
-from tcl.units import duration
-from tcl.workspace import workspace
+from tcl.common.number_format import duration
+from tcl.common.scratch_folder import workspace
+from tcl.selection.suggested_options import Chosen, applied
+from tcl.tuner.measure.timing import measure
 
 
 def run_cuda(work: Work, wanted: Chosen, target: Target, *, compare: bool) -> None:

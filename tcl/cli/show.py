@@ -21,8 +21,8 @@ from tcl.cli.common import (
 from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from tcl.codegen.cuda.profile import GpuProfile
-    from tcl.codegen.options import MappingOptions
+    from tcl.codegen.devices.gpu import GpuProfile
+    from tcl.codegen.options.options import MappingOptions
     from tcl.grammar.sized import SizedDef
 
 _STAGES = (
@@ -79,7 +79,7 @@ def command(
     if stage in ("ast", "canonical"):
         click.echo(_without_sizes(file, entry, stage), nl=False)
         return
-    from tcl.annotations import default_sizes, parse_sizes
+    from tcl.arrays.annotations import default_sizes, parse_sizes
     from tcl.cli.kernels import parse_options
     from tcl.grammar.findings import size, size_findings
 
@@ -97,7 +97,7 @@ def command(
 
         click.echo(compile_reference(sized, jit=False).source)
         return
-    from tcl.known import DEFAULT
+    from tcl.selection.best_options import DEFAULT
 
     chosen = parse_options(options) or DEFAULT
     if device == "cpu":
@@ -117,15 +117,15 @@ def _check(options: str | None, device: str, threads: int | None) -> None:
     if device != "cpu":
         _gpu(device, threads)
     elif threads is not None:
-        from tcl.codegen.cpu.threads import thread_count
+        from tcl.codegen.cpu.thread_count import thread_count
 
         thread_count(threads)
 
 
 def _gpu(device: str, threads: int | None) -> GpuProfile:
     """The GPU to show kernels for."""
-    from tcl.codegen.cuda.profile import profile
-    from tcl.targets import EMULATED
+    from tcl.backends.targets import EMULATED
+    from tcl.codegen.devices.gpu import profile
 
     without_threads(device, threads)
     if device == EMULATED:
@@ -137,13 +137,13 @@ def _gpu(device: str, threads: int | None) -> GpuProfile:
 
 
 def _on_cpu(stage: str, sized: SizedDef, chosen: MappingOptions, threads: int | None) -> str:
-    from tcl.codegen.cpu.kernel import compile_cpu
-    from tcl.codegen.cpu.threads import thread_count
-    from tcl.codegen.device import host_cpu
-    from tcl.codegen.ir_print import show
-    from tcl.codegen.lower import lower
-    from tcl.codegen.schedule import stages
-    from tcl.codegen.worth import with_threads_worth
+    from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
+    from tcl.codegen.cpu.run.kernel import compile_cpu
+    from tcl.codegen.cpu.thread_count import thread_count
+    from tcl.codegen.devices.cpu import host_cpu
+    from tcl.codegen.loopir.lower import lower
+    from tcl.codegen.loopir.printer import show
+    from tcl.codegen.schedule.cpu import stages
 
     if stage == "resources":
         raise click.UsageError(

@@ -17,7 +17,7 @@ from tcl.cli.common import (
     sizes_option,
     threads_option,
 )
-from tcl.files import check_whole
+from tcl.common.files import check_whole
 from tcl.grammar.errors import ArgumentError
 
 
@@ -185,17 +185,17 @@ def _tune(
     """Tune one def; the exit code."""
     if page is not None:
         _check_page(page)  # now, rather than after an hour
-    from tcl.codegen.cpu.threads import thread_count
+    from tcl.codegen.cpu.thread_count import thread_count
 
     count = thread_count(settings["threads"])
     # NumPy has as many threads as our kernels may use, unless the user says otherwise.
     numpy_threads(count)
+    from tcl.backends.targets import timed_target
     from tcl.cli.cache_common import writable_cache
     from tcl.cli.kernels import Work, parse_options
     from tcl.cli.settings import check_executor, own_names, search_config
     from tcl.cli.tuned import Session, resumed
     from tcl.cluster import LOCAL, workplace
-    from tcl.targets import timed_target
 
     check_executor(executor)
     device = "cpu" if settings["device"] is None else settings["device"]

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tcl import __version__
+from tcl.backends.targets import Target
 from tcl.bench.roofline import (
     Yardstick,
     describe_ceilings,
@@ -30,25 +31,24 @@ from tcl.cli.kernels import Work
 from tcl.cli.peers import peers, won
 from tcl.cli.progress_json import JsonProgress, decided
 from tcl.cli.signals import counted, exit_code, handlers, restore
-from tcl.codegen.cost import cost_of
-from tcl.codegen.lower import lower
-from tcl.codegen.options import MappingOptions
-from tcl.executor import Executor
-from tcl.known import DEFAULT
+from tcl.codegen.loopir.cost import cost_of
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.number_format import duration, plural, ratio_text
+from tcl.executors.executor import Executor
 from tcl.progress.panel import Progress
 from tcl.progress.state import Event
 from tcl.progress.words import BESIDE, UNTUNED, name_of, reading
 from tcl.report.log import SearchLog
-from tcl.targets import Target
-from tcl.tuner.cache import TuningCache
+from tcl.selection.best_options import DEFAULT
+from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig, available_cores
-from tcl.tuner.events import Decision
-from tcl.tuner.knobs import Value
-from tcl.tuner.saved import SavedSearch
-from tcl.tuner.tuner import TuningResult
-from tcl.tuner.workplace import Workplace
+from tcl.tuner.run.checkpoint import SavedSearch
+from tcl.tuner.run.events import Decision
+from tcl.tuner.run.tuner import TuningResult
+from tcl.tuner.run.workplace import Workplace
+from tcl.tuner.space.knobs import Value
 from tcl.tuning import Tuner
-from tcl.units import duration, plural, ratio_text
 
 _WINNER = "the winner"
 

@@ -12,10 +12,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from tcl.common.number_format import plural
 from tcl.progress.state import Event, SearchState, Yardstick
 from tcl.progress.words import verdict
-from tcl.tuner import events
-from tcl.units import plural
+from tcl.tuner.run import events
 
 _WIDTH = 84
 """Columns of the panel, at most."""

@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.number_format import duration, plural
 from tcl.progress.words import FIRST, figures
-from tcl.tuner import events
-from tcl.tuner.verdict import Verdict, median
-from tcl.units import duration, plural
+from tcl.tuner.measure.verdict import Verdict, median
+from tcl.tuner.run import events
 
 Event: TypeAlias = events.Event[MappingOptions]
 

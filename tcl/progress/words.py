@@ -3,10 +3,10 @@ these."""
 
 from __future__ import annotations
 
-from tcl.codegen.options import MappingOptions
-from tcl.known import DEFAULT
-from tcl.tuner.events import Decision
-from tcl.units import duration, ratio_text
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.number_format import duration, ratio_text
+from tcl.selection.best_options import DEFAULT
+from tcl.tuner.run.events import Decision
 
 UNTUNED = "the untuned default"
 FINALS = "timed in turns in the finals"

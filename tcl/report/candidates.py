@@ -5,15 +5,15 @@ from __future__ import annotations
 import base64
 import time
 
+from tcl.common.number_format import duration, plural
 from tcl.progress.words import FIRST
 from tcl.report.data import Page
 from tcl.report.log import Candidate, Try
 from tcl.report.markup import Markup, tag
 from tcl.report.outcome import row, table
-from tcl.tuner.merge import Results
-from tcl.tuner.ranking import Record
-from tcl.tuner.t4 import to_t4
-from tcl.units import duration, plural
+from tcl.tuner.cache.merge import Results
+from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.t4_format import to_t4
 
 LISTED = 2000
 """Rows of the table; the file has all."""

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcl.api import size
-from tcl.arguments import Array
+from tcl.arrays.arguments import Array
+from tcl.backends.targets import Target
 from tcl.bench.roofline import Yardstick
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.parser import parse
 from tcl.grammar.printer import to_text
 from tcl.report.log import Candidate, SearchLog
-from tcl.targets import Target
-from tcl.tuner.cache_key import CacheKey
-from tcl.tuner.importance import Importance, importance
-from tcl.tuner.knobs import Value
-from tcl.tuner.space import Config, SearchSpace
+from tcl.tuner.cache.key import CacheKey
+from tcl.tuner.space.knob_importance import Importance, importance
+from tcl.tuner.space.knobs import Value
+from tcl.tuner.space.search_space import Config, SearchSpace
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from tcl.codegen.options import MappingOptions
-from tcl.tuner import events
-from tcl.tuner.verdict import median
+from tcl.codegen.options.options import MappingOptions
+from tcl.tuner.measure.verdict import median
+from tcl.tuner.run import events
 
 Candidate: TypeAlias = events.Candidate[MappingOptions]
 

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from tcl.bench.roofline import describe_ceilings, quantity
+from tcl.common.number_format import duration, ratio_text
 from tcl.progress.words import BESIDE, UNTUNED, name_of, verdict
 from tcl.report.charts import bar
 from tcl.report.data import Page
 from tcl.report.log import Candidate
 from tcl.report.markup import Child, Markup, join, tag
-from tcl.tuner.verdict import Verdict
-from tcl.units import duration, ratio_text
+from tcl.tuner.measure.verdict import Verdict
 
 _CLEARLY = 0.97
 _EXAMPLES = 12

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tcl.files import write_whole
+from tcl.common.files import write_whole
 from tcl.report.candidates import candidates_section
 from tcl.report.data import Page
 from tcl.report.markup import Markup, join, tag

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from tcl.common.number_format import duration
 from tcl.progress.words import FIRST
 from tcl.report.candidates import place_of
 from tcl.report.charts import HALF, Dot, Line, Ticks, bar, legend, times_chart
@@ -13,9 +14,8 @@ from tcl.report.glossary import KNOBS, kind_of
 from tcl.report.log import SearchLog, Try, best_and_median
 from tcl.report.markup import Markup, tag
 from tcl.report.outcome import row, sentence, table
-from tcl.tuner.importance import Influence
-from tcl.tuner.knobs import Value
-from tcl.units import duration
+from tcl.tuner.space.knob_importance import Influence
+from tcl.tuner.space.knobs import Value
 
 _LISTED = 15
 """Knobs whose importance is listed."""

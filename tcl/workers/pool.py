@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import IO, Any, ParamSpec, TypeVar
 
 from tcl.workers import worker as protocol
-from tcl.workers.memory import in_words, resident
+from tcl.workers.process_memory import in_words, resident
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

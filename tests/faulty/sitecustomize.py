@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-_MODULE = "tcl.cpu_backend"
+_MODULE = "tcl.backends.cpu_backend"
 _MARK = b"faulty kernel: "
 
 

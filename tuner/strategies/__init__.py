@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from random import Random
 from types import MappingProxyType
 
-from tcl.codegen.errors import OptionsError
-from tcl.tuner.space import Config, Space
-from tcl.tuner.strategies.base import SearchSettings, Strategy
+from tcl.codegen.common.errors import OptionsError
+from tcl.tuner.space.search_space import Config, Space
 from tcl.tuner.strategies.exhaustive import Exhaustive
 from tcl.tuner.strategies.genetic import Genetic
 from tcl.tuner.strategies.random import RandomSearch
 from tcl.tuner.strategies.screened import Screened
+from tcl.tuner.strategies.strategy import SearchSettings, Strategy
 
 _Make = Callable[[Space, Random, SearchSettings, Sequence[Config]], Strategy]
 

@@ -6,9 +6,9 @@ from bisect import bisect
 from collections.abc import Container, Sequence
 from itertools import accumulate
 
-from tcl.tuner.space import Config
-from tcl.tuner.strategies.base import SearchSettings
-from tcl.tuner.strategies.memory import Memory
+from tcl.tuner.space.search_space import Config
+from tcl.tuner.strategies.history import Memory
+from tcl.tuner.strategies.strategy import SearchSettings
 
 ENOUGH_TO_BREED = 3
 """With fewer parents there is nothing to mix."""

@@ -7,10 +7,10 @@ from itertools import islice
 from random import Random
 from typing import cast
 
-from tcl.tuner.space import Config, Space
-from tcl.tuner.strategies.base import SearchSettings, State
+from tcl.tuner.space.search_space import Config, Space
 from tcl.tuner.strategies.opening import known
-from tcl.tuner.strategies.search import Search
+from tcl.tuner.strategies.skeleton import Search
+from tcl.tuner.strategies.strategy import SearchSettings, State
 
 
 class Exhaustive(Search):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tcl.tuner.knobs import Knob
-from tcl.tuner.space import Config, Space
+from tcl.tuner.space.knobs import Knob
+from tcl.tuner.space.search_space import Config, Space
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]

@@ -8,12 +8,12 @@ from random import Random
 
 import numpy as np
 
-from tcl.tuner.space import Config, Space
-from tcl.tuner.strategies.base import Result, SearchSettings
+from tcl.tuner.space.search_space import Config, Space
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
 from tcl.tuner.strategies.features import Features, Floats, Places
-from tcl.tuner.strategies.memory import logarithms
-from tcl.tuner.strategies.search import Evolution
+from tcl.tuner.strategies.history import logarithms
+from tcl.tuner.strategies.skeleton import Evolution
+from tcl.tuner.strategies.strategy import Result, SearchSettings
 
 _LITTER = 2
 """Children that are bred for one that is measured."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcl.tuner.space import Config
+from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies.features import Features
-from tcl.tuner.strategies.memory import Memory
+from tcl.tuner.strategies.history import Memory
 
 _DRAWN = 4
 """Of so many random configurations the one is taken that is furthest from all others. With many

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tcl.tuner.space import Config
+from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies.opening import known
-from tcl.tuner.strategies.search import Search
+from tcl.tuner.strategies.skeleton import Search
 
 
 class RandomSearch(Search):

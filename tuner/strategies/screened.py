@@ -12,13 +12,13 @@ from random import Random
 
 import numpy as np
 
-from tcl.tuner.space import Config, Space
-from tcl.tuner.strategies.base import Result, SearchSettings, State
+from tcl.tuner.space.search_space import Config, Space
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
 from tcl.tuner.strategies.features import Features, Floats
 from tcl.tuner.strategies.gaussian import GaussianProcess
-from tcl.tuner.strategies.memory import logarithms
-from tcl.tuner.strategies.search import Evolution
+from tcl.tuner.strategies.history import logarithms
+from tcl.tuner.strategies.skeleton import Evolution
+from tcl.tuner.strategies.strategy import Result, SearchSettings, State
 
 _CHILDREN = 150
 """Tries to breed a child for the screen."""

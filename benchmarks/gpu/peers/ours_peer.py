@@ -17,10 +17,10 @@ from benchmarks.gpu.peers.cupy_arrays import CupyBase
 from tcl.bench.arrays import Array
 from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
 from tcl.bench.task import Task
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.options import MappingOptions
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.sized import SizedDef
-from tcl.known import DEFAULT
+from tcl.selection.best_options import DEFAULT
 
 _CALLS = 200
 _ROUNDS = 15

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tcl.codegen import ir
+from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.emulator.compiler import EmulationError
-from tcl.codegen.cuda.module import Module
+from tcl.codegen.loopir import ir
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tcl.codegen import ir
+from tcl.codegen.cuda.emit.module import Launch, Module
 from tcl.codegen.cuda.emulator.arena import ERRORS, Arena, Array, arena_of
 from tcl.codegen.cuda.emulator.compiler import CompilerError, EmulationError, build
 from tcl.codegen.cuda.emulator.findings import describe
 from tcl.codegen.cuda.emulator.native import LaunchRequest, Library
 from tcl.codegen.cuda.emulator.unit import entry, refusal, shared_room, shared_symbol, unit
-from tcl.codegen.cuda.module import Launch, Module
+from tcl.codegen.loopir import ir
 
 Order: TypeAlias = Literal["forward", "reverse", "random"]
 ORDERS: tuple[Order, ...] = ("forward", "reverse", "random")

@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from tcl.codegen.cuda.emit.module import Launch, Module
 from tcl.codegen.cuda.emulator.arena import Arena
 from tcl.codegen.cuda.emulator.native import MOST_FINDINGS, Finding
-from tcl.codegen.cuda.module import Launch, Module
 
 _RACE = "race: {who} {does} {what} that {other} {did}, with nothing between that orders them"
 SENTENCES = (

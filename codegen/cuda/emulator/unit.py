@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tcl.codegen.cuda.module import SHARED, Launch, Module
-from tcl.codegen.errors import CompileError
+from tcl.codegen.common.errors import CompileError
+from tcl.codegen.cuda.emit.module import SHARED, Launch, Module
 
 GUARD = 64 << 10
 """Bytes behind a block's shared memory in which an access is caught."""

@@ -9,19 +9,19 @@ from typing import Any
 
 import tcl
 from tcl.api import size
+from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.program_backend import Layout
 from tcl.bench.arrays import Array, aligned
 from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
 from tcl.bench.task import Form, Task
-from tcl.codegen.dtypes import numpy_dtype
-from tcl.codegen.errors import OptionsError
-from tcl.codegen.options import MappingOptions
-from tcl.cpu_backend import CpuBackend
-from tcl.executor import Executor
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.options.options import MappingOptions
+from tcl.executors.executor import Executor
 from tcl.grammar.check import check
 from tcl.grammar.sized import SizedDef
-from tcl.known import DEFAULT
-from tcl.program_backend import Layout
-from tcl.tuner.mapping import MappingSpace
+from tcl.selection.best_options import DEFAULT
+from tcl.tuner.space.cpu.mapping import MappingSpace
 
 _CANDIDATES = 5
 """Random candidates whose compile time is taken, beside the default's and the tuned one's."""

@@ -1,0 +1,1 @@
+"""What is chosen where nobody said: models of machines, and the presets."""

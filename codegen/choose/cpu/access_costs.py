@@ -1,0 +1,163 @@
+"""What a nest does at one point, for the model of a core: its accesses and its operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.terms import guard, product, terms
+from tcl.codegen.loopir.walk import children, walk
+from tcl.codegen.passes.cpu.stage import why_not_staged
+from tcl.codegen.passes.fusion.groups import SHORT
+
+SCALAR_LOAD = 0.5
+_VECTOR_LOAD = 0.75
+"""Cycles to load a vector: some of them cross cache lines."""
+PAGE = 4096
+_APART = 1.0
+"""Cycles to copy an element whose neighbours in the panel are not its neighbours in memory."""
+_TRANSPOSED = 0.5
+"""Likewise, where it has neighbours in memory along another dimension."""
+_IN_ORDER = 0.25
+"""Likewise, where the neighbours are the same."""
+_FAR = 4.0
+"""Times as long, where a few elements of each row at a time come from behind the second cache."""
+_CALL = 16.0
+"""Cycles of a built-in function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An operand or the target, by what moving along each dimension does to its address."""
+
+    strides: Mapping[str, int]
+    """Bytes per point, of the dimensions that move it."""
+    itemsize: int
+    scattered: bool
+    """Its place depends on data."""
+    elements: int
+    """Those that the nest touches."""
+    span: int
+    """Bytes from the first to the last one of them, where no data decides."""
+    whole: int
+    """Bytes of the tensor."""
+    stageable: bool
+    """It can be copied to a panel without becoming larger."""
+
+    def cycles(self, lane: str | None, lanes: int) -> float:
+        """To read it once, in all lanes."""
+        stride = self.strides.get(lane or "", 0)
+        if self.scattered or (stride and stride != self.itemsize):
+            return float(lanes)
+        return _VECTOR_LOAD if stride else SCALAR_LOAD
+
+    def copying(self, lane: str | None, near: int) -> float:
+        """Cycles to copy an element to a panel; ``near`` are the bytes of the second cache."""
+        far = self.elements * self.itemsize > near
+        if self.strides.get(lane or "") == self.itemsize:
+            return _IN_ORDER * _FAR if far else _IN_ORDER
+        neighbours = self.itemsize in self.strides.values()
+        return _APART if far or not neighbours else _TRANSPOSED
+
+    def written(self, lane: str | None, lanes: int, sizes: Mapping[str, int]) -> float:
+        """As ``cycles``, as part of a register tile: neighbours in memory are transposed."""
+        cycles = self.cycles(lane, lanes)
+        row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)
+        if cycles < lanes or row == 1:
+            return cycles
+        return min(cycles, row.bit_length() + lanes / row)
+
+    @property
+    def apart(self) -> bool:
+        """Whether there is memory between what the nest touches that it does not."""
+        return self.span > self.elements * self.itemsize
+
+    def near(self, dim: str) -> bool:
+        """Whether points next to each other lie in one page."""
+        return abs(self.strides.get(dim, 0)) < PAGE
+
+    def count(self, sizes: Mapping[str, int]) -> int:
+        """Different elements, or vectors of them, in a register tile."""
+        return math.prod(
+            size for dim, size in sizes.items() if self.scattered or dim in self.strides
+        )
+
+
+def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
+    layout = program.tensor(load.ref.tensor).layout
+    total = layout.place(load.ref)
+    affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
+    scattered = len(affine) < len(load.ref.subscripts)
+    # Where two dimensions move along one axis, a panel would hold elements more than once.
+    stageable = all(len(s.terms) < 2 for s in affine) and why_not_staged(nest, load) is None
+    elements = reach(layout, load.ref, {d.name: d.extent for d in nest.dims})
+    whole = math.prod(layout.extents) * layout.itemsize
+    span = layout.itemsize + sum(abs(c) * (nest.dim(d).extent - 1) for d, c in total.terms)
+    strides = dict(total.terms)
+    return Access(strides, layout.itemsize, scattered, elements, span, whole, stageable)
+
+
+def reach(layout: ir.Layout, ref: ir.TensorRef, points: Mapping[str, int]) -> int:
+    """How many elements are touched by dimensions with so many points."""
+    found = 1
+    for subscript, extent in zip(ref.subscripts, layout.extents, strict=True):
+        if isinstance(subscript, ir.Affine):
+            span = 1 + sum(abs(c) * (points[name] - 1) for name, c in subscript.terms)
+            extent = min(extent, span)
+        found *= extent
+    return found
+
+
+def arithmetic(nest: ir.Nest) -> dict[frozenset[str], float]:
+    """Cycles per point, by the dimensions that the operations depend on."""
+    found: dict[frozenset[str], float] = {}
+    variables: dict[str, frozenset[str]] = {}
+    for let in nest.point.lets:
+        variables[let.name] = _operations(let.value, variables, found)
+    op, value = nest.point.op, nest.point.value
+    if op == "=":
+        _operations(value, variables, found)
+        return found
+    every = frozenset(d.name for d in nest.dims)
+    for term in terms(op, value):
+        # The accumulation is one instruction, with a product and a guard in it.
+        condition, added = guard(op, term)
+        found[every] = found.get(every, 0.0) + 0.5
+        both = product(added) if op == "+" else None
+        for part in (condition, *((added,) if both is None else (both.left, both.right))):
+            if part is not None:
+                _operations(part, variables, found)
+    return found
+
+
+def _operations(
+    value: ir.Value, variables: Mapping[str, frozenset[str]], into: dict[frozenset[str], float]
+) -> frozenset[str]:
+    """Adds the cycles of a value; the dimensions that it depends on."""
+    dims: dict[int, frozenset[str]] = {}
+    for v in reversed(list(walk(value))):  # what is inside comes first
+        own = frozenset[str]()
+        match v:
+            case ir.Variable(name=name):
+                own = variables.get(name, own)
+            case ir.Position(index=index):
+                own = frozenset(name for name, _ in index.terms)
+            case ir.Load(ref=ref):
+                affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
+                own = frozenset(name for s in affine for name, _ in s.terms)
+        dims[id(v)] = own.union(*(dims[id(c)] for c in children(v)))
+        cycles = _cycles(v)
+        if cycles:
+            into[dims[id(v)]] = into.get(dims[id(v)], 0.0) + cycles
+    return dims[id(value)]
+
+
+def _cycles(value: ir.Value) -> float:
+    match value:
+        case ir.Call(name=name):
+            return 0.5 if name in SHORT else _CALL
+        case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():
+            return 0.5
+    return 0.0

@@ -1,0 +1,132 @@
+"""How a nest that is alone is divided among threads, where nobody said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tcl.codegen.choose.cpu.core_model import Core
+from tcl.codegen.choose.cpu.panel_cost import PanelCost
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.passes.cpu.stage import dims_of
+from tcl.codegen.passes.fuse import refs
+
+_SHARES = (4, 8, 2, 1)
+"""Chunks per thread, the best ones first: with several, a thread that is held up has less to do. Of
+dimensions along which memory lies in order, long pieces are better."""
+_NEARLY = 0.02
+"""How much longer a thread may take than with the shortest of all."""
+
+
+def balanced(
+    program: ir.Program, nest: ir.Nest, dims: Sequence[str], device: CpuProfile
+) -> tuple[int, ...]:
+    """Chunks of the outermost dimension, or pair of them, that keeps all threads busy to the
+    end, in whole register tiles, without much being copied for each of them."""
+    extents = tuple(nest.dim(name).extent for name in dims)
+    if device.threads == 1 or not extents:
+        return extents
+    work = _Work.of(program, nest, device) if _reuses(nest) else None
+    found = list(_candidates(extents, dims, in_lanes(program, nest), work, device.threads))
+    least = min(takes for takes, _, _ in found)
+    good = (c for c in found if c[0] <= least + _NEARLY)
+    return min(good, key=lambda c: _SHARES.index(c[1]))[2]
+
+
+def _candidates(
+    extents: Sequence[int],
+    dims: Sequence[str],
+    in_order: Container[str],
+    work: _Work | None,
+    threads: int,
+) -> Iterator[tuple[float, int, tuple[int, ...]]]:
+    """What the thread with most work takes, chunks per thread that were asked for, and sizes."""
+    units = [work.unit(dim) if work is not None else 1 for dim in dims]
+
+    def whole(size: int, k: int) -> int:
+        return min(extents[k], -(-size // units[k]) * units[k])
+
+    for outer, parts, k in _divided(units, threads):
+        sizes = list(extents)
+        if outer is not None:
+            sizes[outer] = whole(-(-extents[outer] // parts), outer) if parts else 1
+        before = math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=True))
+        for share in _SHARES[2:] if dims[k] in in_order else _SHARES:
+            sizes[k] = whole(-(-extents[k] * before // (threads * share)), k)
+            takes = _longest(extents, sizes, threads)
+            if work is not None:
+                counts = {d: -(-e // s) for d, e, s in zip(dims, extents, sizes, strict=True)}
+                takes += work.copied(counts)
+            yield takes, share, tuple(sizes)
+
+
+def _divided(units: Sequence[int], threads: int) -> Iterator[tuple[int | None, int, int]]:
+    """Which dimensions are divided among threads: the last of each three. The first, if there is
+    one, is divided into so many parts, or where that is 0 into single points."""
+    yield from ((None, 0, k) for k in range(len(units)))
+    for outer, k in pairwise(range(len(units))):
+        if units[outer] == 1:
+            yield outer, 0, k
+        else:
+            yield from ((outer, 1 << p, k) for p in range(1, threads.bit_length()))
+
+
+def _longest(extents: Sequence[int], sizes: Sequence[int], threads: int) -> float:
+    """The part of all work that the thread with most of it has, times the number of threads."""
+    count = math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=True))
+    return -(-count // threads) * threads * math.prod(sizes) / math.prod(extents)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A nest that reads operands again and again, as one thread would do it."""
+
+    core: Core
+    lane: str | None
+    tile: Mapping[str, int]
+    """Register tile."""
+    cycles: float
+
+    @staticmethod
+    def of(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> _Work:
+        core = Core.of(program, nest, device)
+        lane, tile = core.best()
+        return _Work(core, lane, tile, core.cycles(lane, tile))
+
+    def unit(self, dim: str) -> int:
+        """Points of a dimension in a register tile."""
+        return self.tile.get(dim, 1) * (self.core.lanes if dim == self.lane else 1)
+
+    def copied(self, counts: Mapping[str, int]) -> float:
+        """What is copied besides for so many chunks per dimension, as a part of all work."""
+        total = 0.0
+        for access in self.core.reads:
+            if self.lane not in access.strides:
+                continue
+            copies = math.prod(n for dim, n in counts.items() if dim not in access.strides)
+            if copies > 1 and self.core.worth_staging(access, self.lane, self.tile):
+                total += PanelCost(access, self.lane, self.core.device).more(copies)
+        return total / self.cycles
+
+
+def _reuses(nest: ir.Nest) -> bool:
+    """Whether an operand stays the same along a dimension of the results."""
+    if any(d.extent == 0 for d in nest.dims):
+        return False  # nor anything else
+    results = {d.name for d in nest.dims if not d.reduction and d.extent > 1}
+    return any(d.reduction for d in nest.dims) and any(
+        results - dims_of(r) and results & dims_of(r) for r in refs(nest)[1:]
+    )
+
+
+def in_lanes(program: ir.Program, nest: ir.Nest) -> set[str]:
+    """The dimensions along which some access goes through memory in order."""
+    found: set[str] = set()
+    for ref in refs(nest):
+        layout = program.tensor(ref.tensor).layout
+        terms = layout.place(ref).terms
+        found |= {name for name, stride in terms if stride == layout.itemsize}
+    return found

@@ -1,0 +1,274 @@
+"""Which nests share their chunks, and how large those are, where nobody said.
+
+Nests are joined as long as they can be and touch the same memory, so that what one makes is
+still in a cache, or in that of the same core, when the next one reads it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tcl.codegen.choose.cpu.access_costs import reach
+from tcl.codegen.choose.cpu.balance import balanced, in_lanes
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.options.options import NestOptions
+from tcl.codegen.passes.cpu.stage import dims_of
+from tcl.codegen.passes.fuse import crossing, refs
+from tcl.codegen.passes.fusion.groups import Untiled, units
+
+_POINTS = 4096
+"""Points of a chunk below which loops would cost more than caches save."""
+_MOST = 16
+"""Nests of a group: with more, what the first made is no longer near, and there is no end of
+comparing."""
+_ROWS = 4
+"""Rows that are better read side by side, if there is room."""
+_HEAVY = 8
+"""What is less than one part in so many counts for nothing."""
+_WORTH = 0.03
+"""The part of a group's work that chunks have to save."""
+_FROM_MEMORY = 8.0
+_FROM_CACHE = 24.0
+"""Bytes per cycle."""
+_LONGEST = 1 << 30
+"""Points of a dimension in a chunk at most; options take no more than twice as many."""
+_LINES = 4
+"""Vectors that a chunk has at least of a dimension along which memory lies in order."""
+
+
+def grouping(program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
+    """Chunks, and whether they are shared with the nest before, by nest."""
+    found: dict[str, NestOptions] = {}
+    for group in groups(program, device):
+        sizes = group.chunk(program, device)
+        extents = group.extents
+        if group.count(sizes) == 1:
+            continue
+        for position, nest in enumerate(group.nests):
+            shared = zip(group.shared, sizes, extents, strict=True)
+            by_dim = {d[position]: min(s, _LONGEST) for d, s, extent in shared if s < extent}
+            chunk = tuple(by_dim.get(d.name, 0) for d in nest.dims)
+            found[nest.name] = NestOptions(chunk=chunk, fuse=position > 0)
+    return found
+
+
+def groups(program: ir.Program, device: CpuProfile) -> list[Group]:
+    """The nests, those together for which it pays to share chunks."""
+    unit_of = _unit_of(program)
+    found: list[Group] = []
+    for group in _groups(program.nests, unit_of):
+        if len(group.units) == 1 or group.pays(program, device):
+            found.append(group)
+            continue
+        for unit_nests in group.units:
+            found += _groups([n for n in group.nests if n in unit_nests], unit_of)
+    return found
+
+
+def able(program: ir.Program) -> list[Group]:
+    """The nests, those together that can share chunks, whether or not that pays."""
+    return _groups(program.nests, _unit_of(program))
+
+
+def _unit_of(program: ir.Program) -> dict[str, tuple[ir.Nest, ...]]:
+    """The nests that go along with each other, by each of their names."""
+    unit_of: dict[str, tuple[ir.Nest, ...]] = {}
+    for unit in units(program.nests, Untiled()):
+        names = {unit.leader.name, *unit.others}
+        unit_of |= dict.fromkeys(names, tuple(program.nest(name) for name in sorted(names)))
+    return unit_of
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nests that can share chunks of some of their dimensions."""
+
+    nests: tuple[ir.Nest, ...]
+    shared: tuple[tuple[str, ...], ...]
+    """Dimensions that go together, one of each nest."""
+    units: tuple[tuple[ir.Nest, ...], ...]
+    """Nests that go along with each other."""
+
+    def joined(self, nest: ir.Nest, unit: tuple[ir.Nest, ...]) -> Group | None:
+        """The group with one more nest, of this unit; None if they have no chunks in common."""
+        near = unit in self.units or any(_touching(n, u) for n in self.nests for u in unit)
+        if len(self.nests) >= _MOST or nest.sequential or not near:
+            return None
+        shared = []
+        taken: set[str] = set()
+        for dims in self.shared:
+            partner = self._partner(dims, nest, taken)
+            if partner is not None:
+                taken.add(partner)
+                shared.append((*dims, partner))
+        if not _in_order(nest, shared):
+            return None
+        units = self.units if unit in self.units else (*self.units, unit)
+        return Group((*self.nests, nest), tuple(shared), units)
+
+    def _partner(self, dims: Sequence[str], nest: ir.Nest, taken: Iterable[str]) -> str | None:
+        """The dimension of a nest whose chunks need nothing of others' chunks of these."""
+        first = self.nests[0].dim(dims[0])
+        fitting = [
+            d.name
+            for d in nest.dims
+            if not d.reduction and (d.first, d.extent) == (first.first, first.extent)
+            if d.name not in taken and self._apart(dims, nest, d.name)
+        ]
+        fitting.sort(key=lambda name: name.split(".")[-1] != dims[0].split(".")[-1])
+        return fitting[0] if fitting else None
+
+    def _apart(self, dims: Sequence[str], nest: ir.Nest, dim: str) -> bool:
+        return not any(
+            crossing(n, nest, [(own, dim)]) or crossing(nest, n, [(dim, own)])
+            for n, own in zip(self.nests, dims, strict=True)
+        )
+
+    def pays(self, program: ir.Program, device: CpuProfile) -> bool:
+        """Whether what chunks save in traffic counts beside the arithmetic."""
+        everything = self.bytes(program, {})
+        each = [{r.tensor: _bytes(program, n, r, {}) for r in refs(n)} for n in self.nests]
+        again = sum(sum(sizes.values()) for sizes in each) - everything
+        speed = _FROM_MEMORY if everything > device.l2_bytes else _FROM_CACHE
+        if everything <= device.l1_bytes:
+            return False
+        work = sum(_points(n) / device.lanes(n.point.type) / 2 for n in self.nests)
+        return again / speed > _WORTH * work
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Of the shared dimensions."""
+        return tuple(self.nests[0].dim(dims[0]).extent for dims in self.shared)
+
+    def count(self, sizes: Sequence[int]) -> int:
+        """How many chunks there are."""
+        return math.prod(-(-e // s) for e, s in zip(self.extents, sizes, strict=True))
+
+    def chunk(self, program: ir.Program, device: CpuProfile) -> tuple[int, ...]:
+        """Points per chunk of the shared dimensions.
+
+        A nest that is alone, but for those that go along with it, needs chunks for threads only.
+        Others have as few as loops stay worth their while; more of those along which operands are
+        used again or lanes or windows go, as long as a chunk fits into the second cache.
+        """
+        extents = self.extents
+        if len(self.units) == 1:
+            most = max(range(len(self.nests)), key=lambda k: _points(self.nests[k]))
+            dims = [d[most] for d in self.shared]
+            return balanced(program, self.nests[most], dims, device)
+        sizes = [
+            min(extent, self._least(program, dims, device))
+            for dims, extent in zip(self.shared, extents, strict=True)
+        ]
+        room = device.l2_bytes // 4
+        for k in reversed(range(len(sizes))):
+            while sizes[k] < extents[k]:
+                more = [*sizes[:k], min(2 * sizes[k], extents[k]), *sizes[k + 1 :]]
+                spans = self._spans(sizes)
+                again = self._again(program, self.shared[k], spans)
+                wanted = again or self._along(program, k) or self._points(sizes) < _POINTS
+                wanted = wanted or sizes[k] < _ROWS
+                if not wanted or self.bytes(program, self._spans(more)) > room:
+                    break
+                sizes = more
+        while device.threads > 1 and self.count(sizes) < 4 * device.threads:
+            k = max(range(len(sizes)), key=lambda k: (sizes[k] > 1, -k))
+            if sizes[k] == 1:
+                break
+            sizes = [*sizes[:k], -(-sizes[k] // 2), *sizes[k + 1 :]]
+        return tuple(sizes)
+
+    def _least(self, program: ir.Program, dims: Sequence[str], device: CpuProfile) -> int:
+        """Points that the nests with the most work need to be done in lanes."""
+        most = max(map(_points, self.nests))
+        for nest, dim in zip(self.nests, dims, strict=True):
+            if _points(nest) * _HEAVY < most:
+                continue
+            in_order = in_lanes(program, nest)
+            if in_order and in_order <= set(self._shared_of(nest)) and dim in in_order:
+                return _LINES * device.lanes(nest.point.type)
+        return 1
+
+    def _shared_of(self, nest: ir.Nest) -> list[str]:
+        position = self.nests.index(nest)
+        return [dims[position] for dims in self.shared]
+
+    def _again(self, program: ir.Program, dims: Sequence[str], spans: Mapping[str, int]) -> bool:
+        """Whether a chunk reads much that stays the same along the dimension."""
+        for nest, dim in zip(self.nests, dims, strict=True):
+            sizes = {r: _bytes(program, nest, r, spans) for r in refs(nest)}
+            same = [b for r, b in sizes.items() if dim not in dims_of(r)]
+            if sum(same) * _HEAVY > sum(sizes.values()) and _points(nest) > max(same, default=0):
+                return True
+        return False
+
+    def _along(self, program: ir.Program, k: int) -> bool:
+        """Whether a nest of much work has its lanes or a window along these dimensions."""
+        most = max(map(_points, self.nests))
+        for nest, dim in zip(self.nests, self.shared[k], strict=True):
+            if _points(nest) * _HEAVY < most:
+                continue
+            lanes = in_lanes(program, nest)
+            if dim in lanes and lanes <= set(self._shared_of(nest)):
+                return True
+            subscripts = (s for r in refs(nest) for s in r.subscripts if isinstance(s, ir.Affine))
+            if any(s.coefficient(dim) and len(s.terms) > 1 for s in subscripts):
+                return True
+        return False
+
+    def _spans(self, sizes: Sequence[int]) -> dict[str, int]:
+        return {d: s for dims, s in zip(self.shared, sizes, strict=True) for d in dims}
+
+    def _points(self, sizes: Sequence[int]) -> int:
+        """Points of a chunk of the nest that has most."""
+        spans = self._spans(sizes)
+        counts = (math.prod(spans.get(d.name, d.extent) for d in n.dims) for n in self.nests)
+        return max(counts)
+
+    def bytes(self, program: ir.Program, spans: Mapping[str, int]) -> int:
+        """What the nests touch, where some dimensions have fewer points."""
+        found: dict[str, int] = {}
+        for nest in self.nests:
+            for ref in refs(nest):
+                size = _bytes(program, nest, ref, spans)
+                found[ref.tensor] = max(found.get(ref.tensor, 0), size)
+        return sum(found.values())
+
+
+def _groups(nests: Iterable[ir.Nest], unit_of: Mapping[str, tuple[ir.Nest, ...]]) -> list[Group]:
+    groups: list[Group] = []
+    for nest in nests:
+        unit = unit_of[nest.name]
+        joined = groups[-1].joined(nest, unit) if groups else None
+        if joined is not None:
+            groups[-1] = joined
+            continue
+        results = [d for d in nest.dims if not d.reduction and d.extent > 1]
+        shared = tuple((d.name,) for d in results) if not nest.sequential else ()
+        groups.append(Group((nest,), shared, (unit,)))
+    return groups
+
+
+def _in_order(nest: ir.Nest, shared: Sequence[tuple[str, ...]]) -> bool:
+    """Whether a nest has its shared dimensions in the group's order, and any at all."""
+    order = [d.name for d in nest.dims]
+    places = [order.index(dims[-1]) for dims in shared]
+    return bool(places) and places == sorted(places)
+
+
+def _touching(one: ir.Nest, other: ir.Nest) -> bool:
+    return bool({r.tensor for r in refs(one)} & {r.tensor for r in refs(other)})
+
+
+def _points(nest: ir.Nest) -> int:
+    return math.prod(d.extent for d in nest.dims)
+
+
+def _bytes(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, spans: Mapping[str, int]) -> int:
+    """What the nest touches by this access, where some dimensions have fewer points."""
+    layout = program.tensor(ref.tensor).layout
+    points = {d.name: spans.get(d.name, d.extent) for d in nest.dims}
+    return reach(layout, ref, points) * layout.itemsize

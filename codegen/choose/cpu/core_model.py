@@ -1,0 +1,304 @@
+"""A small model of a core: what a nest takes with these lanes and this register tile.
+
+Two arithmetic instructions and two loads per cycle, a latency of four cycles between the steps
+of an accumulator.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tcl.codegen.choose.cpu.access_costs import PAGE, SCALAR_LOAD, Access, access_of, arithmetic
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.terms import terms
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
+from tcl.codegen.passes.cpu.register import MAX_POINTS, vector_registers
+
+_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
+_SECOND_ROWS = (1, 2, 3, 4)
+_VECTORS = (1, 2, 3, 4, 6)
+_LANES = 2
+"""Dimensions with lanes for which rows of two dimensions are tried."""
+_LATENCY = 4.0
+"""Cycles from one step of an accumulator to the next."""
+_PANEL_LOAD = 1.25
+"""Cycles to load a vector from a panel in the second cache."""
+_FAR = 0.25
+"""Cycles more to load from a page of its own, or a vector from cache lines of its own."""
+_CONFLICT = 0.5
+"""Cycles more for each page that may push another one out of the first cache."""
+_DEPTH = 256
+"""Steps after which partial results are stored, as a rule."""
+_MEMORY = 8.0
+"""Bytes from memory per cycle."""
+_WINDOW = 256
+"""Operations that the core looks ahead: it waits for memory in a shorter register tile while it
+works on the one before."""
+_AHEAD = 128
+"""Steps of a register tile from which on memory is read ahead along its rows."""
+_FEW = 8
+"""Iterations of a loop whose end the core does not foresee."""
+_TURN = 9.0
+"""Cycles that this costs each time."""
+_WRITTEN_OUT = 48
+"""Steps up to which LLVM writes out all iterations of such a loop."""
+_OVERLAP = 0.15
+"""The part of loads and arithmetic that does not run beside the other."""
+_SPREAD = 0.07
+"""Cycles by which a load that is brought into all lanes holds up the arithmetic."""
+_COUNTING = 0.4
+"""Cycles that counting and jumping back take from the arithmetic of an iteration."""
+_SIMPLE = 2.0
+"""Cycles of arithmetic per vector beside which that counts."""
+_UNROLL = (4, 2)
+_LONG = 64
+"""Steps of a reduction from which on a rest that is not written out counts for little."""
+_SPARE = 2
+"""Registers that LLVM needs besides, to read ahead in several steps at once."""
+_ALONE = 0.5
+"""How much longer memory takes for a single row."""
+_REUSE = 4
+"""Register tiles that have to read a panel for copying it to pay."""
+_REUSE_NEAR = 32
+"""Likewise, where it would come from the second cache without a copy, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """A nest on one core."""
+
+    nest: ir.Nest
+    device: CpuProfile
+    lanes: int
+    reads: tuple[Access, ...]
+    target: Access
+    arithmetic: Mapping[frozenset[str], float]
+    """Cycles of the operations of one point, or one vector of points, by the dimensions that
+    they depend on: points that differ in others share them."""
+    sums: int = 1
+    """Accumulators of each result: its own, and those of reductions that go along."""
+
+    @staticmethod
+    def of(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
+        return Core(
+            nest,
+            device,
+            device.lanes(nest.point.type),
+            tuple(access_of(program, nest, load) for load in operands(nest.point)),
+            access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
+            arithmetic(nest),
+            sums,
+        )
+
+    def best(self) -> tuple[str | None, dict[str, int]]:
+        """Lanes (a dim or none) and the register tile that take the fewest cycles."""
+        moving = [d for d in self.nest.dims if d.extent > 1]
+        lanes = [d.name for d in moving if self.lanes > 1 and self._may_have_lanes(d)]
+        # The last ones first, whose points tend to lie closer to each other.
+        results = [d.name for d in reversed(moving) if not d.reduction]
+        if not any(d.reduction for d in self.nest.dims):
+            plain: list[tuple[str | None, dict[str, int]]] = [(x, {}) for x in (None, *lanes)]
+            return min(plain, key=lambda c: self.cycles(*c))
+        # Rows of one dimension first; then rows of two, for the most promising lanes.
+        singles = []
+        for lane in (None, *lanes):
+            rows: list[tuple[str, ...]] = [(d,) for d in results if d != lane] or [()]
+            singles.append(
+                self._cheapest((lane, t) for row in rows for t in self._tiles(lane, row))
+            )
+        found = sorted(singles, key=lambda c: self.cycles(*c))[:_LANES]
+        for lane, _ in tuple(found):
+            pairs = itertools.combinations([d for d in results if d != lane], 2)
+            found += ((lane, t) for pair in pairs for t in self._tiles(lane, pair))
+        return self._cheapest(found)
+
+    def _cheapest(
+        self, choices: Iterable[tuple[str | None, dict[str, int]]]
+    ) -> tuple[str | None, dict[str, int]]:
+        return min(choices, key=lambda c: self.cycles(*c))
+
+    def _may_have_lanes(self, dim: ir.Dim) -> bool:
+        """Whether some access goes through memory from front to back along the dimension, or
+        through a panel that could."""
+        in_order = any(a.strides.get(dim.name) == a.itemsize for a in (*self.reads, self.target))
+        copied = any(a.stageable and dim.name in a.strides for a in self.reads)
+        return in_order or (copied and not dim.reduction)
+
+    def again(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
+        """How often each element of an operand is read by register tiles."""
+        found = 1
+        for dim in self.nest.dims:
+            if dim.reduction or dim.name in access.strides:
+                continue
+            size = sizes.get(dim.name, 1) * (self.lanes if dim.name == lane else 1)
+            found *= -(-dim.extent // size)
+        return found
+
+    def staged(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+        """Whether an operand that has the lanes apart from each other should be copied."""
+        stride = access.strides.get(lane or "", 0)
+        return stride not in (0, access.itemsize) and self.worth_staging(access, lane, sizes)
+
+    def worth_staging(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+        """Whether an operand is read often enough for a copy to pay."""
+        least = _REUSE_NEAR if self.near(access, lane) else _REUSE
+        return access.stageable and self.again(access, lane, sizes) >= least
+
+    def near(self, access: Access, lane: str | None) -> bool:
+        """Whether the second cache keeps an operand, which has the lanes in order, where it lies.
+        Rows that are far apart push each other out of it even if there are few of them."""
+        in_order = access.strides.get(lane or "") == access.itemsize
+        return in_order and access.span <= self.device.l2_bytes // 2
+
+    def unroll(self, lane: str | None, sizes: Mapping[str, int]) -> int:
+        """How many steps of the innermost reduction are best written out."""
+        inner = self.innermost
+        if inner is None or not self._keeps_busy(lane):
+            return 1
+        if self._live(sizes) + _SPARE > vector_registers(self.device):
+            return 1
+        point = self.nest.point
+        points = math.prod(sizes.values()) * len(terms(point.op, point.value))
+        for steps in _UNROLL:
+            whole = inner.extent % steps == 0 or inner.extent >= _LONG
+            if inner.extent >= _FEW * 2 and whole and points * steps <= MAX_POINTS:
+                return steps
+        return 1
+
+    def _keeps_busy(self, lane: str | None) -> bool:
+        """Whether a reduction waits for little but a few instructions of arithmetic: operands are
+        read again and again, in lanes or one for all of them."""
+        if lane is None or self.nest.dim(lane).reduction or any(a.scattered for a in self.reads):
+            return False
+        if not self.nest.point.type.is_float or sum(self.arithmetic.values()) > _SIMPLE:
+            return False  # a product of integers takes several instructions
+        results = {d.name for d in self.nest.dims if not d.reduction and d.extent > 1}
+        return all(results - a.strides.keys() for a in self.reads)
+
+    @property
+    def innermost(self) -> ir.Dim | None:
+        """The last reduction that has more than one point."""
+        moving = [d for d in self.nest.dims if d.reduction and d.extent > 1]
+        return moving[-1] if moving else None
+
+    def _tiles(self, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
+        extents = {d.name: d.extent for d in self.nest.dims}
+        registers = vector_registers(self.device)
+        vectors = [1] if lane is None else _VECTORS
+        for v in vectors:
+            if lane is not None and v > 1 and v > -(-extents[lane] // self.lanes):
+                continue
+            for sizes in itertools.product(*((_ROWS, _SECOND_ROWS)[: len(rows)])):
+                for names in dict.fromkeys((rows, rows[::-1])):
+                    tile = {n: s for n, s in zip(names, sizes, strict=True) if s > 1}
+                    if any(s > extents[n] for n, s in tile.items()):
+                        continue
+                    whole = {**tile, lane: v} if lane is not None else tile
+                    others = v + 1 if self.sums == 1 else OPERANDS
+                    allowed = math.prod(sizes) * v * self.sums + others <= registers
+                    if allowed and self._live(whole) <= registers:
+                        yield whole
+
+    def _live(self, sizes: Mapping[str, int]) -> int:
+        """Registers in use: accumulators, and what the outermost unrolled loop uses again."""
+        outermost = next((d.name for d in self.nest.dims if sizes.get(d.name, 1) > 1), "")
+        used = math.prod(sizes.values())
+        for access in self.reads:
+            used += 1 if outermost in access.strides else access.count(sizes)
+        return used
+
+    def cycles(self, lane: str | None, sizes: Mapping[str, int]) -> float:
+        """What the nest takes, register tiles that are cut short included."""
+        total = 0.0
+        dims = {d.name: d for d in self.nest.dims}
+        outer = math.prod(d.extent for d in dims.values() if d.name not in sizes and d.name != lane)
+        if lane is not None and lane not in sizes:
+            outer *= -(-dims[lane].extent // self.lanes)
+        kinds = []
+        for name, size in sizes.items():
+            units = dims[name].extent
+            if name == lane:
+                units = -(-units // self.lanes)
+            full, rest = divmod(units, size)
+            kinds.append([(size, full), (rest, 1)] if rest else [(size, full)])
+        steps = math.prod(d.extent for d in dims.values() if d.reduction)
+        if lane is not None and dims[lane].reduction:
+            steps = -(-steps // self.lanes)
+        for combination in itertools.product(*kinds):
+            cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
+            times = math.prod(count for _, count in combination) * outer
+            total += times * self._step(lane, cut, sizes, steps)
+        waits = steps < _AHEAD and steps * math.prod(sizes.values()) > _WINDOW
+        for access in self.reads:
+            total += self._memory(access) if waits else 0.0
+            if lane is not None and dims[lane].reduction:
+                # Memory is faster if several rows are read side by side.
+                rows = access.count({n: s for n, s in sizes.items() if n != lane})
+                total += self._memory(access) * _ALONE / rows
+            if self.staged(access, lane, sizes):
+                each = access.copying(lane, self.device.l2_bytes)
+                total += math.prod(dims[name].extent for name in access.strides) * each
+        return total
+
+    def _memory(self, access: Access) -> float:
+        """Cycles in which an operand comes from memory, if nothing reads it twice."""
+        points = math.prod(self.nest.dim(name).extent for name in access.strides)
+        once = points <= access.elements
+        far = access.whole > self.device.l2_bytes
+        return access.elements * access.itemsize / _MEMORY if once and far else 0.0
+
+    def _step(
+        self, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int], steps: int
+    ) -> float:
+        """One step of a register tile, and its share of what comes before and after."""
+        points = math.prod(sizes.values())
+        lanes = self.lanes if lane is not None else 1
+        loads = sum(self._loads(a, lane, sizes, whole) for a in self.reads)
+        work = sum(
+            cycles
+            * (1 if lane is None or lane in dims else 2)  # to be brought into all lanes
+            * math.prod(size for dim, size in sizes.items() if dim in dims)
+            for dims, cycles in self.arithmetic.items()
+        )
+        # What is brought into all lanes is part of the arithmetic, where memory is near.
+        spread = sum(a.count(sizes) for a in self.reads if lane not in a.strides)
+        busy = max(work, loads) + _OVERLAP * min(work, loads - spread * SCALAR_LOAD)
+        stored = self.target.count(sizes) * 2 * self.target.written(lane, lanes, sizes)
+        if not any(d.reduction for d in self.nest.dims):
+            return busy + stored
+        if lane is not None and self.nest.dim(lane).reduction:
+            stored += points * 2.0 * lanes.bit_length()
+            steps = max(1, steps // sizes.get(lane, 1))
+        inner = self.innermost
+        around = 0.0
+        if inner is not None and inner.extent < _FEW and inner.extent * points > _WRITTEN_OUT:
+            around = _TURN / inner.extent
+        elif inner is not None and inner.extent >= _FEW and self._keeps_busy(lane):
+            busy += _COUNTING / self.unroll(lane, whole) + _SPREAD * spread
+        steps = min(steps, _DEPTH)
+        return max(busy, _LATENCY) + around + stored / max(1, steps)
+
+    def _loads(
+        self, access: Access, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int]
+    ) -> float:
+        """Cycles to read an operand for one step of a register tile."""
+        each = access.cycles(lane, self.lanes if lane is not None else 1)
+        if self.staged(access, lane, whole):
+            steps = math.prod(d.extent for d in self.nest.dims if d.reduction)
+            column = whole.get(lane or "", 1) * self.device.vector_bits // 8 * steps
+            first = column <= self.device.l1_bytes // 2
+            return access.count(sizes) * (0.5 if first else _PANEL_LOAD)
+        near = {n: s for n, s in sizes.items() if access.near(n)}
+        found = access.count(sizes) * each + _FAR * (access.count(sizes) - access.count(near))
+        # Lines of as many pages may lie in the same place of the first cache.
+        ways = self.device.l1_bytes // PAGE - 2
+        found += _CONFLICT * max(0, access.count(sizes) // access.count(near) - ways)
+        if lane is not None and lane in access.strides:
+            # Vectors side by side share cache lines, those of different rows do not.
+            found += _FAR * (access.count(sizes) - access.count({lane: sizes.get(lane, 1)}))
+        return found

@@ -1,0 +1,173 @@
+"""Options for a nest that nobody has tuned, from extents, strides and the device.
+
+A small model of a core chooses lanes and register tile together. Tiles and panels follow from
+them and the caches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from tcl.codegen.choose.cpu.core_model import Core
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.options import NestOptions
+from tcl.codegen.passes.cpu.stage import natural_level
+
+_STREAMS = 16
+"""Rows of memory that are read side by side."""
+_WORTH_TILING = 32
+"""Points of a dimension from which on tiles of it are tried."""
+
+
+def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> NestOptions:
+    """Choices for an untiled nest with this many sums for each result; they can always be
+    applied."""
+    if nest.sequential or any(d.extent == 0 for d in nest.dims):
+        return NestOptions((), (), (), (-1, 1), (), ())
+    core = Core.of(program, nest, device, sums)
+    lane, sizes = core.best()
+    written_out = dict(sizes)
+    if core.innermost is not None and (steps := core.unroll(lane, sizes)) > 1:
+        written_out[core.innermost.name] = steps
+    register = tuple(written_out.get(d.name, 0) for d in nest.dims)
+    vectorize = (-1, 1)
+    if lane is not None:
+        vectorize = (_position(nest, lane), core.lanes)
+    if not any(d.reduction for d in nest.dims):
+        return NestOptions((), (), (), vectorize, register, ())
+    tile, order, inner = _blocking(core, lane, sizes)
+    stage = _panels(core, lane, sizes, tile, order)
+    return NestOptions(tile, order, inner, vectorize, register, stage)
+
+
+def _position(nest: ir.Nest, name: str) -> int:
+    return next(k for k, d in enumerate(nest.dims) if d.name == name)
+
+
+def _blocking(
+    core: Core, lane: str | None, sizes: Mapping[str, int]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Tile, order of tiles, order inside of a tile."""
+    nest, device = core.nest, core.device
+    rank = range(len(nest.dims))
+    rows = [k for k in rank if nest.dims[k].name in sizes and nest.dims[k].name != lane]
+    lanes = [k for k in rank if nest.dims[k].name == lane and not nest.dims[k].reduction]
+    reductions = [k for k in rank if nest.dims[k].reduction]
+    others = [k for k in rank if k not in (*rows, *lanes, *reductions)]
+    order = (*others, *lanes, *reductions, *rows)
+    inner = (*others, *lanes, *rows, *reductions)
+    if lanes and not rows:
+        return _streamed(nest, reductions, (*others, *lanes))
+    if not rows or lane is None:
+        return (), (), _unless_natural(inner)
+    columns = [a for a in core.reads if lane in a.strides and core.worth_staging(a, lane, sizes)]
+    if lanes and columns:
+        apart = [k for k in others if any(nest.dims[k].name in a.strides for a in columns)]
+        return _by_columns(core, sizes, (lanes[0], reductions, apart), order, inner)
+    tile = [0] * len(nest.dims)
+    depth = math.prod(nest.dims[k].extent for k in reductions)
+    itemsize = core.target.itemsize
+    if lanes:
+        widest = max(reductions, key=lambda k: nest.dims[k].extent)
+        tile[widest] = _depth(core, lane, sizes, nest.dims[widest].extent, depth)
+        depth = depth // nest.dims[widest].extent * (tile[widest] or nest.dims[widest].extent)
+    # All columns of one such depth, and the rows that meet them, stay in the second.
+    for k, share in zip((*lanes, *rows), (2, 16, 16), strict=False):
+        most = max(64, device.l2_bytes // share // (depth * itemsize))
+        if nest.dims[k].extent > most and nest.dims[k].extent > _WORTH_TILING:
+            tile[k] = 1 << (most.bit_length() - 1)
+    if not any(tile):
+        # Nothing stays in a cache for longer than a row: as memory lies.
+        return (), (), ()
+    return tuple(tile), _unless_natural(order), _unless_natural(inner)
+
+
+def _depth(core: Core, lane: str, sizes: Mapping[str, int], extent: int, depth: int) -> int:
+    """The points per tile of the longest reduction; ``depth`` are those of all of them.
+
+    What the register tiles of a column read again and again comes from the first cache, or just
+    behind it, if not all columns stay in the second: more depth means fewer passes over the
+    results.
+    """
+    nest, device = core.nest, core.device
+    if nest.point.type.compute != nest.point.type:
+        return 0
+    width = sizes.get(lane, 1) * core.lanes * core.target.itemsize
+    near = all(core.near(a, lane) for a in core.reads if lane in a.strides)
+    cache = device.l2_bytes // 2 if near else device.l1_bytes * 3 // 2
+    room = max(16, cache // (depth // extent * width))
+    return 1 << (room.bit_length() - 1) if extent > room else 0
+
+
+def _by_columns(
+    core: Core,
+    sizes: Mapping[str, int],
+    dims: tuple[int, list[int], list[int]],
+    order: tuple[int, ...],
+    inner: tuple[int, ...],
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """As ``_blocking``, where the operand with the lanes is copied: one column of register tiles
+    at a time, as deep as the second cache has room for, and then all rows."""
+    nest, (lane, reductions, apart) = core.nest, dims
+    tile = [0] * len(nest.dims)
+    width = sizes.get(nest.dims[lane].name, 1) * core.lanes
+    if nest.dims[lane].extent > width:
+        tile[lane] = width
+    itemsize = nest.point.type.compute.itemsize
+    depth = math.prod(nest.dims[k].extent for k in reductions)
+    widest = max(reductions, key=lambda k: nest.dims[k].extent)
+    rest = depth // nest.dims[widest].extent
+    room = max(16, core.device.l2_bytes // 2 // (rest * width * itemsize))
+    if nest.dims[widest].extent > room and nest.point.type.compute == nest.point.type:
+        tile[widest] = 1 << (room.bit_length() - 1)
+    if not any(tile):
+        return (), (), ()
+    # A panel for each of the other dimensions that move the operand, one after the other.
+    for k in apart:
+        if nest.dims[k].extent > 1:
+            tile[k] = 1
+    return tuple(tile), _unless_natural(order), _unless_natural(inner)
+
+
+def _streamed(
+    nest: ir.Nest, reductions: list[int], results: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """As ``_blocking``, where nothing is read twice: the outermost reduction a few points at a
+    time, so that memory is read in order and partial results are read and written seldom."""
+    first = reductions[0]
+    if nest.dims[first].extent <= _STREAMS or nest.point.type.compute != nest.point.type:
+        return (), (), _unless_natural((*results, *reductions))
+    tile = [0] * len(nest.dims)
+    tile[first] = _STREAMS
+    inner = _unless_natural((*results, *reductions))
+    return tuple(tile), _unless_natural((*reductions, *results)), inner
+
+
+def _unless_natural(order: tuple[int, ...]) -> tuple[int, ...]:
+    return () if order == tuple(sorted(order)) else order
+
+
+def _panels(
+    core: Core,
+    lane: str | None,
+    sizes: Mapping[str, int],
+    tile: tuple[int, ...],
+    order: tuple[int, ...],
+) -> tuple[int, ...]:
+    """Stage operands that are vectors where they are read by many rows."""
+    nest = core.nest
+    if lane is None or nest.dim(lane).reduction:
+        return ()
+    tiles = [nest.dims[k].name for k in order or range(len(nest.dims)) if k < len(tile) and tile[k]]
+    levels = []
+    for load, access in zip(operands(nest.point), core.reads, strict=True):
+        far = core.staged(access, lane, sizes)
+        worth = lane in access.strides and core.worth_staging(access, lane, sizes)
+        if far or (worth and (tile or access.apart)):
+            levels.append(natural_level(tiles, load.ref))
+        else:
+            levels.append(-1)
+    return tuple(levels) if any(level >= 0 for level in levels) else ()

@@ -1,0 +1,219 @@
+"""Which operands are asked for ahead of their use, and how far, where nobody said.
+
+What is read once, in order, and does not fit the second cache comes from memory, and memory
+should not rest. Where a group of nests goes through a chunk several times, it would, in all passes
+but the first: the pass with the most arithmetic asks for the next chunk. Elsewhere it is enough to
+reach beyond the page at whose end processors stop looking ahead by themselves. What is read again
+and again, but one block after the other, is asked for a block ahead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tcl.codegen.choose.cpu.access_costs import reach
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
+from tcl.codegen.options.options import NestOptions
+from tcl.codegen.passes.cpu.stage import dims_of
+from tcl.codegen.passes.fusion.groups import Untiled, units
+
+NEAR = 2048
+"""Bytes."""
+_AGAIN = 2
+"""Times that elements may be read by a nest, as by a window over neighbours."""
+_LARGE = 4
+"""Times the second cache: from there on, blocks of a tensor were measured to come too late."""
+_PART = 8
+"""The part of the second cache that a block may fill."""
+_WORTH = 0.13
+"""Time of memory, as a part of that of the arithmetic, from which on to ask for every point of
+every block takes less than to wait for some."""
+_MEMORY = 8.0
+"""Bytes per cycle."""
+_RATE = 2.0
+"""Products of vectors per cycle."""
+_CALL = 24
+"""Operations that a built-in function stands for."""
+
+
+def prefetching(
+    program: ir.Program, plan: Mapping[str, NestOptions], device: CpuProfile
+) -> dict[str, tuple[int, ...]]:
+    """Bytes ahead, per operand, of the nests that should prefetch. ``plan`` says which nests
+    share chunks, and how large these are."""
+    found: dict[str, dict[int, int]] = {}
+    for group in _groups(program, plan):
+        written = {n.point.target.tensor for n in group}
+        by_tensor: dict[str, list[Read]] = {}
+        for nest in group:
+            for read in from_memory(program, nest, device):
+                by_tensor.setdefault(read.ref.tensor, []).append(read)
+        for tensor, reads in by_tensor.items():
+            if tensor in written:
+                continue
+            chosen = reads[0]
+            chunk = _next_chunk(program, chosen, plan, device) if len(reads) > 1 else 0
+            if chunk:
+                work = _work(group)
+                chosen = max(reads, key=lambda read: work[read.nest.name])
+            if chunk or _row_after_row(program, chosen):
+                found.setdefault(chosen.nest.name, {})[chosen.position] = chunk or NEAR
+    return {
+        name: tuple(ahead.get(k, 0) for k in range(max(ahead) + 1)) for name, ahead in found.items()
+    }
+
+
+def tiles_ahead(
+    program: ir.Program, nest: ir.Nest, chosen: NestOptions, device: CpuProfile
+) -> tuple[int, ...]:
+    """Bytes ahead, per operand, of an untiled nest with this register tile: one that the tile
+    needs but once, or one that is read block by block."""
+    if chosen.tile or chosen.order or chosen.inner_order or nest.sequential:
+        return ()
+    staged = chosen.stage or ()
+    points = math.prod(d.extent for d in nest.dims)
+    cycles = points / device.lanes(nest.point.type) / _RATE
+    found: dict[int, int] = {}
+    for position, load in enumerate(operands(nest.point)):
+        layout = program.tensor(load.ref.tensor).layout
+        elements = math.prod(layout.extents)
+        size = elements * layout.itemsize
+        copied = position < len(staged) and staged[position] >= 0
+        if copied or size <= device.l2_bytes or points <= _AGAIN * elements:
+            continue
+        ahead = 0
+        if _times(nest, load.ref, chosen) <= _AGAIN and _in_order(nest, layout, load.ref):
+            ahead = NEAR
+        elif size > _LARGE * device.l2_bytes and size / _MEMORY >= _WORTH * cycles:
+            ahead = _next_block(nest, layout, load.ref, device.l2_bytes // _PART)
+        if ahead:
+            found[position] = ahead
+    return tuple(found.get(k, 0) for k in range(max(found, default=-1) + 1))
+
+
+def _times(nest: ir.Nest, ref: ir.TensorRef, chosen: NestOptions) -> int:
+    """How often register tiles come back to an element."""
+    lane, lanes = chosen.vectorize or (-1, 1)
+    register = chosen.register or ()
+    found = 1
+    for position, dim in enumerate(nest.dims):
+        if dim.name not in dims_of(ref):
+            size = max(1, register[position]) if position < len(register) else 1
+            found *= -(-dim.extent // (size * (lanes if position == lane else 1)))
+    return found
+
+
+def _in_order(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
+    """Whether the dimensions that move an operand go through memory in order, and once."""
+    moving = dims_of(ref)
+    points = math.prod(d.extent for d in nest.dims if d.name in moving)
+    steps = [c for _, c in layout.place(ref).terms]
+    whole = all(isinstance(s, ir.Affine) for s in ref.subscripts)
+    return whole and layout.itemsize in steps and points <= _AGAIN * math.prod(layout.extents)
+
+
+def _next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, room: int) -> int:
+    """Bytes to what the next iteration of a loop reads, if that fits ``room``, and the loops
+    outside of it never come back to it; else 0."""
+    if not all(isinstance(s, ir.Affine) for s in ref.subscripts):
+        return 0
+    points = {d.name: d.extent for d in nest.dims}
+    for dim in nest.dims:
+        if dim.extent == 1:
+            continue
+        step = abs(layout.place(ref).coefficient(dim.name))
+        points[dim.name] = 1
+        size = reach(layout, ref, points) * layout.itemsize
+        if dim.reduction or step < size:
+            return 0
+        if size <= room:
+            return step
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A nest's first operand of a tensor."""
+
+    nest: ir.Nest
+    position: int
+    ref: ir.TensorRef
+
+
+def from_memory(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[Read]:
+    """The first operand of each tensor that the nest reads in order and once, and which the
+    second cache does not hold."""
+    found: dict[str, Read] = {}
+    points = math.prod(d.extent for d in nest.dims)
+    for position, load in enumerate(operands(nest.point)):
+        layout = program.tensor(load.ref.tensor).layout
+        elements = math.prod(layout.extents)
+        if elements * layout.itemsize <= device.l2_bytes or points > _AGAIN * elements:
+            continue
+        whole = all(isinstance(s, ir.Affine) for s in load.ref.subscripts)
+        if whole and any(c == layout.itemsize for _, c in layout.place(load.ref).terms):
+            found.setdefault(load.ref.tensor, Read(nest, position, load.ref))
+    return list(found.values())
+
+
+def _row_after_row(program: ir.Program, read: Read) -> bool:
+    """Whether the innermost dimension goes along rows. Where it goes across them, many rows are
+    read side by side: then processors ask for what comes next, and do it better."""
+    moving = [d.name for d in read.nest.dims if d.extent > 1]
+    layout = program.tensor(read.ref.tensor).layout
+    return bool(moving) and layout.place(read.ref).coefficient(moving[-1]) == layout.itemsize
+
+
+def _groups(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[ir.Nest]]:
+    """The nests, those together that share chunks, but for those that go along with another."""
+    found: list[list[ir.Nest]] = []
+    for nest in program.nests:
+        if found and plan.get(nest.name, NestOptions()).fuse:
+            found[-1].append(nest)
+        else:
+            found.append([nest])
+    return [[unit.leader for unit in units(group, Untiled())] for group in found]
+
+
+def _next_chunk(
+    program: ir.Program, read: Read, plan: Mapping[str, NestOptions], device: CpuProfile
+) -> int:
+    """Bytes from a chunk to the next one; 0 where there is none, or it would leave the second
+    cache before it is used."""
+    sizes = plan.get(read.nest.name, NestOptions()).chunk or ()
+    pairs = [(d, s) for d, s in zip(read.nest.dims, sizes, strict=False) if 0 < s < d.extent]
+    if not pairs:
+        return 0
+    dim, size = pairs[-1]
+    layout = program.tensor(read.ref.tensor).layout
+    parts = math.prod(-(-d.extent // s) for d, s in pairs)
+    if math.prod(layout.extents) * layout.itemsize > parts * device.l2_bytes // 4:
+        return 0
+    return abs(layout.place(read.ref).coefficient(dim.name)) * size
+
+
+def _work(group: Sequence[ir.Nest]) -> dict[str, int]:
+    """About what a point of each nest costs. Calls that do not change from point to point count
+    for nothing, nor do those of an earlier nest, which keeps what it computes."""
+    known: set[ir.Value] = set()
+    found = {}
+    for nest in group:
+        names = {d.name: d.name.split(".", 1)[1] for d in nest.dims}
+        moving = {names[d.name] for d in nest.dims if d.extent > 1}
+        total = 0
+        pending = [renamed(value, names) for value in values_of(nest.point)]
+        while pending:
+            value = pending.pop()
+            if isinstance(value, ir.Call):
+                own = {name for index in indices(value) for name, _ in index.terms}
+                if value in known or not moving <= own:
+                    continue
+                known.add(value)
+            total += _CALL if isinstance(value, ir.Call) else 1
+            pending += children(value)
+        found[nest.name] = total
+    return found

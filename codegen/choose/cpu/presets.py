@@ -1,0 +1,166 @@
+"""What the presets choose for a nest. They only ever choose what the nest can have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tcl.codegen.choose.cpu.access_costs import access_of
+from tcl.codegen.choose.cpu.chunk_groups import grouping
+from tcl.codegen.choose.cpu.heuristics import heuristic
+from tcl.codegen.choose.cpu.panel_cost import PanelCost
+from tcl.codegen.choose.cpu.prefetch_distances import prefetching, tiles_ahead
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.options import NestOptions
+from tcl.codegen.passes.cpu.stage import dims_of, made_with
+from tcl.codegen.passes.fuse import refs
+from tcl.codegen.passes.vectorize import outputs, why_not
+
+NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, ())
+_HIDING = 4
+_KEPT = 8
+"""Times the second cache: results from which on writing them past the caches was measured to pay
+even if they are read next."""
+_KEPT_BY_L3 = 16 << 20
+"""Bytes of results that the last cache, if it is that large, is taken to keep."""
+
+
+def chunks(name: str, program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
+    """The preset's choices of chunks, and of nests that share them, by nest."""
+    return grouping(program, device) if name in ("mlp", "conv") else {}
+
+
+def distances(
+    name: str, program: ir.Program, plan: Mapping[str, NestOptions], device: CpuProfile
+) -> dict[str, tuple[int, ...]]:
+    """The preset's choices of what is prefetched how far ahead, by nest, for these chunks."""
+    return prefetching(program, plan, device) if name in ("mlp", "conv") else {}
+
+
+def tile_distances(
+    name: str, program: ir.Program, nest: ir.Nest, chosen: NestOptions, device: CpuProfile
+) -> tuple[int, ...]:
+    """As ``distances``, for a nest of which the rest is chosen."""
+    return tiles_ahead(program, nest, chosen, device) if name in ("mlp", "conv") else ()
+
+
+def preset(
+    name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1
+) -> NestOptions:
+    """The preset's choices for one untiled nest, which may have chunks. ``sums``: how many there
+    are for each result, with those of nests that go along."""
+    stream = writes_past(name, program, nest, device)
+    if not nest.chunks:
+        return replace(_whole(name, program, nest, device, sums), stream=stream)
+    chosen = _whole(name, program, _one_chunk(nest), device, sums)
+    return replace(chosen, stream=stream, stage=_levels(program, nest, chosen, device))
+
+
+def along(leader: NestOptions, led_by: ir.Nest, nest: ir.Nest) -> NestOptions:
+    """The choices of an untiled nest that goes along with another one: the same loops, or those
+    over its results if it has no others."""
+    own = replace(leader, stage=(), prefetch=(), stream=False)
+    rank = len(nest.dims)
+    if rank == len(led_by.dims):
+        return own
+
+    def order(permutation: tuple[int, ...] | None) -> tuple[int, ...]:
+        kept = tuple(k for k in permutation or () if k < rank)
+        return () if kept == tuple(range(len(kept))) else kept
+
+    target, lanes = leader.vectorize or (-1, 1)
+    return replace(
+        own,
+        tile=(leader.tile or ())[:rank],
+        order=order(leader.order),
+        inner_order=order(leader.inner_order),
+        vectorize=(target, lanes) if target < rank else (-1, 1),
+        register=(leader.register or ())[:rank],
+    )
+
+
+def writes_past(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
+    """Whether the preset lets a nest write past the caches."""
+    return name in ("mlp", "conv") and _not_kept(program, nest, device)
+
+
+def _levels(
+    program: ir.Program, nest: ir.Nest, inside: NestOptions, device: CpuProfile
+) -> tuple[int, ...]:
+    """Levels of staging for one chunk as levels for all: an operand that many chunks would copy
+    is copied once, before them, if that takes less."""
+    found = []
+    made = made_with(program, nest)
+    position, lanes = inside.vectorize or (-1, 1)
+    lane = nest.dims[position].name if lanes > 1 else None
+    for level, load in zip(inside.stage or (), operands(nest.point), strict=False):
+        dims = dims_of(load.ref)
+        copies = math.prod(f.count for f in nest.chunks if f.dim not in dims)
+        cost = PanelCost(access_of(program, nest, load), lane, device)
+        once = cost.before(copies) < cost.inside(copies) and load.ref.tensor not in made
+        found.append(-1 if level < 0 else 0 if once else level + 1)
+    return tuple(found)
+
+
+def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
+    """Whether caches would not keep what the nest writes, nor is it read by another nest.
+
+    Shared machines report all of their last cache, of which one core has but a part: how large
+    the second one is says more about what a core has."""
+    target = program.tensor(nest.point.target.tensor)
+    written = math.prod(target.layout.extents) * target.layout.itemsize
+    kept = max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
+    if written < kept:
+        return False
+    readers = (n for n in program.nests if n.name != nest.name)
+    return all(load.ref.tensor != target.name for n in readers for load in operands(n.point))
+
+
+def _one_chunk(nest: ir.Nest) -> ir.Nest:
+    """What the nest is for one of its chunks."""
+    sizes = {f.dim: f.step for f in nest.chunks}
+    dims = tuple(replace(d, extent=sizes.get(d.name, d.extent)) for d in nest.dims)
+    loops = (x for x in nest.loops if x.kind is not ir.Kind.PARALLEL)
+    return replace(nest, dims=dims, joined=False).with_loops(loops)
+
+
+def _whole(
+    name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int
+) -> NestOptions:
+    if name == "naive" or nest.sequential:
+        return NAIVE
+    if name in ("mlp", "conv"):
+        return heuristic(program, nest, device, sums).over(NAIVE)
+    position, lanes = _vectorize(program, nest, device)
+    chosen = NestOptions(vectorize=(position, lanes)).over(NAIVE)
+    if lanes == device.lanes(nest.point.type) and any(d.reduction for d in nest.dims):
+        # A reduction waits for its accumulator: several registers of lanes hide that.
+        chosen = replace(chosen, register=(*[0] * position, _HIDING))
+    return chosen
+
+
+def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[int, int]:
+    """The output dimension along which most accesses are contiguous, at the host's width."""
+    best, best_score = -1, 0
+    for position, dim in enumerate(outputs(nest)):
+        if dim.extent < 2 or why_not(nest, position):
+            continue
+        score = sum(_score(program, ref, dim) for ref in refs(nest))
+        if score >= best_score:
+            best, best_score = position, score
+    if best < 0:
+        return -1, 1
+    lanes = min(64, device.lanes(nest.point.type))
+    while lanes > nest.dims[best].extent:
+        lanes //= 2
+    return best, max(1, lanes)
+
+
+def _score(program: ir.Program, ref: ir.TensorRef, dim: ir.Dim) -> int:
+    """1 for a contiguous access, 0 for one that stays put, less for one that has to gather."""
+    layout = program.tensor(ref.tensor).layout
+    stride = layout.place(ref).coefficient(dim.name)
+    return 0 if stride == 0 else 1 if stride == layout.itemsize else -2

@@ -1,0 +1,54 @@
+"""Whether a work is large enough to wake other threads for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import operands, values_of, walk
+
+WAKING = 20_000.0
+"""Nanoseconds of work on one thread below which others are left asleep. To begin and end together
+takes 1 µs while all are awake, as in a loop of calls, and 20 to 40 µs when they have to be woken.
+Two threads save half of the time: in a loop from about 5 µs on, after a pause from about 60."""
+
+_PER_LANE = 12.0
+"""Operations per nanosecond and lane of a vector register, in a good kernel."""
+_BYTES = 60.0
+"""Bytes per nanosecond from or to the second cache: what takes so short a time lies there."""
+_CALL = 48.0
+"""Operations that a built-in function stands for."""
+
+
+def worth_threads(program: ir.Program, device: CpuProfile) -> bool:
+    """Whether a program that has just been lowered takes long enough on one thread."""
+    return sum(_nanoseconds(program, nest, device) for nest in program.nests) >= WAKING
+
+
+def with_threads_worth(program: ir.Program, device: CpuProfile) -> CpuProfile:
+    """The device with as many threads as it has if they are worth waking, else with one."""
+    if device.threads == 1 or worth_threads(program, device):
+        return device
+    return replace(device, threads=1)
+
+
+def _nanoseconds(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> float:
+    """About what the nest takes: its arithmetic or its memory, whichever takes longer. Nothing for
+    one whose points have to run in order, which threads cannot share."""
+    if nest.sequential:
+        return 0.0
+    points = math.prod(d.extent for d in nest.dims)
+    operations = 1.0 if nest.point.op != "=" else 0.0
+    for value in (v for whole in values_of(nest.point) for v in walk(whole)):
+        if isinstance(value, ir.Call):
+            operations += _CALL
+        elif isinstance(value, ir.Unary | ir.Binary | ir.Select | ir.Cast):
+            operations += 1
+    moved = 0
+    for ref in (nest.point.target, *(load.ref for load in operands(nest.point))):
+        layout = program.tensor(ref.tensor).layout
+        moved += min(points, math.prod(layout.extents)) * layout.itemsize
+    rate = _PER_LANE * device.lanes(nest.point.type)
+    return max(points * operations / rate, moved / _BYTES)

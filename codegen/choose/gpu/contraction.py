@@ -1,0 +1,182 @@
+"""Options for sums of products whose operands are used again: tiles of both in shared memory, and
+a tile of results in the registers of each thread.
+
+A block of 256 threads is a square of 16 x 16; each thread holds up to 8 x 8 results, so that it
+reads 16 numbers for 64 products. Products, batched ones, convolutions and Kronecker products differ
+in their dimensions alone: those that one operand moves with are one side of the square, those of
+the other operand the other side.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from tcl.codegen.choose.gpu.nest_shape import Choice, Shape, power_above, power_below
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.passes.chunk import Chunk
+from tcl.codegen.passes.gpu.bind import Bind, thread_count
+from tcl.codegen.passes.gpu.limits import within_limits
+from tcl.codegen.passes.gpu.mma_panels import check_mma
+from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS, mma_type
+from tcl.codegen.passes.gpu.stage_shared import Share
+from tcl.codegen.passes.tile import Tile
+from tcl.grammar.types import BFLOAT16, FLOAT16
+
+SIDE = 16
+"""Threads along each side."""
+_HELD = ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
+"""Results of a thread along the sides, the larger one along that of the vectors."""
+_DEPTH = 16
+"""Points of the reductions that a tile has, about."""
+_SMALL = 8
+"""Reductions of so few points are not tiled."""
+_WAVES = 1.0
+"""Blocks per multiprocessor from which on larger ones are better."""
+
+
+def contraction(shape: Shape, profile: GpuProfile) -> Choice | None:
+    """Choices for a nest of two operands that are used again; None for others."""
+    if shape.pair is None or shape.nest.sequential:
+        return None
+    reads = operands(shape.nest.point)
+    one, other = (reads[k] for k in shape.pair)
+    sides = [shape.side(one, other), shape.side(other, one)]
+    target = shape.nest.point.target
+    lane = next((k for k in shape.results if shape.stride(target, k) == 1), None)
+    if lane in sides[0]:
+        sides.reverse()  # the second side has the vectors
+    cores = _on_tensor_cores(shape, sides, lane, (one, other), profile)
+    if cores is not None:
+        return cores
+    enough = _WAVES * profile.multiprocessors
+    for held in _HELD:
+        made = _tiles(shape, sides, lane, held)
+        if held != _HELD[-1] and _blocks(shape, made) < enough:
+            continue
+        _reductions(shape, made, (one, other))
+        tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
+        made.stage = tuple(1 + tiles if k in shape.pair else -1 for k in range(len(reads)))
+        for made.buffers in (3 if profile.async_copies else 2, 2, 1) if tiles else (1,):
+            if _fits(shape, made, profile):
+                return made
+    return None
+
+
+def _tiles(shape: Shape, sides: list[list[int]], lane: int | None, held: tuple[int, int]) -> Choice:
+    """The points of a block along both sides."""
+    made = Choice.empty(len(shape.nest.dims))
+    for k in shape.results:
+        made.chunk[k] = 1
+    for side, registers in zip(sides, held[::-1], strict=True):
+        threads = SIDE
+        order = sorted(side, key=lambda k: shape.stride(shape.nest.point.target, k) or 1 << 60)
+        for k in order:
+            extent, width = shape.extent(k), 1
+            if k == lane:
+                width = min(shape.vector(k), registers)
+                made.lanes = (k, width) if width > 1 else made.lanes
+            registers //= width
+            own = min(threads, power_above(-(-extent // width)))
+            kept = min(registers, power_above(-(-extent // (width * own))))
+            made.threads[k], made.register[k] = own, kept
+            made.chunk[k] = width * own * kept
+            threads //= own
+            registers //= kept
+    return made
+
+
+def _blocks(shape: Shape, made: Choice) -> int:
+    return math.prod(-(-shape.extent(k) // made.chunk[k]) for k in shape.results)
+
+
+def _reductions(shape: Shape, made: Choice, pair: tuple[ir.Load, ir.Load]) -> None:
+    """Tiles of the reductions, those first along which operands lie in order."""
+    depth, steps = 1, 4
+    inner = sorted(
+        shape.reductions,
+        key=lambda k: (shape.extent(k) > _SMALL, not _in_order(shape, k, pair), -k),
+    )
+    for k in inner:
+        extent = shape.extent(k)
+        if extent <= _SMALL:
+            depth *= extent
+            if extent <= steps:
+                made.register[k], steps = extent, steps // max(1, extent)
+            continue
+        size = max(4, power_below(max(1, _DEPTH // depth))) if depth < _DEPTH else 1
+        if depth >= _DEPTH:
+            size = 1
+        made.tile[k] = size
+        if size >= steps > 1:
+            made.register[k], steps = steps, 1
+        depth *= min(size, extent)
+
+
+def _in_order(shape: Shape, k: int, pair: tuple[ir.Load, ir.Load]) -> bool:
+    return any(shape.stride(load.ref, k) == 1 for load in pair)
+
+
+_WARPS = (((2, 2), (4, 8)), ((2, 2), (2, 4)), ((2, 2), (1, 2)))
+"""Warps along rows and columns, and results of each along these, in units of what one instruction
+adds to."""
+_TENSOR_DEPTH = 32
+
+
+def _on_tensor_cores(
+    shape: Shape,
+    sides: list[list[int]],
+    lane: int | None,
+    pair: tuple[ir.Load, ir.Load],
+    profile: GpuProfile,
+) -> Choice | None:
+    """Choices for 16-bit factors; None where tensor cores cannot be fed."""
+    value = shape.nest.point.value
+    if profile.capability < (8, 0) or mma_type(value) not in (FLOAT16, BFLOAT16):
+        return None
+    depths = [k for k in shape.reductions if all(shape.moves(x, k) for x in pair)]
+    if not all(sides) or not depths or lane is None or lane not in sides[1]:
+        return None
+    rows = max(sides[0], key=shape.extent)
+    depth = max(depths, key=shape.extent)
+    if shape.extent(rows) < ROWS or shape.extent(lane) < COLUMNS or shape.extent(depth) < 16:
+        return None
+    for warps, held in _WARPS:
+        made = Choice.empty(len(shape.nest.dims))
+        made.chunk = dict.fromkeys(shape.results, 1)
+        made.threads = {rows: 8 * warps[0], lane: 4 * warps[1]}
+        made.register = {rows: 2 * held[0], lane: held[1], depth: 16}
+        made.lanes, made.mma = (lane, 2), (rows, lane, depth)
+        made.chunk[rows] = ROWS * warps[0] * held[0]
+        made.chunk[lane] = COLUMNS * warps[1] * held[1]
+        if _blocks(shape, made) >= _WAVES * profile.multiprocessors:
+            break
+    for k in shape.reductions:
+        if k != depth and shape.extent(k) > 1:
+            made.tile[k] = 1
+    made.tile[depth] = _TENSOR_DEPTH if shape.extent(depth) > _TENSOR_DEPTH else 0
+    tiles = sum(0 < made.tile.get(k, 0) < shape.extent(k) for k in shape.reductions)
+    reads = operands(shape.nest.point)
+    made.stage = tuple(1 + tiles if load in pair else -1 for load in reads)
+    made.buffers = 4 if tiles else 1
+    return made if _fits(shape, made, profile) else None
+
+
+def _fits(shape: Shape, made: Choice, profile: GpuProfile) -> bool:
+    """Whether panels fit into shared memory, and lie so that tensor cores can read them."""
+    name, o = shape.nest.name, made.options(len(shape.results))
+    program = replace(shape.program, nests=(shape.nest,))
+    try:
+        program = Chunk(name, o.chunk or (), clip=False)(program)
+        program = Tile(name, o.tile or ())(program)
+        program = Bind.of(name, o, profile)(program)
+        threads = thread_count(program.nest(name))
+        program = Share(name, o.stage or (), threads, o.buffers or 1)(program)
+        check_mma(program, name, o.mma or (), profile)
+        within_limits(program, profile)
+    except OptionsError:
+        return False
+    return True

@@ -1,0 +1,174 @@
+"""What a nest is like, for choosing its options: strides, and which operands are used again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.options import NestOptions
+from tcl.codegen.passes.fuse import refs
+
+
+def power_below(number: int) -> int:
+    """The largest power of two that is not above a positive number."""
+    return 1 << (max(1, number).bit_length() - 1)
+
+
+def power_above(number: int) -> int:
+    """The smallest power of two that is not below a positive number."""
+    return 1 << (max(1, number) - 1).bit_length()
+
+
+@dataclass(slots=True)
+class Choice:
+    """Options that are being chosen, by position of the dimension."""
+
+    rank: int
+    chunk: dict[int, int]
+    threads: dict[int, int]
+    register: dict[int, int]
+    tile: dict[int, int]
+    lanes: tuple[int, int] = (-1, 1)
+    stage: tuple[int, ...] = ()
+    buffers: int = 1
+    mma: tuple[int, ...] = ()
+
+    @staticmethod
+    def empty(rank: int) -> Choice:
+        return Choice(rank, {}, {}, {}, {})
+
+    def unit(self, k: int) -> int:
+        """Points of a dimension that threads hold at once."""
+        width = self.lanes[1] if self.lanes[0] == k else 1
+        return width * self.threads.get(k, 1) * self.register.get(k, 1)
+
+    def options(self, results: int) -> NestOptions:
+        """As options, with nothing left open."""
+
+        def sizes(found: dict[int, int], count: int) -> tuple[int, ...]:
+            made = [found.get(k, 0) for k in range(count)]
+            while made and not made[-1]:
+                made.pop()
+            return tuple(made)
+
+        return NestOptions(
+            tile=sizes(self.tile, self.rank),
+            order=(),
+            inner_order=(),
+            vectorize=self.lanes,
+            register=sizes(self.register, self.rank),
+            stage=self.stage,
+            chunk=sizes(self.chunk, results),
+            fuse=False,
+            stream=False,
+            prefetch=(),
+            threads=sizes(self.threads, self.rank),
+            split=(),
+            buffers=self.buffers,
+            mma=self.mma,
+        )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A nest that has no loops over chunks yet."""
+
+    program: ir.Program
+    nest: ir.Nest
+
+    @cached_property
+    def results(self) -> list[int]:
+        """Positions of the dimensions that are not reduced."""
+        return [k for k, d in enumerate(self.nest.dims) if not d.reduction]
+
+    @cached_property
+    def reductions(self) -> list[int]:
+        """Positions of those that are."""
+        return [k for k, d in enumerate(self.nest.dims) if d.reduction]
+
+    def extent(self, k: int) -> int:
+        """Points of a dimension."""
+        return self.nest.dims[k].extent
+
+    def stride(self, ref: ir.TensorRef, k: int) -> int:
+        """Elements from one point of a dimension to the next one's."""
+        layout = self.program.tensor(ref.tensor).layout
+        return abs(layout.place(ref).coefficient(self.nest.dims[k].name)) // layout.itemsize
+
+    @cached_property
+    def itemsize(self) -> int:
+        """Bytes of the elements that are written."""
+        return self.program.tensor(self.nest.point.target.tensor).layout.itemsize
+
+    @cached_property
+    def largest(self) -> int:
+        """Bytes of the largest elements that are touched."""
+        layouts = (self.program.tensor(r.tensor).layout for r in refs(self.nest))
+        return max(x.itemsize for x in layouts)
+
+    def lane(self) -> int | None:
+        """The dimension along which most of what is touched lies in memory in order."""
+        best: tuple[tuple[int, int], int] | None = None
+        for k, dim in enumerate(self.nest.dims):
+            if dim.extent < 2:
+                continue
+            score = 0
+            for ref in refs(self.nest):
+                size = self.program.tensor(ref.tensor).layout
+                points = min(math.prod(size.extents), 1 << 40)
+                stride = self.stride(ref, k)
+                score += points if stride == 1 else -points if stride > 1 else 0
+            key = score, k
+            if best is None or key > best[0]:
+                best = key, k
+        return best[1] if best else None
+
+    def vector(self, k: int, *, most: int = 16) -> int:
+        """Lanes that make accesses along a dimension ``most`` bytes wide; 1 where no tensor lies
+        that way, or rows are not whole vectors."""
+        width = max(1, most // self.largest)
+        for ref in refs(self.nest):
+            if self.stride(ref, k) == 1:
+                for other in range(len(self.nest.dims)):
+                    step = self.stride(ref, other)
+                    while other != k and self.extent(other) > 1 and width > 1 and step % width:
+                        width //= 2
+        alone = not any(self.stride(ref, k) == 1 for ref in refs(self.nest))
+        return 1 if alone or self.extent(k) < width else width
+
+    @cached_property
+    def pair(self) -> tuple[int, int] | None:
+        """Two operands that are both used again: each by results that the other one moves with.
+        The first and the second in order of appearance, of those with the most points."""
+        found: list[tuple[int, tuple[int, int]]] = []
+        reads = operands(self.nest.point)
+        for a, one in enumerate(reads):
+            for b, other in enumerate(reads[a + 1 :], a + 1):
+                if all(self.plain(x) for x in (one, other)):
+                    own = math.prod(self.extent(k) for k in self.side(one, other))
+                    its = math.prod(self.extent(k) for k in self.side(other, one))
+                    if own >= 4 and its >= 4 and self.depth(one, other) >= 2:
+                        found.append((own * its, (a, b)))
+        return max(found)[1] if found else None
+
+    def plain(self, load: ir.Load) -> bool:
+        """Whether an operand's footprint is a box."""
+        return all(isinstance(s, ir.Affine) for s in load.ref.subscripts)
+
+    def moves(self, load: ir.Load, k: int) -> bool:
+        """Whether an operand depends on a dimension."""
+        name = self.nest.dims[k].name
+        affine = (s for s in load.ref.subscripts if isinstance(s, ir.Affine))
+        return any(s.coefficient(name) for s in affine)
+
+    def side(self, one: ir.Load, other: ir.Load) -> list[int]:
+        """The results that one operand moves with and the other one does not."""
+        return [k for k in self.results if self.moves(one, k) and not self.moves(other, k)]
+
+    def depth(self, one: ir.Load, other: ir.Load) -> int:
+        """Points of the reductions that both move with."""
+        both = (k for k in self.reductions if self.moves(one, k) and self.moves(other, k))
+        return math.prod(self.extent(k) for k in both)

@@ -1,0 +1,1 @@
+"""What every room of the compiler needs: errors, kept files, recursion, NumPy's types."""

@@ -1,0 +1,288 @@
+"""Reading and writing tensors: addresses, lanes, masks, and checked subscripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tcl.codegen.cpu.emit.across import Across, Block, Pointers
+from tcl.codegen.cpu.emit.scope import At, Scope, affine, i64, lane_values, leading, number
+from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
+from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.sites import Site
+from tcl.codegen.passes.cpu.stream import LEAST
+from tcl.grammar.types import UINT64
+
+LINE = 64
+"""Bytes that memory hands over at once."""
+
+Evaluate = Callable[[ir.Value, Scope], Val]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where an element lies: bytes from the tensor's first element."""
+
+    offset: At
+    """In the first lane; a vector where lanes have offsets of their own."""
+    step: int
+    """Bytes that each further lane adds, where ``offset`` is a scalar."""
+
+    @property
+    def spread(self) -> bool:
+        """Whether each lane has an offset of its own."""
+        return self.offset.base is not None and self.offset.base.lanes > 1
+
+
+@dataclass(slots=True)
+class Memory:
+    """Emits accesses to tensors."""
+
+    b: Builder
+    program: ir.Program
+    dims: Mapping[str, ir.Dim]
+    pointers: Pointers
+    native_half: bool
+    unchecked: bool
+    evaluate: Evaluate
+    sites: list[Site] = field(default_factory=list)
+    asked: set[tuple[str, str, str, int]] = field(default_factory=set)
+    """Lines of memory that were prefetched, each by the block of code that did."""
+    across: Across = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.across = Across(self.b, self.pointers)
+
+    def load(self, load: ir.Load, scope: Scope) -> Val:
+        """The value of an element, in the type it is computed in."""
+        layout = self.program.tensor(load.ref.tensor).layout
+        mask = None if load.total and not scope.ragged else scope.mask
+        at = self._address(load.ref, scope, None if load.total else mask)
+        type_ = memory_type(layout.type)
+        if 0 in layout.extents:
+            raw = self.b.constant(0, type_)  # nothing there that could be touched
+        elif load.total and (block := self._block(load.ref, at, scope)):
+            raw = self.across.load(block, scope.lanes)
+        elif mask is None or (load.total and at.step == 0 and not at.spread):
+            raw = self._load(at, load.ref.tensor, layout, scope)
+        elif load.total and not at.spread and (at.step != layout.itemsize or scope.active == 1):
+            raw = self._load_leading(at, load.ref.tensor, layout, scope)
+        else:
+            raw = self._load_masked(at, load.ref.tensor, layout, mask)
+        return from_memory(self.b, raw, layout.type, self.native_half)
+
+    def store(self, ref: ir.TensorRef, value: Val, scope: Scope, streamed: int = 0) -> None:
+        """Writes an element, or one per lane that exists. ``streamed`` vectors go past the caches,
+        if they lie where the processor can do that."""
+        b = self.b
+        layout = self.program.tensor(ref.tensor).layout
+        at = self._address(ref, scope, None)
+        raw = to_memory(b, value, layout.type, self.native_half)
+        if block := self._block(ref, at, scope):
+            self.across.store(block, b.spread(raw, scope.lanes))
+            return
+        base = self.pointers.at(ref.tensor, at.offset)
+        note = f", align {layout.alignment}"
+        if scope.lanes == 1:
+            b.store(ref.tensor, f"store {raw}, {base}{note}")
+        elif at.step == layout.itemsize and scope.ragged and scope.active > 1:
+            # For one lane LLVM 22 writes too much: it takes the lane before a truncation.
+            align, mask = Val(str(layout.alignment), "i32"), leading(scope.lanes, scope.active)
+            raw = b.spread(raw, scope.lanes)
+            name = f"llvm.masked.store.{suffix(raw.type, raw.lanes)}.p0"
+            b.store(ref.tensor, b.call_text(name, "void", raw, base, align, mask))
+        elif at.step == layout.itemsize and not scope.ragged:
+            text = f"store {b.spread(raw, scope.lanes)}, {base}"
+            if streamed:
+                self._stream(text, note, ref.tensor, streamed)
+            else:
+                b.store(ref.tensor, f"{text}{note}")
+        else:
+            for k in range(scope.active):
+                there = self.pointers.advance(base, k * at.step)
+                b.store(ref.tensor, f"store {b.lane(raw, k)}, {there}{note}")
+
+    def prefetch(self, ref: ir.TensorRef, ahead: int, scope: Scope) -> None:
+        """Asks for the lines of memory that lie ``ahead`` bytes after those of all lanes; for one
+        that code which is written out has asked for already, not again."""
+        at = self._address(ref, scope, None)
+        base = "" if at.offset.base is None else at.offset.base.text
+        for byte in range(0, max(1, scope.lanes * at.step), LINE):
+            offset = at.offset + (ahead + byte)
+            line = self.b.block, ref.tensor, base, offset.constant // LINE
+            if line in self.asked:
+                continue
+            self.asked.add(line)
+            there = self.pointers.at(ref.tensor, offset)
+            read, near, data = Val("0", "i32"), Val("3", "i32"), Val("1", "i32")
+            self.b.do(self.b.call_text("llvm.prefetch.p0", "void", there, read, near, data))
+
+    def _stream(self, text: str, note: str, tensor: str, unit: int) -> None:
+        """A store past the caches: whole where the tensor begins on a boundary, in the smallest
+        pieces where it begins on one of those; else a plain one."""
+        b = self.b
+        address = b.op(f"ptrtoint {self.pointers.tensors[tensor]} to i64", "i64")
+        after = b.new_label("after")
+        for size in dict.fromkeys((unit, LEAST)):
+            beyond = b.binary("and", address, number(size - 1))
+            past, other = b.new_label("past"), b.new_label("other")
+            b.branch_if(b.compare("icmp eq", beyond, number(0)), past, other)
+            b.start(past)
+            b.store(tensor, f"{text}, align {size}{b.metadata('nontemporal', 'i32 1')}")
+            b.branch(after)
+            b.start(other)
+        b.store(tensor, f"{text}{note}")
+        b.branch(after)
+        b.start(after)
+
+    def _load(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
+        b, type_, lanes = self.b, memory_type(layout.type), scope.lanes
+        pointer = self.pointers.at(tensor, at.offset)
+        note = f", align {layout.alignment}"
+        if pointer.lanes == 1 and at.step == 0:
+            return b.load(tensor, f"load {type_}, {pointer}{note}", type_)
+        if pointer.lanes == 1 and at.step == layout.itemsize:
+            return b.load(tensor, f"load {vector(type_, lanes)}, {pointer}{note}", type_, lanes)
+        if pointer.lanes == 1 and at.step == -layout.itemsize:
+            low = self.pointers.advance(pointer, at.step * (lanes - 1))
+            raw = b.load(tensor, f"load {vector(type_, lanes)}, {low}{note}", type_, lanes)
+            order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
+            text = f"shufflevector {raw}, {raw.ty} poison, <{lanes} x i32> <{order}>"
+            return b.op(text, type_, lanes)
+        parts = []
+        for k in range(lanes):
+            if pointer.lanes == 1:
+                there = self.pointers.advance(pointer, k * at.step)
+            else:
+                there = b.lane(pointer, k)
+            parts.append(b.load(tensor, f"load {type_}, {there}{note}", type_))
+        return b.gather_lanes(parts)
+
+    def _load_leading(self, at: Address, tensor: str, layout: ir.Layout, scope: Scope) -> Val:
+        """Lanes that do not exist touch nothing and give 0."""
+        b, type_ = self.b, memory_type(layout.type)
+        pointer = self.pointers.at(tensor, at.offset)
+        result = Val("zeroinitializer", type_, scope.lanes)
+        for k in range(scope.active):
+            there = self.pointers.advance(pointer, k * at.step)
+            part = b.load(tensor, f"load {type_}, {there}, align {layout.alignment}", type_)
+            result = b.op(f"insertelement {result}, {part}, i32 {k}", type_, scope.lanes)
+        return result
+
+    def _load_masked(self, at: Address, tensor: str, layout: ir.Layout, mask: Val) -> Val:
+        """Lanes that are switched off touch nothing and give 0."""
+        b, type_, lanes = self.b, memory_type(layout.type), mask.lanes
+        pointer = self.pointers.at(tensor, at.offset)
+        align = Val(str(layout.alignment), "i32")
+        zero = Val("zeroinitializer", type_, lanes)
+        short, result = suffix(type_, lanes), vector(type_, lanes)
+        if pointer.lanes == 1 and at.step == layout.itemsize:
+            name = f"llvm.masked.load.{short}.p0"
+            text = b.call_text(name, result, pointer, align, mask, zero)
+            return b.load(tensor, text, type_, lanes)
+        if pointer.lanes == 1:
+            ladder = ", ".join(f"i64 {k * at.step}" for k in range(lanes))
+            text = f"getelementptr i8, {pointer}, <{lanes} x i64> <{ladder}>"
+            pointer = b.op(text, "ptr", lanes)
+        name = f"llvm.masked.gather.{short}.v{lanes}p0"
+        return b.load(tensor, b.call_text(name, result, pointer, align, mask, zero), type_, lanes)
+
+    def _block(self, ref: ir.TensorRef, at: Address, scope: Scope) -> Block | None:
+        """The neighbours in memory that unrolled loops go through, where lanes lie apart."""
+        layout = self.program.tensor(ref.tensor).layout
+        if at.spread or at.step in (0, layout.itemsize, -layout.itemsize):
+            return None
+        index = layout.place(ref)
+        for dim, whole in scope.written_out.items():
+            in_order = dim != scope.lane_dim and index.coefficient(dim) == layout.itemsize
+            if in_order and isinstance(whole.span, int) and whole.span > 1:
+                place = scope.ranges[dim].offset.constant - whole.offset.constant
+                start = at.offset + -place * layout.itemsize
+                return Block(ref.tensor, layout, start, at.step, scope.active, place, whole.span)
+        return None
+
+    # Addresses.
+
+    def _address(self, ref: ir.TensorRef, scope: Scope, mask: Val | None) -> Address:
+        b = self.b
+        layout = self.program.tensor(ref.tensor).layout
+        first, step = affine(b, layout.place(ref), self.dims, scope)
+        own: Val | None = None
+        for axis, subscript in enumerate(ref.subscripts):
+            if isinstance(subscript, ir.Affine):
+                continue
+            value = self.evaluate(subscript.value, scope)
+            if mask is not None:
+                value = b.spread(value, scope.lanes)
+            if subscript.check and not self.unchecked:
+                value = self._checked(value, ref.tensor, axis, subscript, scope, mask)
+            value = b.binary("sub", value, number(layout.origin[axis]))
+            part = b.binary("mul", value, number(layout.strides[axis]))
+            own = part if own is None else b.binary("add", own, part)
+        if own is None:
+            return Address(first, step)
+        if own.lanes > 1:
+            offset = b.binary("add", lane_values(b, i64(b, first), step, scope.lanes), own)
+            return Address(At(offset), 0)
+        return Address(At(b.binary("add", i64(b, first), own)), step)
+
+    def _checked(
+        self,
+        value: Val,
+        tensor: str,
+        axis: int,
+        subscript: ir.Computed,
+        scope: Scope,
+        mask: Val | None,
+    ) -> Val:
+        """``value``, or the first index where it is outside of the tensor, which is recorded."""
+        b = self.b
+        layout = self.program.tensor(tensor).layout
+        first, extent = layout.origin[axis], layout.extents[axis]
+        unsigned = subscript.value.type == UINT64
+        site = len(self.sites)
+        self.sites.append(Site(tensor, axis, first, extent, unsigned))
+        relative = b.binary("sub", value, number(first))
+        inside = b.compare("icmp ult", relative, number(extent))
+        if unsigned and first < 0:
+            positive = b.compare("icmp sge", value, number(0))
+            inside = b.binary("and", inside, positive)
+        outside = b.negation(inside)
+        if mask is not None:
+            outside = b.binary("and", outside, mask)
+        lanes = outside.lanes
+        bits = outside
+        if lanes > 1:
+            bits = b.op(f"bitcast {outside} to i{lanes}", f"i{lanes}")
+        failed = b.compare("icmp ne", bits, Val("0", bits.type)) if lanes > 1 else outside
+        record, after = b.new_label("fail"), b.new_label("checked")
+        b.branch_if(failed, record, after)
+        b.start(record)
+        worst = value
+        if lanes > 1:
+            lane = b.call(f"llvm.cttz.i{lanes}", f"i{lanes}", 1, bits, Val("false", "i1"))
+            worst = b.op(f"extractelement {value}, {lane}", "i64")
+        b.do(f"call void @tcl_fail(ptr %error, i64 {site}, {worst})")
+        b.branch(after)
+        b.start(after)
+        return b.select(inside, value, number(first))
+
+
+FAIL = """\
+define internal void @tcl_fail(ptr %error, i64 %site, i64 %value) noinline cold nounwind {
+entry:
+  %set = load i64, ptr %error, align 8
+  %first = icmp eq i64 %set, 0
+  br i1 %first, label %record, label %done
+record:
+  %site_at = getelementptr i64, ptr %error, i64 1
+  %value_at = getelementptr i64, ptr %error, i64 2
+  store i64 %site, ptr %site_at, align 8
+  store i64 %value, ptr %value_at, align 8
+  store i64 1, ptr %error, align 8
+  br label %done
+done:
+  ret void
+}
+"""

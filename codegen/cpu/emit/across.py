@@ -1,0 +1,142 @@
+"""Accesses whose lanes lie apart, at neighbours that unrolled loops go through: a row of memory
+per lane, transposed in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tcl.codegen.cpu.emit.scope import At, leading, number
+from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
+from tcl.codegen.cpu.llvm.transpose import ROW, joined, mixed, transposed
+from tcl.codegen.loopir import ir
+
+
+@dataclass(frozen=True, slots=True)
+class Pointers:
+    """Addresses in tensors."""
+
+    b: Builder
+    tensors: Mapping[str, Val]
+    """Tensor → address of its first element."""
+
+    def at(self, tensor: str, offset: At) -> Val:
+        """The address this many bytes from the first element; one per lane of the offset."""
+        b, pointer = self.b, self.tensors[tensor]
+        if offset.base is not None:
+            lanes = offset.base.lanes
+            pointer = b.op(f"getelementptr i8, {pointer}, {offset.base}", "ptr", lanes)
+        return self.advance(pointer, offset.constant)
+
+    def advance(self, pointer: Val, offset: int) -> Val:
+        """An address some bytes further."""
+        if offset == 0:
+            return pointer
+        index = self.b.spread(number(offset), pointer.lanes)
+        return self.b.op(f"getelementptr i8, {pointer}, {index}", "ptr", pointer.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Elements of a tensor: lanes that lie apart, and neighbours of each of them."""
+
+    tensor: str
+    layout: ir.Layout
+    start: At
+    """Where the first element of the first lane lies."""
+    step: int
+    """Bytes from lane to lane."""
+    active: int
+    """The leading lanes that exist."""
+    place: int
+    """Which neighbours are meant here, of ``span``."""
+    span: int
+
+    def size(self, lanes: int) -> int:
+        """Neighbours that are transposed at once, those behind the end included."""
+        row = max(1, ROW // self.layout.itemsize)
+        return min(lanes, 1 << (self.span - 1).bit_length(), row)
+
+
+@dataclass(slots=True)
+class Across:
+    """Emits reads and writes of blocks."""
+
+    b: Builder
+    pointers: Pointers
+    waiting: dict[tuple[str, int], list[Val]] = field(default_factory=dict)
+    """Values to be written once the last of their neighbours is there, by where they go. Of their
+    offset only what is known now says so: the rest is the same for all that is written out at
+    once, but may be computed again after code that branches."""
+
+    def load(self, block: Block, lanes: int) -> Val:
+        """The elements at this place; what is read for it serves its neighbours, too. Lanes that
+        do not exist touch nothing and give 0."""
+        size, layout = block.size(lanes), block.layout
+        first = block.place // size * size
+        there = min(size, block.span - first)
+        pointer = self.pointers.at(block.tensor, block.start + first * layout.itemsize)
+        rows = [
+            self._row(block, self.pointers.advance(pointer, lane * block.step), size, there)
+            if lane < block.active
+            else Val("zeroinitializer", memory_type(layout.type), size)
+            for lane in range(lanes)
+        ]
+        groups = [joined(self.b, rows[k::size]) for k in range(size)]
+        return transposed(self.b, groups, layout.itemsize)[block.place - first]
+
+    def _row(self, block: Block, pointer: Val, size: int, there: int) -> Val:
+        b, type_, align = self.b, memory_type(block.layout.type), block.layout.alignment
+        zero = Val("zeroinitializer", type_, size)
+        if there == size:
+            text = f"load {vector(type_, size)}, {pointer}, align {align}"
+            return b.load(block.tensor, text, type_, size)
+        if there == 1:
+            one = b.load(block.tensor, f"load {type_}, {pointer}, align {align}", type_)
+            return b.op(f"insertelement {zero}, {one}, i32 0", type_, size)
+        name, mask = f"llvm.masked.load.{suffix(type_, size)}.p0", leading(size, there)
+        text = b.call_text(name, zero.ty, pointer, Val(str(align), "i32"), mask, zero)
+        return b.load(block.tensor, text, type_, size)
+
+    def store(self, block: Block, value: Val) -> None:
+        """Writes one value per lane, together with its neighbours, which come in order."""
+        size, itemsize = block.size(value.lanes), block.layout.itemsize
+        first = block.place // size * size
+        there = min(size, block.span - first)
+        start = block.start + first * itemsize
+        key = block.tensor, start.constant
+        values = self.waiting.setdefault(key, [])
+        values.append(value)
+        if len(values) < there:
+            return
+        del self.waiting[key]
+        values += [Val("poison", value.type, value.lanes)] * (size - there)
+        columns = transposed(self.b, values, itemsize)
+        pointer = self.pointers.at(block.tensor, start)
+        for lane in range(block.active):
+            at = self.pointers.advance(pointer, lane * block.step)
+            begin = lane // size * size
+            row = mixed(
+                self.b, columns[lane - begin], columns[lane - begin], range(begin, begin + size)
+            )
+            self._write(block, at, row, there)
+
+    def settle(self) -> None:
+        """Makes sure that nothing is waiting any longer."""
+        for tensor, _ in self.waiting:
+            raise ir.IRError(f"not all of {tensor} has been written")
+
+    def _write(self, block: Block, pointer: Val, row: Val, there: int) -> None:
+        b, align = self.b, block.layout.alignment
+        if there == row.lanes:
+            b.store(block.tensor, f"store {row}, {pointer}, align {align}")
+        elif there == 1:  # LLVM 22 would write more than one of a masked store
+            b.store(block.tensor, f"store {b.lane(row, 0)}, {pointer}, align {align}")
+        else:
+            name, mask = (
+                f"llvm.masked.store.{suffix(row.type, row.lanes)}.p0",
+                leading(row.lanes, there),
+            )
+            text = b.call_text(name, "void", row, pointer, Val(str(align), "i32"), mask)
+            b.store(block.tensor, text)

@@ -1,0 +1,324 @@
+"""Loops: counted ones, unrolled ones, and lanes, with what is left over at ragged ends.
+
+How many points an iteration hands to the loops inside of it is known now, or is one of a few
+numbers. Loops that are written out (unrolled, lanes) need to know; where they are inside, the
+last, shorter iteration is emitted on its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from tcl.codegen.cpu.emit.scope import At, Range, Scope, Span, add, i64, leading, number
+from tcl.codegen.cpu.emit.sharing import SEEN, UNSEEN, Sharing
+from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import straight
+
+
+class Loops:
+    """Emits loops around what ``emit`` does in them."""
+
+    def __init__(
+        self, b: Builder, program: ir.Program, emit: Callable[[ir.Statement, Scope], None]
+    ) -> None:
+        self.b, self.emit = b, emit
+        self.above_fixed = {
+            outer.fold
+            for outer, inner in _neighbours(program.body)
+            if outer.kind is ir.Kind.SERIAL and inner.kind is not ir.Kind.SERIAL
+        }
+        """Folds whose iterations have to be of known length."""
+        self.straight: dict[int, bool] = {}
+        """By identity of a body: whether nothing branches in it."""
+        self.works: dict[int, int] = {}
+        """By identity of a body: what ``_work`` says of it."""
+
+    def loop(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
+        """The loop, from where the loops around it stand."""
+        match loop.kind:
+            case ir.Kind.SERIAL:
+                self._serial(loop.fold, body, scope)
+            case ir.Kind.UNROLL:
+                self._unrolled(loop.fold, body, scope)
+            case ir.Kind.VECTOR:
+                self._lanes(loop.fold, body, scope)
+            case ir.Kind.PARALLEL | ir.Kind.THREAD:
+                raise ir.IRError(f"{loop.fold.name} is shared among threads inside of a loop")
+            case _:
+                assert_never(loop.kind)
+
+    def first(self, first: ir.First, scope: Scope) -> None:
+        """One or the other statement, whichever iteration it is."""
+        b = self.b
+        offsets = [i64(b, scope.folds[f.name]) for f in first.folds]
+        if not any(o.text.startswith("%") for o in offsets):
+            self.emit(first.then if all(o.text == "0" for o in offsets) else first.otherwise, scope)
+            return
+        all_ = offsets[0]
+        for o in offsets[1:]:
+            all_ = b.binary("or", all_, o)
+        self._either(b.compare("icmp eq", all_, number(0)), first.then, first.otherwise, scope)
+
+    def _either(
+        self, condition: Val, then: ir.Statement, otherwise: ir.Statement, scope: Scope
+    ) -> None:
+        b = self.b
+        labels = b.new_label("first"), b.new_label("later")
+        after = b.new_label("after")
+        b.branch_if(condition, *labels)
+        for label, side in zip(labels, (then, otherwise), strict=True):
+            b.start(label)
+            self.emit(side, scope.copied())
+            b.branch(after)
+        b.start(after)
+
+    # Loops over chunks.
+
+    def shared(self, loop: ir.Statement, threads: Sharing, scope: Scope) -> None:
+        """Loops over chunks, one right inside the other, as one loop over all of them."""
+        loops: list[tuple[ir.Fold, ...]] = []
+        while isinstance(loop, ir.For) and loop.loop.kind is ir.Kind.PARALLEL:
+            loops.append((loop.loop.fold, *loop.along))
+            loop = loop.body
+        body = loop
+
+        def each(index: Val) -> None:
+            b, rest = self.b, index
+            ranges: dict[str, Range] = {}
+            offsets: dict[str, At] = {}
+            for folds in reversed(loops):
+                count = number(folds[0].count)
+                own = b.binary("mul nsw", b.binary("urem", rest, count), number(folds[0].step))
+                rest = b.binary("udiv", rest, count)
+                for fold in folds:
+                    span = scope.ranges[fold.dim].span
+                    ranges[fold.dim] = Range(At(own), self._chunk(fold, span, own))
+                    offsets[fold.name] = At(own)
+            self.emit(body, scope.moved(ranges, offsets))
+
+        threads.share(math.prod(folds[0].count for folds in loops), self._work(body), each)
+
+    def _work(self, body: ir.Statement) -> int:
+        """How many statements it does, at most."""
+        match body:
+            case ir.For(loop=loop, body=inner):
+                times = 1 if loop.kind is ir.Kind.VECTOR else loop.fold.count
+                found = self.works.get(id(body)) or max(1, times * self._work(inner))
+            case ir.Block(body=several):
+                found = self.works.get(id(body)) or max(1, sum(map(self._work, several)))
+            case ir.First(then=then, otherwise=otherwise):
+                found = max(self._work(then), self._work(otherwise))
+            case _:
+                return 1
+        self.works[id(body)] = found
+        return found
+
+    def _chunk(self, fold: ir.Fold, span: Span | int, own: Val) -> Span | int:
+        """The points of the chunk that begins at ``own``."""
+        parts = _parts(fold, span)
+        if len(parts) == 1:
+            return parts[0]
+        left = self.b.binary("sub nsw", _value(span), own)
+        return Span(self.b.intrinsic("smin", left, number(fold.step)), parts)
+
+    # Serial loops.
+
+    def _serial(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
+        span, step = scope.ranges[fold.dim].span, fold.step
+        if fold in self.above_fixed:
+            if isinstance(span, int):
+                self._full_and_rest(fold, body, scope, span)
+            else:
+                self._full_and_rests(fold, body, scope, span)
+        elif isinstance(span, int) and (span <= step or span % step == 0):
+            self._counted(fold, body, scope, number(span), min(span, step))
+        elif step == 1:
+            self._counted(fold, body, scope, _value(span), 1)
+        else:
+            self._counted(fold, body, scope, _value(span), None)
+
+    def _full_and_rest(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: int) -> None:
+        rest = span % fold.step
+        self._counted(fold, body, scope, number(span - rest), fold.step)
+        if rest:
+            offset = scope.ranges[fold.dim].offset + (span - rest)
+            self._iteration(fold, body, scope, offset, rest, At(None, span - rest))
+
+    def _full_and_rests(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: Span) -> None:
+        b = self.b
+        rests = sorted({c % fold.step for c in span.choices} - {0})
+        if not rests:
+            self._counted(fold, body, scope, span.value, fold.step)
+            return
+        rest = b.binary("urem", span.value, number(fold.step))
+        full = b.binary("sub nsw", span.value, rest)
+        if any(c >= fold.step for c in span.choices):
+            empty = any(c < fold.step for c in span.choices)
+            self._counted(fold, body, scope, full, fold.step, empty)
+        offset = scope.ranges[fold.dim].offset
+        tail = At(add(b, offset.base, full), offset.constant)
+        for points in rests:
+            then, after = b.new_label("rest"), b.new_label("after")
+            b.branch_if(b.compare("icmp eq", rest, number(points)), then, after)
+            b.start(then)
+            self._iteration(fold, body, scope, tail, points, At(full))
+            b.branch(after)
+            b.start(after)
+
+    def _counted(
+        self,
+        fold: ir.Fold,
+        body: ir.Statement,
+        scope: Scope,
+        span: Val,
+        inner: int | None,
+        empty: bool = False,
+    ) -> None:
+        """The loop over ``span`` points, which may be ``empty``. ``inner`` is the span of an
+        iteration; None where the last one may be shorter."""
+        b, range_ = self.b, scope.ranges[fold.dim]
+        if span.text == "0":
+            return
+        if inner is not None and span.text == str(inner):
+            self._iteration(fold, body, scope, range_.offset, inner, At())
+            return
+
+        def each(own: Val) -> None:
+            part: Span | int | None = inner
+            if part is None:
+                left = b.intrinsic("smin", b.binary("sub nsw", span, own), number(fold.step))
+                part = Span(left, _parts(fold, range_.span))
+            offset = At(add(b, range_.offset.base, own), range_.offset.constant)
+            self._iteration(fold, body, scope, offset, part, At(own))
+
+        work = self._work(body)
+        if work >= SEEN:  # so much in each iteration that looking whether to go on costs nothing
+
+            def look_and_do(own: Val) -> None:
+                b.leave_if_stopped()
+                each(own)
+
+            self._repeat(number(0), span, fold.step, look_and_do, empty)
+        elif work * fold.count < UNSEEN:
+            self._repeat(number(0), span, fold.step, each, empty)
+        else:
+            self._stretches(span, fold.step, each, empty, SEEN // work)
+
+    def _stretches(
+        self, end: Val, step: int, each: Callable[[Val], None], empty: bool, iterations: int
+    ) -> None:
+        """Likewise, with a look whether to go on between so many iterations."""
+        b, stretch = self.b, step * iterations
+
+        def some(start: Val) -> None:
+            b.leave_if_stopped()
+            stop = b.binary("add nsw", start, number(stretch))
+            self._repeat(start, b.intrinsic("smin", stop, end), step, each, False)
+
+        self._repeat(number(0), end, stretch, some, empty)
+
+    def _repeat(
+        self, start: Val, end: Val, step: int, each: Callable[[Val], None], empty: bool
+    ) -> None:
+        """``for (x = start; x < end; x += step) each(x)``. ``empty`` says whether ``end`` may be 0.
+
+        The test comes after the body, where LLVM would have to move it."""
+        b = self.b
+        into, out = b.new_label("body"), b.new_label("done")
+        if empty:
+            some = b.new_label("some")
+            b.branch_if(b.compare("icmp sgt", end, number(0)), some, out)
+            b.start(some)
+        before = b.block
+        b.branch(into)
+        b.start(into)
+        offset = b.op("phi", "i64")
+        at = len(b.lines) - 1
+        each(offset)
+        following = b.binary("add nuw nsw", offset, number(step))
+        pairs = f"[ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
+        b.lines[at] = f"  {offset.text} = phi i64 {pairs}"
+        b.branch_if(b.compare("icmp slt", following, end), into, out)
+        b.start(out)
+
+    # Loops that are written out.
+
+    def _unrolled(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
+        offset, span = scope.ranges[fold.dim].offset, self._known(fold, scope)
+        if id(body) not in self.straight:
+            self.straight[id(body)] = straight(body)
+        if self.straight[id(body)]:
+            whole = {fold.dim: scope.ranges[fold.dim], **scope.written_out}
+            scope = replace(scope, written_out=whole)
+        for own in range(0, span, fold.step):
+            part = min(fold.step, span - own)
+            self._iteration(fold, body, scope, offset + own, part, At(None, own))
+
+    def _lanes(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
+        """All lanes at once; those behind the end of the dimension switched off."""
+        span, lanes = self._known(fold, scope), fold.count
+        inside = replace(
+            scope.copied(),
+            folds={**scope.folds, fold.name: At()},
+            lanes=lanes,
+            lane_dim=fold.dim,
+            lane_fold=fold.name,
+            active=min(span, lanes),
+            mask=None if span >= lanes else leading(lanes, span),
+        )
+        if span:
+            self.emit(body, inside)
+
+    def _known(self, fold: ir.Fold, scope: Scope) -> int:
+        span = scope.ranges[fold.dim].span
+        if not isinstance(span, int):
+            raise ir.IRError(f"the length of {fold.name} is not known where it is written out")
+        return span
+
+    def _iteration(
+        self,
+        fold: ir.Fold,
+        body: ir.Statement,
+        scope: Scope,
+        offset: At,
+        span: Span | int,
+        own: At,
+    ) -> None:
+        """The body once. ``offset`` is from the start of the dim, ``own`` from that of the loop,
+        ``span`` what is handed on."""
+        self.emit(body, scope.moved({fold.dim: Range(offset, span)}, {fold.name: own}))
+
+
+def _neighbours(body: ir.Statement | None) -> Iterator[tuple[ir.Loop, ir.Loop]]:
+    """Loops of the same dim, one right inside the other, in every part of the body."""
+    pending: list[tuple[ir.Statement, dict[str, ir.Loop]]] = []
+    if body is not None:
+        pending.append((body, {}))
+    while pending:
+        statement, around = pending.pop()
+        match statement:
+            case ir.For(loop=loop, body=body):
+                if loop.fold.dim in around:
+                    yield around[loop.fold.dim], loop
+                pending.append((body, {**around, loop.fold.dim: loop}))
+            case ir.Block(body=several):
+                pending += [(s, around) for s in several]
+            case ir.First(then=then, otherwise=otherwise):
+                pending += [(then, around), (otherwise, around)]
+
+
+def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...]:
+    """The numbers of points that iterations of the loop may have."""
+    whole = (span,) if isinstance(span, int) else span.choices
+    parts = {c % fold.step for c in whole} - {0}
+    if any(c >= fold.step for c in whole):
+        parts.add(fold.step)
+    return tuple(sorted(parts))
+
+
+def _value(span: Span | int) -> Val:
+    return number(span) if isinstance(span, int) else span.value

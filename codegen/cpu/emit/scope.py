@@ -1,0 +1,159 @@
+"""What is known at a place in the emitted code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.loopir import ir
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """An index value: what is known only when the code runs, plus what is known now.
+
+    Kept apart, so that the places of an unrolled loop share the first part.
+    """
+
+    base: Val | None = None
+    constant: int = 0
+
+    def __add__(self, points: int) -> At:
+        return At(self.base, self.constant + points)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A number of points that is known only when the code runs."""
+
+    value: Val
+    choices: tuple[int, ...]
+    """All values that it can have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Where the loops of one dimension stand, in points from its start."""
+
+    offset: At
+    span: Span | int
+    """Points that the enclosing loop hands to the next fold."""
+
+
+@dataclass(slots=True)
+class Accumulators:
+    """The registers of one accumulator, one for each combination of unrolled iterations."""
+
+    type: str
+    """LLVM type of one lane."""
+    lanes: int
+    over: tuple[ir.Fold, ...]
+    """The unrolled folds."""
+    slots: dict[tuple[int, ...], str] = field(default_factory=dict)
+    """Iterations → stack slot, which LLVM turns into a register."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Loops and variables around a place, and the lanes that run there."""
+
+    ranges: dict[str, Range]
+    """By dim."""
+    written_out: dict[str, Range] = field(default_factory=dict)
+    """By dim: the points that the unrolled loops around this place go through, where nothing
+    branches in them."""
+    folds: dict[str, At] = field(default_factory=dict)
+    """Offset in points of each fold, by name."""
+    variables: dict[str, Val] = field(default_factory=dict)
+    accumulators: dict[str, Accumulators] = field(default_factory=dict)
+    lanes: int = 1
+    lane_dim: str = ""
+    lane_fold: str = ""
+    active: int = 1
+    """The leading lanes that exist; the others lie behind the end of the dimension, and must
+    touch nothing."""
+    mask: Val | None = None
+    """The lanes that run, among those that exist, where some do not: reading for the others
+    may be wrong."""
+
+    @property
+    def ragged(self) -> bool:
+        """Whether some lanes do not exist."""
+        return self.active < self.lanes
+
+    def under(self, mask: Val | None) -> Scope:
+        """The same place with other lanes switched off."""
+        return replace(self, mask=mask)
+
+    def copied(self) -> Scope:
+        """For a block of its own: names defined in it end with it."""
+        return replace(self, variables=dict(self.variables), accumulators=dict(self.accumulators))
+
+    def moved(self, ranges: Mapping[str, Range], folds: Mapping[str, At]) -> Scope:
+        """An inner place of these loops, for a block of its own."""
+        inner = self.copied()
+        return replace(inner, ranges={**self.ranges, **ranges}, folds={**self.folds, **folds})
+
+
+def leading(lanes: int, active: int) -> Val:
+    """The mask of the first ``active`` lanes."""
+    bits = ", ".join(f"i1 {'true' if k < active else 'false'}" for k in range(lanes))
+    return Val(f"<{bits}>", "i1", lanes)
+
+
+def add(b: Builder, left: Val | None, right: Val | None) -> Val | None:
+    """A sum of index values, None standing for 0."""
+    if left is None or right is None:
+        return right if left is None else left
+    return b.binary("add nsw", left, right)
+
+
+def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
+    """An index value times a constant."""
+    if value is None or factor == 1:
+        return value
+    return b.binary("mul nsw", value, number(factor)) if factor else None
+
+
+def number(value: int) -> Val:
+    """An index value that is known now."""
+    return Val(str(value), "i64")
+
+
+def i64(b: Builder, at: At) -> Val:
+    """An index value as an operand."""
+    if at.base is None:
+        return number(at.constant)
+    return b.binary("add nsw", at.base, number(at.constant)) if at.constant else at.base
+
+
+def affine(
+    b: Builder, index: ir.Affine, dims: Mapping[str, ir.Dim], scope: Scope
+) -> tuple[At, int]:
+    """(value in the first lane, what each further lane adds)."""
+    base: Val | None = None
+    constant = index.constant
+    step = 0
+    for name, c in index.terms:
+        if name in scope.folds:
+            at = scope.folds[name]
+            lanes = name == scope.lane_fold
+        else:
+            at = scope.ranges[name].offset + dims[name].first
+            lanes = name == scope.lane_dim
+        base = add(b, base, scale(b, at.base, c))
+        constant += at.constant * c
+        step += c if lanes else 0
+    return At(base, constant), step
+
+
+def lane_values(b: Builder, value: Val, step: int, lanes: int) -> Val:
+    """An index value in every lane."""
+    if step == 0:
+        return value
+    low, high = -(1 << (int(value.type[1:]) - 1)), 1 << int(value.type[1:])
+    ladder = ", ".join(f"{value.type} {(step * k - low) % high + low}" for k in range(lanes))
+    # Index values are exact in 64 bits; in fewer, they wrap.
+    add_ = "add nsw" if value.type == "i64" else "add"
+    return b.binary(add_, value, Val(f"<{ladder}>", value.type, lanes))

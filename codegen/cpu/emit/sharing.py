@@ -1,0 +1,162 @@
+"""Sharing work among the threads that run a kernel at the same time.
+
+All threads run the same function, each with its number (``%thread`` of ``%threads``). In the
+memory that they share (``%team``, see ``entry``) lie where they meet (a count, and a phase on the
+next line) and a counter for each shared loop, from which threads take the next iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcl.codegen.cpu.abi import BARRIER_LINES, LINE, stopped
+from tcl.codegen.cpu.emit.scope import number
+from tcl.codegen.cpu.llvm.builder import Builder, Val
+
+_SHARES = 8
+"""How many times a thread takes iterations, if all are as fast: more even out more, and cost
+more."""
+
+
+SEEN = 1 << 16
+"""Statements after which a thread may look whether the call is to end: it takes a nanosecond, they
+take ten microseconds or more."""
+UNSEEN = 1 << 22
+"""Statements for which it need not look: they take some milliseconds, at most some tenths of a
+second."""
+
+
+class Sharing:
+    """Emits what threads do together."""
+
+    def __init__(self, b: Builder) -> None:
+        self.b = b
+        self.regions = 0
+        """Shared loops so far."""
+        self.met = False
+        """Whether what comes next may need what another thread did before."""
+
+    def share(self, count: int, work: int, each: Callable[[Val], None]) -> None:
+        """``each(k)``, which does so much ``work``, for all ``k < count``, by whichever thread is
+        free."""
+        b = self.b
+        counter = f"getelementptr i8, ptr %team, i64 {LINE * (BARRIER_LINES + self.regions)}"
+        self.regions += 1
+        self.met = True
+        alone = self._alone()
+        part = b.binary("udiv", number(count), b.binary("mul", _THREADS, number(_SHARES)))
+        part = b.intrinsic("umax", part, number(1))
+        part = b.select(alone, number(count), part)
+        next_ = b.op(counter, "ptr")
+        take, run, done = (b.new_label(x) for x in ("take", "share", "shared"))
+        before = b.block
+        b.branch_if(alone, run, take)
+        b.start(take)
+        taken = b.op(f"atomicrmw add {next_}, {part} monotonic", "i64")
+        b.branch_if(b.compare("icmp slt", taken, number(count)), run, done)
+        b.start(run)
+        first = b.op(f"phi i64 [ 0, %{before} ], [ {taken.text}, %{take} ]", "i64")
+        stop = b.intrinsic("smin", b.binary("add nsw", first, part), number(count))
+        head, into, out = (b.new_label(x) for x in ("head", "chunk", "taken"))
+        entered = b.block
+        b.branch(head)
+        b.start(head)
+        index = b.op("phi", "i64")
+        at = len(b.lines) - 1
+        b.branch_if(b.compare("icmp slt", index, stop), into, out)
+        b.start(into)
+        self._look_out(index, count, work)
+        each(index)
+        following = b.binary("add nsw", index, number(1))
+        pairs = f"[ {first.text}, %{entered} ], [ {following.text}, %{b.block} ]"
+        b.lines[at] = f"  {index.text} = phi i64 {pairs}"
+        b.branch(head)
+        b.start(out)
+        b.branch_if(alone, done, take)
+        b.start(done)
+
+    def _look_out(self, index: Val, count: int, work: int) -> None:
+        """Leave if the call is to end. Not before every iteration if there is little in one."""
+        b = self.b
+        if count * work < UNSEEN:
+            return
+        if work >= SEEN:
+            b.leave_if_stopped()
+            return
+        every = 1 << (SEEN // work).bit_length()
+        look, after = b.new_label("look"), b.new_label("after")
+        b.branch_if(
+            b.compare("icmp eq", b.binary("and", index, number(every - 1)), number(0)), look, after
+        )
+        b.start(look)
+        b.leave_if_stopped()
+        b.branch(after)
+        b.start(after)
+
+    def first_only(self, emit: Callable[[], None]) -> None:
+        """What only the first thread does."""
+        b = self.b
+        self.met = True
+        own, after = b.new_label("alone"), b.new_label("after")
+        b.branch_if(b.compare("icmp eq", _THREAD, number(0)), own, after)
+        b.start(own)
+        emit()
+        b.branch(after)
+        b.start(after)
+
+    def meet(self) -> None:
+        """Every thread waits for all others."""
+        b = self.b
+        wait, after = b.new_label("meet"), b.new_label("after")
+        b.branch_if(self._alone(), after, wait)
+        b.start(wait)
+        b.defined["tcl_meet"] = MEET
+        b.declared["sched_yield"] = "declare i32 @sched_yield()"
+        b.do("call void @tcl_meet(ptr %team, i64 %threads, ptr %errors)")
+        b.leave_if_stopped()  # what comes next relies on what then was not done
+        b.branch(after)
+        b.start(after)
+
+    def _alone(self) -> Val:
+        return self.b.compare("icmp eq", _THREADS, number(1))
+
+
+_THREAD, _THREADS = Val("%thread", "i64"), Val("%threads", "i64")
+
+_SPINS = 1 << 14
+"""Looks at the phase, some ten microseconds, before the core is offered to others."""
+
+MEET = f"""\
+define internal void @tcl_meet(ptr %team, i64 %threads, ptr %errors) noinline nounwind {{
+entry:
+  %phase_at = getelementptr i8, ptr %team, i64 {LINE}
+  %phase = load atomic i64, ptr %phase_at acquire, align 8
+  %before = atomicrmw add ptr %team, i64 1 acq_rel
+  %arrived = add i64 %before, 1
+  %last = icmp eq i64 %arrived, %threads
+  br i1 %last, label %open, label %spin
+open:
+  store atomic i64 0, ptr %team monotonic, align 8
+  %following = add i64 %phase, 1
+  store atomic i64 %following, ptr %phase_at release, align 8
+  br label %done
+spin:
+  %looks = phi i64 [ 0, %entry ], [ %more, %again ]
+  %now = load atomic i64, ptr %phase_at acquire, align 8
+  %moved = icmp ne i64 %now, %phase
+  br i1 %moved, label %done, label %again
+again:
+  %more = add i64 %looks, 1
+  %long = icmp ugt i64 %looks, {_SPINS}
+  br i1 %long, label %yield, label %spin
+yield:
+  call i32 @sched_yield()
+  %now2 = load atomic i64, ptr %phase_at acquire, align 8
+  %moved2 = icmp ne i64 %now2, %phase
+  br i1 %moved2, label %done, label %look
+look:
+{stopped("leave")}  br i1 %leave, label %done, label %yield
+done:
+  ret void
+}}
+"""

@@ -1,0 +1,189 @@
+"""Values: every node of the IR's expressions as instructions.
+
+In lanes, a value that all lanes share stays a scalar until it meets one that differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import assert_never
+
+from tcl.codegen.cpu.emit.accesses import Memory
+from tcl.codegen.cpu.emit.scope import Accumulators, At, Scope, affine, i64, lane_values
+from tcl.codegen.cpu.llvm.arith import COMPARISONS, arithmetic, compare, unary
+from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type, vector
+from tcl.codegen.cpu.llvm.convert import cast
+from tcl.codegen.cpu.math import builtins as math
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import walk
+from tcl.grammar.types import BOOL
+
+_CHEAP = 12
+"""Nodes that may be computed in vain rather than branched around."""
+
+
+class Values:
+    """Emits values."""
+
+    memory: Memory
+
+    def __init__(self, b: Builder, dims: Mapping[str, ir.Dim], native_half: bool) -> None:
+        self.b, self.dims, self.native_half = b, dims, native_half
+        self.partial_cache: dict[int, bool] = {}
+
+    def value(self, value: ir.Value, scope: Scope) -> Val:
+        """``value`` at this place: a scalar or one value per lane."""
+        b = self.b
+        match value:
+            case ir.Const(value=constant, type=type_):
+                return b.constant(constant, register_type(type_))
+            case ir.Position(index=index, type=type_):
+                first, step = affine(b, index, self.dims, scope)
+                own = b.convert("trunc", i64(b, first), register_type(type_))
+                return lane_values(b, own, step, scope.lanes)
+            case ir.Variable(name=name):
+                if name in scope.accumulators:
+                    return self.accumulated(scope.accumulators[name], scope)
+                return scope.variables[name]
+            case ir.Combined():
+                return self._combined(value, scope)
+            case ir.Load():
+                return self.memory.load(value, scope)
+            case ir.Unary(op=op, operand=operand, type=type_):
+                return unary(b, op, self.value(operand, scope), type_)
+            case ir.Binary():
+                return self._binary(value, scope)
+            case ir.Select(condition=condition, then=then, otherwise=otherwise):
+                return self._choose(self.value(condition, scope), then, otherwise, scope)
+            case ir.Call(name=name, arguments=arguments, type=type_):
+                operands = [self.value(a, scope) for a in arguments]
+                return math.call(b, name, operands, type_)
+            case ir.Cast(operand=operand, type=type_):
+                inner = self.value(operand, scope)
+                return cast(b, inner, operand.type, type_, self.native_half)
+            case _:
+                assert_never(value)
+
+    def slot(self, accumulators: Accumulators, scope: Scope) -> str:
+        """The stack slot of the accumulator for this iteration."""
+        key = tuple(scope.folds[f.name].constant for f in accumulators.over)
+        return self.slot_at(accumulators, key)
+
+    def slot_at(self, accumulators: Accumulators, key: tuple[int, ...]) -> str:
+        """The stack slot of the accumulator for the iterations at these offsets."""
+        if key not in accumulators.slots:
+            type_ = vector(accumulators.type, accumulators.lanes)
+            accumulators.slots[key] = self.b.alloca(type_)
+        return accumulators.slots[key]
+
+    def accumulated(self, accumulators: Accumulators, scope: Scope) -> Val:
+        """What the accumulator for this iteration holds."""
+        type_, lanes = accumulators.type, accumulators.lanes
+        text = f"load {vector(type_, lanes)}, ptr {self.slot(accumulators, scope)}"
+        return self.b.op(text, type_, lanes)
+
+    def _combined(self, value: ir.Combined, scope: Scope) -> Val:
+        b = self.b
+        names = (v.name for v in walk(value.value) if isinstance(v, ir.Variable))
+        own = next(scope.accumulators[name] for name in names if name in scope.accumulators)
+        written_out = [f for f in value.folds if f in own.over]
+        parts = []
+        for each in product(*(range(0, f.step * f.count, f.step) for f in written_out)):
+            at = {f.name: At(None, k) for f, k in zip(written_out, each, strict=True)}
+            parts.append(b.spread(self.value(value.value, scope.moved({}, at)), own.lanes))
+        while len(parts) > 1:  # in pairs, so that no sum waits for all others
+            pairs = list(zip(parts[::2], parts[1::2], strict=False))
+            sums = [arithmetic(b, value.op, x, y, value.type) for x, y in pairs]
+            parts = sums + parts[2 * len(pairs) :]
+        return self._over_lanes(parts[0], value) if scope.lanes < own.lanes else parts[0]
+
+    def _over_lanes(self, part: Val, value: ir.Combined) -> Val:
+        """The lanes of a vector, combined by halves."""
+        b = self.b
+        while part.lanes > 1:
+            half = part.lanes // 2
+            low, high = (
+                b.op(
+                    f"shufflevector {part}, {part.ty} poison, <{half} x i32> "
+                    f"<{', '.join(f'i32 {first + k}' for k in range(half))}>",
+                    part.type,
+                    half,
+                )
+                if half > 1
+                else b.lane(part, first)
+                for first in (0, half)
+            )
+            part = arithmetic(b, value.op, low, high, value.type)
+        return part
+
+    def _binary(self, value: ir.Binary, scope: Scope) -> Val:
+        left = self.value(value.left, scope)
+        if value.op == "&&":
+            return self._choose(left, value.right, ir.Const(False, BOOL), scope)
+        if value.op == "||":
+            return self._choose(left, ir.Const(True, BOOL), value.right, scope)
+        right = self.value(value.right, scope)
+        if value.op in COMPARISONS:
+            return compare(self.b, value.op, left, right, value.left.type)
+        return arithmetic(self.b, value.op, left, right, value.type)
+
+    def _choose(self, condition: Val, then: ir.Value, otherwise: ir.Value, scope: Scope) -> Val:
+        b = self.b
+        if condition.lanes > 1:
+            # Both sides for all lanes, except where that would read what must not be read.
+            not_taken = b.negation(condition) if self._partial(otherwise) else None
+            yes = self.value(then, self.masked(condition, then, scope))
+            no = self.value(
+                otherwise,
+                scope if not_taken is None else self.masked(not_taken, otherwise, scope),
+            )
+            return b.select(condition, yes, no)
+        if self.free(then) and self.free(otherwise):
+            yes, no = self.value(then, scope), self.value(otherwise, scope)
+            return b.select(condition, yes, no)
+        return self._branch(condition, then, otherwise, scope)
+
+    def _branch(self, condition: Val, then: ir.Value, otherwise: ir.Value, scope: Scope) -> Val:
+        b = self.b
+        labels = b.new_label("then"), b.new_label("else")
+        after = b.new_label("chosen")
+        b.branch_if(condition, *labels)
+        incoming: list[tuple[Val, str]] = []
+        for label, side in zip(labels, (then, otherwise), strict=True):
+            b.start(label)
+            result = b.spread(self.value(side, scope), scope.lanes)
+            incoming.append((result, b.block))
+            b.branch(after)
+        b.start(after)
+        return b.phi(incoming)
+
+    def masked(self, condition: Val, side: ir.Value, scope: Scope) -> Scope:
+        """The scope in which ``side`` runs only for the lanes of ``condition``."""
+        if not self._partial(side):
+            return scope
+        if scope.mask is None:
+            return scope.under(condition)
+        both = self.b.op(f"select {scope.mask}, {condition}, {_none(condition)}", "i1", scope.lanes)
+        return scope.under(both)
+
+    def _partial(self, value: ir.Value) -> bool:
+        """Whether it reads something that may not be there."""
+        known = self.partial_cache.get(id(value))
+        if known is None:
+            known = any(isinstance(v, ir.Load) and not v.total for v in walk(value))
+            self.partial_cache[id(value)] = known
+        return known
+
+    def free(self, value: ir.Value) -> bool:
+        """Whether it may and should be computed even where it is not needed."""
+        for count, v in enumerate(walk(value)):
+            if count > _CHEAP or (isinstance(v, ir.Load) and not v.total):
+                return False
+            if isinstance(v, ir.Call) and v.name not in math.SHORT:
+                return False
+        return True
+
+
+def _none(like: Val) -> str:
+    return f"{like.ty} zeroinitializer"

@@ -1,0 +1,73 @@
+"""Operators on registers: ``+ - * / % min max``, comparisons, unary ``- !``."""
+
+from __future__ import annotations
+
+from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.llvm.division import quotient
+from tcl.grammar.types import Kind, ScalarType
+
+_INTEGER = {"+": "add", "-": "sub", "*": "mul"}
+_FLOAT = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv", "%": "frem"}
+_BOOL = {"+": "or", "*": "and", "min": "and", "max": "or"}
+_FLOAT_TESTS = {"<": "olt", "<=": "ole", ">": "ogt", ">=": "oge", "==": "oeq", "!=": "une"}
+_INTEGER_TESTS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+COMPARISONS = frozenset(_FLOAT_TESTS)
+
+
+def arithmetic(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val:
+    """``left op right``, both of type ``t``."""
+    if t.is_bool:
+        return b.binary(_BOOL[op], left, right)
+    if op in ("min", "max"):
+        return _extreme(b, op, left, right, t)
+    if op == "/" and t.is_float and left.lanes > right.lanes:
+        return quotient(b, left, right)
+    if t.is_float:
+        return b.binary(_FLOAT[op], left, right)
+    if op in ("/", "%"):
+        return _divide(b, op, left, right, t)
+    return b.binary(_INTEGER[op], left, right)
+
+
+def compare(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val:
+    """A comparison of two values of type ``t``."""
+    if t.is_float:
+        return b.compare(f"fcmp {_FLOAT_TESTS[op]}", left, right)
+    test = _INTEGER_TESTS[op]
+    sign = "" if test in ("eq", "ne") else "s" if t.kind is Kind.INT else "u"
+    return b.compare(f"icmp {sign}{test}", left, right)
+
+
+def unary(b: Builder, op: str, value: Val, t: ScalarType) -> Val:
+    """``-`` or ``!``."""
+    if op == "!":
+        return b.negation(value)
+    if t.is_float:
+        return b.op(f"fneg {value}", value.type, value.lanes)
+    return b.binary("sub", b.constant(0, value.type), value)
+
+
+def _extreme(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val:
+    """min and max; a NaN on either side wins, the left one first."""
+    if not t.is_float:
+        name = ("s" if t.kind is Kind.INT else "u") + op
+        return b.intrinsic(name, left, right)
+    first = b.compare("fcmp olt" if op == "min" else "fcmp ogt", left, right)
+    nan = b.compare("fcmp uno", left, left)
+    return b.select(b.binary("or", first, nan), left, right)
+
+
+def _divide(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val:
+    """Integer / and %. They never trap: x / 0 and x % 0 are 0, and MIN / -1 wraps."""
+    signed = t.kind is Kind.INT
+    zero = b.compare("icmp eq", right, b.constant(0, right.type))
+    unsafe = zero
+    if signed:
+        least = b.compare("icmp eq", left, b.constant(t.limits[0], left.type))
+        minus = b.compare("icmp eq", right, b.constant(-1, right.type))
+        unsafe = b.binary("or", zero, b.binary("and", least, minus))
+    # By 1 instead, MIN / -1 gives MIN and both remainders 0.
+    divisor = b.select(unsafe, b.constant(1, right.type), right)
+    name = ("s" if signed else "u") + ("div" if op == "/" else "rem")
+    result = b.binary(name, left, divisor)
+    return b.select(zero, b.constant(0, left.type), result) if op == "/" else result

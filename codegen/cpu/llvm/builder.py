@@ -1,0 +1,297 @@
+"""LLVM IR as text: a small builder that knows values of scalars and of lanes.
+
+Text needs no llvmlite, so kernels can be shown and their source compared without it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tcl.codegen.cpu.abi import stopped
+from tcl.grammar.types import Kind, ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Val:
+    """An LLVM value: a scalar, the same for all lanes, or a vector with one value per lane."""
+
+    text: str
+    """``%v7`` or a constant."""
+    type: str
+    """LLVM type of one lane."""
+    lanes: int = 1
+
+    @property
+    def ty(self) -> str:
+        """LLVM type of the value."""
+        return vector(self.type, self.lanes)
+
+    def __str__(self) -> str:
+        return f"{self.ty} {self.text}"
+
+
+def vector(type_: str, lanes: int) -> str:
+    """The LLVM type of ``lanes`` values; the type itself for one."""
+    return type_ if lanes == 1 else f"<{lanes} x {type_}>"
+
+
+def suffix(type_: str, lanes: int) -> str:
+    """How intrinsics name a type: ``f32``, ``v8i64``, ``v4p0``."""
+    short = {"float": "f32", "double": "f64", "half": "f16", "ptr": "p0"}.get(type_, type_)
+    return short if lanes == 1 else f"v{lanes}{short}"
+
+
+def register_type(t: ScalarType) -> str:
+    """The LLVM type in which values of ``t`` are computed."""
+    match t.kind:
+        case Kind.FLOAT:
+            return "double" if t.bits == 64 else "float"
+        case _:
+            return f"i{t.bits}"
+
+
+def memory_type(t: ScalarType) -> str:
+    """The LLVM type of an element in memory: a byte for bools, bits for the 16-bit floats."""
+    if t.is_bool:
+        return "i8"
+    return "i16" if t.is_float and t.bits == 16 else register_type(t)
+
+
+def float_text(value: float, type_: str) -> str:
+    """A float constant, exactly as LLVM wants it: the bits of a double."""
+    if type_ == "float":
+        try:
+            value = struct.unpack("<f", struct.pack("<f", value))[0]
+        except OverflowError:
+            value = float("inf") if value > 0 else float("-inf")
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+_PURE = frozenset(
+    """add sub mul sdiv udiv srem urem and or xor shl lshr ashr fadd fsub fmul fdiv frem fneg
+    getelementptr insertelement extractelement shufflevector icmp fcmp select trunc zext sext
+    fptrunc fpext sitofp uitofp fptosi fptoui bitcast ptrtoint""".split()
+)
+
+
+_APART = 64
+"""Tensors that are set apart from each other at most."""
+
+
+@dataclass(slots=True)
+class Builder:
+    """Appends instructions to one function and collects what the module needs around it."""
+
+    lines: list[str] = field(default_factory=list)
+    entry: list[str] = field(default_factory=list)
+    """Allocas: they belong into the first block, or loops would grow the stack."""
+    declared: dict[str, str] = field(default_factory=dict)
+    """External function → its declaration. Shared between the functions of a module."""
+    defined: dict[str, str] = field(default_factory=dict)
+    """Helper function → its definition. Shared likewise."""
+    block: str = "entry"
+    count: int = 0
+    known: dict[str, Val] = field(default_factory=dict)
+    """Instruction without side effects → its value, in this block. Unrolled code repeats itself
+    a lot; what is not written need not be read and merged by LLVM."""
+    loaded: dict[str, dict[str, Val]] = field(default_factory=dict)
+    """Likewise for loads, by tensor, until something is stored there."""
+
+    apart: dict[str, str] = field(default_factory=dict)
+    """Tensor → what is written behind its loads and stores."""
+    features: frozenset[str] = frozenset()
+    """LLVM's names of what the machine has, of which formulas may make use."""
+
+    # Instructions.
+
+    def op(self, text: str, type_: str, lanes: int = 1) -> Val:
+        """An instruction that gives a value."""
+        pure = text.split(" ", 1)[0] in _PURE
+        found = self.known.get(text) if pure else None
+        if found is not None:
+            return found
+        self.count += 1
+        name = f"%v{self.count}"
+        self.lines.append(f"  {name} = {text}")
+        value = Val(name, type_, lanes)
+        if pure:
+            self.known[text] = value
+        return value
+
+    def load(self, tensor: str, text: str, type_: str, lanes: int = 1) -> Val:
+        """A read of a tensor, written once between two stores to it."""
+        known = self.loaded.setdefault(tensor, {})
+        if text not in known:
+            known[text] = self.op(text + self.apart.get(tensor, ""), type_, lanes)
+        return known[text]
+
+    def store(self, tensor: str, text: str) -> None:
+        """A write to a tensor. What is written overlaps no other tensor."""
+        self.do(text + self.apart.get(tensor, ""))
+        self.loaded.pop(tensor, None)
+
+    def set_apart(self, tensors: Sequence[str]) -> None:
+        """Tells LLVM that tensors do not overlap, which it cannot see. Not of very many: each is
+        set apart from each."""
+        if not 2 <= len(tensors) <= _APART:
+            return
+        domain = self._node("distinct !{{{me}}}", "domain")
+        scopes = [self._node(f"distinct !{{{{{{me}}, {domain}}}}}", t) for t in tensors]
+        for tensor, scope in zip(tensors, scopes, strict=True):
+            others = ", ".join(s for s in scopes if s != scope)
+            own, apart = self._node(f"!{{{{{scope}}}}}"), self._node(f"!{{{{{others}}}}}")
+            self.apart[tensor] = f", !alias.scope {own}, !noalias {apart}"
+
+    def do(self, text: str) -> None:
+        """An instruction that gives none."""
+        self.lines.append(f"  {text}")
+
+    def alloca(self, type_: str) -> str:
+        """Room on the stack for the whole call."""
+        self.count += 1
+        self.entry.append(f"  %v{self.count} = alloca {type_}")
+        return f"%v{self.count}"
+
+    def new_label(self, hint: str) -> str:
+        self.count += 1
+        return f"{hint}{self.count}"
+
+    def start(self, label: str) -> None:
+        """Continue in a new block."""
+        self.lines.append(f"{label}:")
+        self.block = label
+        self.known.clear()
+        self.loaded.clear()
+
+    def branch(self, label: str) -> None:
+        self.do(f"br label %{label}")
+
+    def branch_if(self, condition: Val, then: str, otherwise: str) -> None:
+        self.do(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
+
+    def leave_if_stopped(self) -> None:
+        """The way out of a call that is to end, see ``tcl.codegen.cpu.abi``."""
+        stop, leave, on = (self.new_label(hint) for hint in ("stop", "leave", "on"))
+        self.lines.append(stopped(stop).rstrip("\n"))
+        self.branch_if(Val(f"%{stop}", "i1"), leave, on)
+        self.start(leave)
+        self.do("ret i32 0")
+        self.start(on)
+
+    def metadata(self, kind: str, value: str) -> str:
+        """What an instruction ends with to carry a note."""
+        return f", !{kind} {self._node(f'!{{{{{value}}}}}')}"
+
+    def _node(self, text: str, name: str = "") -> str:
+        """Metadata by its text, in which ``{me}`` stands for itself, and a name that keeps it apart
+        from others with the same text."""
+        key = f"!{name} {text}"
+        if key not in self.defined:
+            me = f"!{sum(x.startswith('!') for x in self.defined)}"
+            self.defined[key] = f"{me} = {text.format(me=me)}\n"
+        return self.defined[key].split(" ", 1)[0]
+
+    def phi(self, incoming: Sequence[tuple[Val, str]]) -> Val:
+        first = incoming[0][0]
+        pairs = ", ".join(f"[ {v.text}, %{label} ]" for v, label in incoming)
+        return self.op(f"phi {first.ty} {pairs}", first.type, first.lanes)
+
+    # Lanes.
+
+    def spread(self, value: Val, lanes: int) -> Val:
+        """The value in every lane."""
+        if value.lanes == lanes:
+            return value
+        if not value.text.startswith("%"):
+            if value.text == "zeroinitializer":
+                return Val(value.text, value.type, lanes)
+            return Val(f"<{', '.join([str(value)] * lanes)}>", value.type, lanes)
+        ty = vector(value.type, lanes)
+        one = self.op(f"insertelement {ty} poison, {value}, i32 0", value.type, lanes)
+        mask = vector("i32", lanes)
+        return self.op(
+            f"shufflevector {one}, {ty} poison, {mask} zeroinitializer", value.type, lanes
+        )
+
+    def level(self, *values: Val) -> tuple[Val, ...]:
+        """The values with the same number of lanes."""
+        lanes = max(v.lanes for v in values)
+        return tuple(self.spread(v, lanes) for v in values)
+
+    def lane(self, value: Val, k: int) -> Val:
+        """One lane, as a scalar."""
+        if value.lanes == 1:
+            return value
+        return self.op(f"extractelement {value}, i32 {k}", value.type)
+
+    def gather_lanes(self, values: Sequence[Val]) -> Val:
+        """Scalars → the vector with these lanes."""
+        lanes, type_ = len(values), values[0].type
+        if lanes == 1:
+            return values[0]
+        result = Val("poison", type_, lanes)
+        for k, value in enumerate(values):
+            result = self.op(f"insertelement {result}, {value}, i32 {k}", type_, lanes)
+        return result
+
+    # Shorthands. Operands may mix scalars and vectors.
+
+    def binary(self, name: str, left: Val, right: Val) -> Val:
+        """``add``, ``fmul``, ``and``, ...; flags may be part of the name."""
+        left, right = self.level(left, right)
+        return self.op(f"{name} {left}, {right.text}", left.type, left.lanes)
+
+    def compare(self, name: str, left: Val, right: Val) -> Val:
+        """``icmp slt``, ``fcmp olt``, ..."""
+        left, right = self.level(left, right)
+        return self.op(f"{name} {left}, {right.text}", "i1", left.lanes)
+
+    def select(self, condition: Val, then: Val, otherwise: Val) -> Val:
+        """Both sides are evaluated. A scalar condition is spread to lanes: LLVM makes branches of
+        scalars that choose between vectors."""
+        condition, then, otherwise = self.level(condition, then, otherwise)
+        return self.op(f"select {condition}, {then}, {otherwise}", then.type, then.lanes)
+
+    def negation(self, value: Val) -> Val:
+        """Of a bool."""
+        return self.binary("xor", value, Val("true", "i1"))
+
+    def convert(self, name: str, value: Val, type_: str) -> Val:
+        """``sext``, ``fptrunc``, ``bitcast``, ... to another type with the same lanes."""
+        if value.type == type_:
+            return value
+        return self.op(f"{name} {value} to {vector(type_, value.lanes)}", type_, value.lanes)
+
+    def constant(self, value: int | float | bool, type_: str) -> Val:
+        """A scalar constant."""
+        if type_ in ("float", "double"):
+            return Val(float_text(float(value), type_), type_)
+        if type_ == "i1":
+            return Val("true" if value else "false", type_)
+        return Val(str(int(value)), type_)
+
+    def intrinsic(self, name: str, *arguments: Val, of: str = "") -> Val:
+        """A call of ``llvm.name``, typed by its (levelled) arguments. ``of`` is the type of one
+        lane of the result, where it is not the arguments'."""
+        arguments = self.level(*arguments)
+        first = arguments[0]
+        full = f"llvm.{name}"
+        if of:
+            full += f".{suffix(of, first.lanes)}"
+        full += f".{suffix(first.type, first.lanes)}"
+        return self.call(full, of or first.type, first.lanes, *arguments)
+
+    def call(self, name: str, type_: str, lanes: int, *arguments: Val, note: str = "") -> Val:
+        """A call of an external function; the same lanes everywhere."""
+        return self.op(
+            self.call_text(name, vector(type_, lanes), *arguments, note=note), type_, lanes
+        )
+
+    def call_text(self, name: str, result: str, *arguments: Val, note: str = "") -> str:
+        """A call as text, its function declared."""
+        if name not in self.defined:
+            types = ", ".join(a.ty for a in arguments)
+            self.declared[name] = f"declare {result} @{name}({types}){note}"
+        return f"call {result} @{name}({', '.join(map(str, arguments))})"

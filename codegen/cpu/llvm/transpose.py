@@ -1,0 +1,83 @@
+"""Transposing in registers: rows of memory in, lanes across the rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcl.codegen.cpu.llvm.builder import Builder, Val
+
+ROW = 64
+"""Bytes of a row at most."""
+_QUARTER = 16
+"""Bytes of the parts of a vector register between which moving elements costs more."""
+
+
+def transposed(b: Builder, rows: Sequence[Val], itemsize: int) -> list[Val]:
+    """The squares of ``len(rows)`` lanes side by side in ``rows``, each transposed.
+
+    One step per bit of a row's number. A step mixes rows that differ in that bit: the low steps
+    interleave the halves of each quarter of a register, the high ones take every other quarter,
+    which are single instructions. Afterwards the columns lie in another order.
+
+    The places of an unrolled loop ask for the same squares, each for a column of its own: the
+    builder remembers them.
+    """
+    size, parts = len(rows), list(rows)
+    name = f"transposed {itemsize} {' '.join(row.text for row in rows)}"
+    columns = [f"{name} {column}" for column in range(size)]
+    if columns[0] in b.known:
+        return [b.known[column] for column in columns]
+    within = min(size, max(1, _QUARTER // itemsize))
+    for bit in range(size.bit_length() - 1):
+        masks = _masks(1 << bit, size, within, parts[0].lanes)
+        for low in range(size):
+            if low & 1 << bit:
+                continue
+            high = low | 1 << bit
+            pair = parts[low], parts[high]
+            parts[low], parts[high] = (mixed(b, *pair, mask) for mask in masks)
+    found = [parts[_place(column, within)] for column in range(size)]
+    b.known.update(zip(columns, found, strict=True))
+    return found
+
+
+def joined(b: Builder, parts: Sequence[Val]) -> Val:
+    """Vectors behind each other in one."""
+    while len(parts) > 1:
+        both = range(2 * parts[0].lanes)
+        parts = [mixed(b, *pair, both) for pair in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def mixed(b: Builder, left: Val, right: Val, lanes: Sequence[int]) -> Val:
+    """The vector of these lanes of two; those of the right one are counted on from the left's."""
+    order = ", ".join(f"i32 {k}" for k in lanes)
+    text = f"shufflevector {left}, {right}, <{len(lanes)} x i32> <{order}>"
+    return b.op(text, left.type, len(lanes))
+
+
+def _masks(unit: int, size: int, within: int, lanes: int) -> tuple[list[int], list[int]]:
+    """The lanes of the two results of a step, of which ``unit`` in a row stay together."""
+    masks: tuple[list[int], list[int]] = [], []
+    for upper, mask in enumerate(masks):
+        for lane in range(lanes):
+            if unit < within:
+                start, at = lane - lane % within, lane % within
+                other = at // unit % 2
+                source = start + at // (2 * unit) * unit + upper * within // 2 + at % unit
+            else:
+                start, at = lane - lane % size, lane % size
+                other = at // (size // 2)
+                quarter = 2 * (at % (size // 2) // within) + upper
+                source = start + quarter * within + at % within
+            mask.append(source + other * lanes)
+    return masks
+
+
+def _place(column: int, within: int) -> int:
+    """Where a column is in the end: its low bits come out in reverse."""
+    place, bit = column & ~(within - 1), within >> 1
+    while bit:
+        place |= bit if column & 1 else 0
+        column, bit = column >> 1, bit >> 1
+    return place

@@ -1,0 +1,224 @@
+"""What the formulas of ``vector_math`` are written with: bits, polynomials, choices.
+
+Everything works on scalars and on any number of lanes alike, and gives the same bits for both.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.math.formula import Number, Test
+
+PURE = " nounwind willreturn memory(none)"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the fields of a float type are."""
+
+    integer: str
+    """LLVM's integer type of the same size."""
+    digits: int
+    """Explicit bits of the significand."""
+    bias: int
+
+    @property
+    def mask(self) -> int:
+        """The explicit bits of the significand."""
+        return (1 << self.digits) - 1
+
+
+LAYOUTS = {"float": Layout("i32", 23, 127), "double": Layout("i64", 52, 1023)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bits:
+    """An integer of a float's size, or one per lane. Operators emit instructions."""
+
+    b: Builder
+    value: Val
+
+    def _operate(self, name: str, other: Bits | int) -> Bits:
+        right = other.value if isinstance(other, Bits) else self.b.constant(other, self.value.type)
+        return Bits(self.b, self.b.binary(name, self.value, right))
+
+    def __add__(self, other: Bits | int) -> Bits:
+        return self._operate("add", other)
+
+    def __sub__(self, other: Bits | int) -> Bits:
+        return self._operate("sub", other)
+
+    def __and__(self, other: Bits | int) -> Bits:
+        return self._operate("and", other)
+
+    def __or__(self, other: Bits | int) -> Bits:
+        return self._operate("or", other)
+
+    def __xor__(self, other: Bits | int) -> Bits:
+        return self._operate("xor", other)
+
+    def __lshift__(self, other: Bits | int) -> Bits:
+        return self._operate("shl", other)
+
+    def __rshift__(self, other: Bits | int) -> Bits:
+        """Zeros come in from above."""
+        return self._operate("lshr", other)
+
+    def is_zero(self) -> Test:
+        return Test(self.b, self.b.compare("icmp eq", self.value, self.b.constant(0, self.type)))
+
+    @property
+    def type(self) -> str:
+        return self.value.type
+
+    def number(self) -> Number:
+        """The float with these bits."""
+        type_ = "float" if self.type == "i32" else "double"
+        return Number(self.b, self.b.convert("bitcast", self.value, type_))
+
+
+def layout(x: Number) -> Layout:
+    return LAYOUTS[x.type]
+
+
+def bits(x: Number) -> Bits:
+    """The bits of a float."""
+    return Bits(x.b, x.b.convert("bitcast", x.value, layout(x).integer))
+
+
+def bits_of(value: float, type_: str) -> int:
+    """The bits of a constant, as a signed integer."""
+    if type_ == "float":
+        return int(struct.unpack("<i", struct.pack("<f", value))[0])
+    return int(struct.unpack("<q", struct.pack("<d", value))[0])
+
+
+def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
+    """Horner's rule; the constant term comes first."""
+    result = x.like(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        result = result.fma(x, x.like(c))
+    return result
+
+
+def both(left: Test, right: Test) -> Test:
+    return Test(left.b, left.b.binary("and", left.value, right.value))
+
+
+def negated(test: Test) -> Test:
+    return Test(test.b, test.b.negation(test.value))
+
+
+def floor(x: Number) -> Number:
+    return Number(x.b, x.b.intrinsic("floor", x.value))
+
+
+def is_nan(x: Number) -> Test:
+    return Test(x.b, x.b.compare("fcmp uno", x.value, x.value))
+
+
+def negative(x: Number) -> Test:
+    """Whether the sign is set, of zeros and NaN too."""
+    raw = bits(x)
+    return Test(x.b, x.b.compare("icmp slt", raw.value, x.b.constant(0, raw.type)))
+
+
+def at_least(x: Number, limit: float) -> Number:
+    """The larger of both; a NaN stays."""
+    return (x < limit).choose(x.like(limit), x)
+
+
+def at_most(x: Number, limit: float) -> Number:
+    """The smaller of both; a NaN stays."""
+    return (x > limit).choose(x.like(limit), x)
+
+
+def with_sign(magnitude: Number, sign: Number) -> Number:
+    """A non-negative value with the sign of another."""
+    low = -(1 << (31 if sign.type == "float" else 63))
+    return (bits(magnitude) | (bits(sign) & low)).number()
+
+
+def round_shifted(x: Number, factor: float, base: int = 0) -> tuple[Number, Bits]:
+    """n = ``x * factor`` rounded to an integer, as a float, and bits whose low half is
+    ``n + base``.
+
+    The sum with 1.5 times 2**digits rounds at the units; the product must stay under
+    2**(digits - 2). The bits that come with it are zero under shifts by ``digits``.
+    """
+    magic = x.like(1.5 * 2.0 ** layout(x).digits + base)
+    shifted = x.fma(x.like(factor), magic)
+    return shifted - magic, bits(shifted)
+
+
+def split(x: Number) -> tuple[Number, Number]:
+    """``x = m * 2**e`` for a positive, normal x: m from sqrt(1/2) to sqrt(2), and e, exactly."""
+    form = layout(x)
+    low = bits_of(0.5**0.5, x.type)
+    one = form.bias << form.digits
+    moved = bits(x) + (one - low)
+    m = ((moved & form.mask) + low).number()
+    # The biased exponent, put into the digits of a power of two, makes a float of it.
+    carrier = 2.0**form.digits
+    e = ((moved >> form.digits) | bits_of(carrier, x.type)).number()
+    return m, e - (carrier + form.bias)
+
+
+def log_edges(x: Number, result: Number) -> Number:
+    """The logarithm of x, made right where x is not a positive number."""
+    result = (x > 0.0).choose(result, x.like(math.nan))
+    result = (x == x.like(0.0)).choose(x.like(-math.inf), result)
+    return (x == x.like(math.inf)).choose(x, result)
+
+
+def log_times(f: Number, rest: Number, whole: Number, parts: tuple[float, float]) -> Number:
+    """``whole + (f + rest) * factor`` for a factor in two parts, with one rounding that counts."""
+    high = f.fma(f.like(parts[0]), whole)
+    lost = f.fma(f.like(parts[0]), whole - high)
+    return f.fma(f.like(parts[1]), rest.fma(f.like(parts[0]), lost)) + high
+
+
+def normal(x: Number) -> tuple[Number, Number]:
+    """A positive x made normal by a power of two, and the exponent to add for it."""
+    form = layout(x)
+    tiny = x < 2.0 ** (1 - form.bias)
+    up = form.digits + 2
+    zero = x.like(0.0)
+    return tiny.choose(x * 2.0**up, x), tiny.choose(x.like(-float(up)), zero)
+
+
+def any_lane(test: Test) -> Val:
+    """Whether it holds in some lane, as a scalar bool."""
+    b, value = test.b, test.value
+    if value.lanes == 1:
+        return value
+    return b.call(f"llvm.vector.reduce.or.v{value.lanes}i1", "i1", 1, value)
+
+
+def rarely(test: Test, usual: Number, otherwise: Callable[[], Number]) -> Number:
+    """``usual`` where the test fails. What ``otherwise`` gives is computed only if the test holds
+    in some lane, and used in those lanes alone, so that no lane's result depends on another."""
+    b = test.b
+    rare, after, before = b.new_label("rare"), b.new_label("after"), b.block
+    b.branch_if(any_lane(test), rare, after)
+    b.start(rare)
+    mixed = test.choose(otherwise(), usual)
+    last = b.block
+    b.branch(after)
+    b.start(after)
+    return Number(b, b.phi([(usual.value, before), (mixed.value, last)]))
+
+
+def lane_by_lane(name: str, *arguments: Number) -> Number:
+    """The C library's float64 function in every lane."""
+    b = arguments[0].b
+    lanes = max(a.value.lanes for a in arguments)
+    results = [
+        b.call(name, "double", 1, *(b.lane(a.value, k) for a in arguments), note=PURE)
+        for k in range(lanes)
+    ]
+    return Number(b, b.gather_lanes(results))

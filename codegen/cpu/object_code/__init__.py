@@ -1,0 +1,1 @@
+"""Object code: made, kept, loaded."""

@@ -1,0 +1,112 @@
+"""LLVM IR text → object code: a pure function, fit for a worker process."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tcl.codegen.common.errors import CompileError
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.grammar.interrupts import deferred
+
+LEVEL = 1
+"""LLVM's optimisation level. Kernels are vectorised by us; level 1 runs as fast as 3."""
+
+
+def compile_object(text: str, device: CpuProfile) -> bytes:
+    """The object file of a module. Raises ``CompileError`` if LLVM refuses the text."""
+    # An interrupted llvmlite may free something twice. Half of the time goes into one call of LLVM,
+    # during which nothing could be interrupted anyway.
+    with deferred():
+        return _object(text, device)
+
+
+def _object(text: str, device: CpuProfile) -> bytes:
+    """A function of its own, so that what it made is gone when it returns."""
+    module, machine = _optimised(text, device)
+    return bytes(machine.emit_object(module))
+
+
+def assembly(text: str, device: CpuProfile) -> str:
+    """The module as assembly, for people."""
+    module, machine = _optimised(text, device)
+    return str(machine.emit_assembly(module))
+
+
+def _optimised(text: str, device: CpuProfile) -> tuple[Any, Any]:
+    import llvmlite.binding as llvm
+
+    machine = target_machine(device)
+    try:
+        # A context of its own: the global one keeps every type and constant it ever saw.
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refused the kernel: {error}") from None
+    _optimise(module, machine)
+    return module, machine
+
+
+def _optimise(module: Any, machine: Any) -> None:
+    """The passes that kernels gain from: short helpers inlined, then each function simplified.
+
+    The rest of LLVM's pipeline for a module is left off: its search for loads that repeat what an
+    earlier iteration stored takes quadratic time in unrolled loops, ten times all other passes.
+    """
+    import llvmlite.binding as llvm
+
+    options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
+    passes = llvm.create_pass_builder(machine, options)
+    inliner = llvm.create_new_module_pass_manager()
+    inliner.add_always_inliner_pass()
+    simplifier = passes.getFunctionPassManager()
+    inliner.run(module, passes)
+    for function in module.functions:
+        if not function.is_declaration:
+            simplifier.run(function, passes)
+    _release(inliner)
+    _release(simplifier)
+
+
+def _release(manager: Any) -> None:
+    """Free a pass manager's 50 KB: llvmlite's own ``close`` does not find its way there, as both
+    of the class's parents have a ``_dispose`` and the first one's does nothing."""
+    from llvmlite.binding import ffi, newpassmanagers
+
+    if type(manager)._dispose is ffi.ObjectRef._dispose:
+        newpassmanagers.NewPassManager._dispose(manager)
+        manager.detach()
+
+
+@functools.lru_cache(maxsize=8)
+def target_machine(device: CpuProfile) -> Any:
+    """LLVM's code generator for a device, made once."""
+    return new_machine(device)
+
+
+def new_machine(device: CpuProfile) -> Any:
+    """A code generator that nothing else uses."""
+    import llvmlite.binding as llvm
+
+    initialise()
+    features = device.features
+    if device.vector_bits >= 512:
+        features += ",-prefer-256-bit"
+    try:
+        target = llvm.Target.from_triple(device.triple)
+    except RuntimeError as error:
+        raise CompileError(f"no code generator for {device.triple}: {error}") from None
+    return target.create_target_machine(
+        cpu=device.name, features=features, opt=2, jit=True, reloc="pic", codemodel="jitdefault"
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def initialise() -> None:
+    """Makes LLVM able to compile for this machine; once per process."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()

@@ -1,0 +1,1 @@
+"""Compiled kernels: made ready, called."""

@@ -1,0 +1,142 @@
+"""A def for one set of sizes, compiled for this CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tcl.codegen.common.dtypes import storage_dtype
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.cpu.emit.emit import Source, emit
+from tcl.codegen.cpu.object_code.compile import assembly, compile_object
+from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode, KeptSite
+from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.layouts import layouts as layouts
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.cpu import schedule
+from tcl.grammar.sized import SizedDef
+
+_Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CpuKernel:
+    """Ready to run. Safe to call from several threads at once; calls release the GIL."""
+
+    program: ir.Program
+    arguments: tuple[ir.Tensor, ...]
+    """The def's tensors, as callers see them."""
+    source: Source
+    kept: KeptCode = field(repr=False)
+    """All that a run needs."""
+    device: CpuProfile
+    launcher: Launcher = field(repr=False)
+    """The code in this process."""
+
+    @property
+    def object_code(self) -> bytes:
+        """The object file."""
+        return self.kept.object_code
+
+    @property
+    def llvm(self) -> str:
+        """The kernel as LLVM IR."""
+        return self.source.text
+
+    @property
+    def asm(self) -> str:
+        """The kernel as assembly."""
+        return assembly(self.source.text, self.device)
+
+    def __call__(self, inputs: Sequence[_Array], outputs: Sequence[_Array]) -> None:
+        """Run on arrays in the def's order, writing ``outputs`` in place.
+
+        Arrays have the shapes of the sized def, the strides the kernel was compiled for, and
+        the tensors' types (16-bit floats also as uint16 bits); no output may overlap another
+        array. Raises ``ArgumentError`` if an array does not fit, and ``IndexError`` after the
+        call if a data-dependent subscript left its tensor.
+        """
+        arrays = (*inputs, *outputs)
+        if len(arrays) != len(self.arguments):
+            raise ArgumentError(
+                f"{len(self.arguments)} arrays are needed, {len(arrays)} were given"
+            )
+        self.launcher([_fitted(*each) for each in zip(self.arguments, arrays, strict=True)])
+
+
+def compile_cpu(
+    sized: SizedDef,
+    options: MappingOptions,
+    *,
+    strides: Mapping[str, tuple[int, ...]] | None = None,
+    device: CpuProfile | None = None,
+    unchecked: bool = False,
+    aligned: bool = False,
+) -> CpuKernel:
+    """Compile ``sized`` for this CPU.
+
+    ``strides`` holds bytes per dimension for tensors that are not row-major; they are compiled
+    in. ``unchecked`` leaves out the checks of data-dependent subscripts: an index out of range
+    is then undefined behaviour. ``aligned`` promises that every element's address is a multiple
+    of its size. ``device.threads`` is the number of threads that calls run on. Raises
+    ``OptionsError`` if the options cannot be applied and ``CompileError`` if the kernel cannot be
+    built.
+    """
+    device = device or host_cpu()
+    given = layouts(sized, strides or {}, aligned)
+    program = schedule(sized, options, device, given)
+    source = emit(program, device, unchecked=unchecked)
+    kept = to_keep(program, source, compile_object(source.text, device), device)
+    outer = (t for t in program.tensors if t.role is not ir.Role.SCRATCH)
+    arguments = tuple(replace(t, layout=given[t.name]) for t in outer)
+    launcher = Launcher(kept, [t.name for t in arguments])
+    return CpuKernel(program, arguments, source, kept, device, launcher)
+
+
+def to_keep(program: ir.Program, source: Source, code: bytes, device: CpuProfile) -> KeptCode:
+    """All of a compiled kernel that a run needs."""
+    arguments = [t.name for t in program.tensors if t.role is not ir.Role.SCRATCH]
+    return KeptCode(
+        object_code=code,
+        sites=tuple(
+            KeptSite(arguments.index(s.tensor), s.axis, s.first, s.extent, s.unsigned)
+            for s in source.sites
+        ),
+        scratch=tuple(
+            (t.layout.extents, storage_dtype(t.layout.type).name, t.private)
+            for t in program.tensors
+            if t.role is ir.Role.SCRATCH
+        ),
+        regions=source.regions,
+        threads=device.threads,
+    )
+
+
+def _fitted(tensor: ir.Tensor, array: _Array) -> _Array:
+    layout = tensor.layout
+    if not isinstance(array, np.ndarray):  # NumPy's scalars have all that is asked of it below
+        raise ArgumentError(f"{tensor.name} must be an array, but is {type(array).__name__}")
+    array = np.asarray(array)  # a subclass may say of its memory what it likes
+    if array.shape != layout.extents:
+        raise ArgumentError(
+            f"{tensor.name} must have shape {layout.extents}, but has {array.shape}"
+        )
+    stored = storage_dtype(layout.type)
+    if array.dtype != stored and array.dtype.name != layout.type.name:
+        raise ArgumentError(f"{tensor.name} must be {layout.type}, but is {array.dtype}")
+    if not array.dtype.isnative:
+        raise ArgumentError(f"{tensor.name} is in foreign byte order ({array.dtype.str})")
+    moving = [k for k, extent in enumerate(layout.extents) if extent > 1]
+    if array.size and any(array.strides[k] != layout.strides[k] for k in moving):
+        raise ArgumentError(
+            f"the kernel was compiled for {tensor.name} with strides {layout.strides}, "
+            f"not {array.strides}"
+        )
+    if tensor.role is ir.Role.OUTPUT and not array.flags.writeable:
+        raise ArgumentError(f"{tensor.name} is an output, but its array is read-only")
+    return array

@@ -1,0 +1,231 @@
+"""Running loaded code on memory: all that a call does besides the kernel."""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tcl.codegen.cpu.abi import (
+    CLEAR,
+    ENTRY,
+    ERROR,
+    KERNEL,
+    LINE,
+    POOL,
+    STOP,
+    TEAM,
+    TENSORS,
+    THREADS,
+    WORDS,
+    apart,
+    team_bytes,
+)
+from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode, Scratch
+from tcl.codegen.cpu.object_code.load import Function, Loaded
+from tcl.grammar.interrupts import deferred, interruptible
+
+_Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+_RECORD = LINE // 8
+"""Words from one thread's error record to the next one's."""
+
+
+class Frame:
+    """What one call writes its arguments to. Made once and used again, as making it costs more
+    than a small kernel."""
+
+    __slots__ = ("_call", "_errors", "_keep", "at", "pointers")
+
+    def __init__(self, kernel: Launcher) -> None:
+        threads, arguments = kernel.threads, kernel.arguments
+        scratch = [_scratch(each, threads) for each in kernel.scratch]
+        memory = (ctypes.c_uint64 * (arguments + len(scratch)))()
+        self.pointers = memory
+        """The addresses of the arguments, then of the scratch memory."""
+        for position, array in enumerate(scratch):
+            memory[arguments + position] = address_of(array)
+        self._errors = (ctypes.c_int64 * (_RECORD * threads))()
+        size = team_bytes(kernel.regions)
+        team = (ctypes.c_char * (size + LINE))()
+        self._keep = (scratch, team)
+        record = (ctypes.c_uint64 * WORDS)()
+        record[KERNEL], record[POOL] = kernel.entry, kernel.pool
+        record[TENSORS], record[ERROR] = ctypes.addressof(memory), ctypes.addressof(self._errors)
+        record[TEAM] = -(-ctypes.addressof(team) // LINE) * LINE
+        record[THREADS], record[CLEAR] = threads, size
+        self._call = record
+        self.at = ctypes.addressof(record)
+        """The address of the call's record."""
+
+    def error(self) -> tuple[int, int]:
+        """Site and value of the first thread's failed check."""
+        at = next(k for k in range(0, len(self._errors), _RECORD) if self._errors[k])
+        return self._errors[at + 1], self._errors[at + 2]
+
+
+def _scratch(needed: Scratch, threads: int) -> _Array:
+    shape, dtype, private = needed
+    if not private:
+        return np.empty(shape, dtype)
+    return np.empty(threads * apart(math.prod(shape) * np.dtype(dtype).itemsize), np.uint8)
+
+
+class Launcher:
+    """Loaded code with frames for its calls. Safe to use from several threads at once.
+
+    Frames lie in a list, from which a call takes one for as long as it runs: ``pop`` and
+    ``append`` are atomic, and a signal handler that calls the kernel again gets another one.
+    """
+
+    __slots__ = (
+        *("_loaded", "_names", "_sites", "arguments", "call", "entry", "frames", "pool", "regions"),
+        *("long", "scratch", "threads"),
+    )
+
+    def __init__(self, kept: KeptCode, names: Sequence[str], loaded: Loaded | None = None) -> None:
+        """``names`` are those of the arguments. Calls run on as many threads as is kept, if there
+        are regions that they can share, and a pool. Raises ``CompileError`` for code that cannot
+        be loaded."""
+        self._loaded = loaded = loaded or Loaded(kept.object_code)  # lives as long as this
+        self._sites = kept.sites
+        self._names = tuple(names)
+        self.arguments = len(names)
+        self.scratch = kept.scratch
+        self.regions = kept.regions
+        self.threads = 1
+        """That a call runs on, unless another call has the pool."""
+        self.entry = loaded.address(ENTRY)
+        self.pool = 0
+        self.call = loaded.alone
+        self.long: bool | None = None
+        """Whether a call takes so long that it has to hear of Ctrl+C; None before the first."""
+        self.frames: list[Frame] = []
+        if kept.threads > 1 and kept.regions:
+            from tcl.codegen.cpu.threads.thread_pool import team
+
+            found = team()
+            if found is not None:
+                self.call, self.pool, self.threads = found.run, found.pool, kept.threads
+
+    def frame(self) -> Frame:
+        """A frame to fill; to be put back into ``frames`` after a call that went well."""
+        try:
+            return self.frames.pop()
+        except IndexError:
+            return Frame(self)
+
+    def failed(self, frame: Frame) -> IndexError:
+        """The error of a call that returned 1; its frame is not used again."""
+        from tcl.codegen.loopir.sites import Site
+
+        number, value = frame.error()
+        s = self._sites[number]
+        site = Site(self._names[s.tensor], s.axis, s.first, s.extent, s.unsigned)
+        return IndexError(site.message(value))
+
+    def __call__(self, arrays: Sequence[_Array]) -> None:
+        """Run on the arguments, of which nothing is checked but data-dependent subscripts
+        (``IndexError``)."""
+        frame = self.frame()
+        for position, array in enumerate(arrays):
+            frame.pointers[position] = address_of(array)
+        begun = time.perf_counter()
+        failed = self.call(frame.at) if self.long is False else self.attentive(frame.at)
+        self.long = time.perf_counter() - begun > _LONG
+        if failed:
+            raise self.failed(frame)
+        self.frames.append(frame)
+
+    @property
+    def best_call(self) -> Function:
+        """What runs a record: ``call``, or ``attentive`` where calls are long."""
+        return self.attentive if self.long else self.call
+
+    def attentive(self, at: int) -> int:
+        """``call``, which a signal handler's exception ends soon; outputs are then undefined.
+
+        Python calls handlers in the main thread alone, and not while that runs a kernel: so another
+        thread runs it, and this one waits, which handlers can interrupt. Then it asks the kernel
+        to end, whose threads look for that between pieces of their work.
+        """
+        if not interruptible():
+            return self.call(at)
+        results: list[int] = []
+        done = _thread.allocate_lock()
+        done.acquire()
+        begun = False
+
+        def run() -> None:
+            try:
+                results.append(self.call(at))
+            finally:
+                done.release()
+
+        try:
+            with deferred():
+                _thread.start_new_thread(run, ())
+                begun = True
+            done.acquire()
+        except BaseException as error:
+            with deferred():  # until the kernel has ended, its memory has to be there
+                if begun and not results:  # else it has ended, and ``done`` may be ours already
+                    _stop(at)
+                    done.acquire()
+            if not begun and isinstance(error, RuntimeError):  # no more threads, says the system
+                return self.call(at)
+            raise
+        return results[0]
+
+
+_LONG = 0.05
+"""Seconds after which one would want Ctrl+C to be heard: a thread for each such call costs less
+than a thousandth of it."""
+
+
+def _stop(at: int) -> None:
+    """Ask the call of this record to end."""
+    record = (ctypes.c_uint64 * WORDS).from_address(at)
+    ctypes.c_uint64.from_address(record[ERROR] + 8 * STOP).value = 1
+
+
+def _public(array: _Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+words = ctypes.cast(ctypes.c_void_p(8), ctypes.POINTER(ctypes.c_uint64))
+"""This process's memory: ``words[k]`` is the word at address ``8 * (k + 1)``; ctypes lets no
+pointer start at 0."""
+
+DATA = object.__basicsize__ // 8 - 1
+"""``words[(id(array) >> 3) + DATA]`` is the address of an array's first element. It lies right
+after what all objects begin with, as NumPy's C API says of ``PyArrayObject``; reading it takes a
+tenth of the time that NumPy's own ways from Python take."""
+
+
+def _direct(array: _Array) -> int:
+    address: int = words[(id(array) >> 3) + DATA]
+    return address
+
+
+def _layout_is_known() -> bool:
+    """Whether arrays of this Python are laid out so. Tried on arrays that are not alike."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False  # an id is not an address, or a pointer not a word
+    base = np.zeros((3, 4), np.int32)
+    return all(_direct(a) == _public(a) for a in (base, base[1:, 2:], base.T, np.zeros(())))
+
+
+DIRECT = _layout_is_known()
+"""Whether ``words[(id(array) >> 3) + DATA]`` is an array's address."""
+
+address_of: Callable[[_Array], int] = _direct if DIRECT else _public
+"""The address of an array's first element."""

@@ -1,0 +1,77 @@
+"""A def for given sizes, ready to run: from object code that was kept, else compiled and kept.
+
+What compiles is imported only when something has to be compiled: finding kept code takes a
+fraction of the time of importing the compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tcl.codegen.common.errors import CompileError
+from tcl.codegen.cpu.object_code.object_store import Ingredients, ObjectCache, versions
+from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.options.options import MappingOptions
+from tcl.grammar.canonical import canonical_text
+from tcl.grammar.sized import SizedDef
+
+
+def ready(
+    sized: SizedDef,
+    options: MappingOptions,
+    strides: Sequence[tuple[int, ...]],
+    *,
+    unchecked: bool = False,
+    threads: int = 1,
+) -> Launcher:
+    """The kernel for arrays of these strides (in bytes; inputs, then outputs), on at most so many
+    threads: on fewer where that is not worth it.
+
+    Raises ``OptionsError`` if the options cannot be applied and ``CompileError`` if the kernel
+    cannot be built.
+    """
+    tensors = sized.checked.inputs + sized.checked.outputs
+    names = [t.name for t in tensors]
+    digest = ingredients(sized, options, strides, unchecked, threads).digest
+    cache = ObjectCache()
+    kept = cache.get(digest)
+    if kept is not None:
+        try:
+            return Launcher(kept, names)
+        except CompileError:  # for instance, this machine's C library lacks a function
+            pass
+
+    from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
+    from tcl.codegen.cpu.run.kernel import compile_cpu, layouts
+    from tcl.codegen.loopir.lower import lower
+
+    given = dict(zip(names, strides, strict=True))
+    device = replace(host_cpu(), threads=threads)
+    if threads > 1:
+        device = with_threads_worth(lower(sized, layouts(sized, given)), device)
+    kernel = compile_cpu(sized, options, strides=given, unchecked=unchecked, device=device)
+    cache.put(digest, kernel.kept)
+    return kernel.launcher
+
+
+def ingredients(
+    sized: SizedDef,
+    options: MappingOptions,
+    strides: Sequence[tuple[int, ...]],
+    unchecked: bool,
+    threads: int = 1,
+) -> Ingredients:
+    """What the object code of this kernel depends on."""
+    tensors = sized.checked.inputs + sized.checked.outputs
+    return Ingredients(
+        definition=canonical_text(sized.checked),
+        shapes=tuple(sized.shapes[t.name] for t in tensors),
+        strides=tuple(strides),
+        aligned=False,
+        unchecked=unchecked,
+        options=options.to_json(),
+        device=replace(host_cpu(), threads=threads),
+        versions=versions(),
+    )

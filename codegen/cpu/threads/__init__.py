@@ -1,0 +1,1 @@
+"""The pool of threads that kernels run on."""

@@ -1,0 +1,108 @@
+"""The threads that kernels run on, beside the one that calls.
+
+One pool per process, of native threads that never touch Python. Its code is compiled once and
+kept like that of kernels. A process that was forked has a pool without threads in the same place,
+whatever its parent was doing. Where there are no POSIX threads there is no pool, and every call
+runs on its own thread alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tcl.codegen.common.errors import CompileError
+from tcl.codegen.cpu.abi import LINE
+from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode
+from tcl.codegen.cpu.object_code.load import Loaded
+from tcl.codegen.cpu.object_code.object_store import ObjectCache, versions
+from tcl.codegen.cpu.thread_count import MOST
+from tcl.codegen.cpu.threads import text as team_text
+from tcl.codegen.cpu.threads.layout import RESET, RUN, pool_bytes
+from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The pool of this process."""
+
+    run: Callable[[int], int]
+    """Takes the address of a call's record; 1 if a thread's check failed. Without the GIL. On one
+    thread if another call has the pool, so that nothing is waited for and no core has two of our
+    threads to run, and for a while after workers had too little of their cores."""
+    pool: int
+    """Its address."""
+
+
+@dataclass(slots=True)
+class _Process:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    made: bool = False
+    team: Team | None = None
+    reset: Callable[[], object] = lambda: None
+
+
+_process = _Process()
+
+
+def team() -> Team | None:
+    """The pool, made when first asked for; None where there can be none."""
+    if not _process.made:
+        with _process.lock:
+            if not _process.made:
+                _process.team = _make()
+                _process.made = True
+    return _process.team
+
+
+def _make() -> Team | None:
+    if os.name != "posix":
+        return None
+    try:
+        loaded = _load(host_cpu())
+    except CompileError:  # the C library lacks something
+        return None
+    size = pool_bytes(MOST)
+    memory = (ctypes.c_char * (size + LINE))()
+    pool = -(-ctypes.addressof(memory) // LINE) * LINE
+    reset = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(loaded.address(RESET))
+    run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(loaded.address(RUN))
+    reset(pool, size)
+    _process.reset = functools.partial(reset, pool, size)
+    for thing in (loaded, memory):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    return Team(run, pool)
+
+
+def _load(device: CpuProfile) -> Loaded:
+    text = team_text.text(device.triple)
+    made_of = repr((text, device.name, device.features, versions()))
+    digest = hashlib.sha256(made_of.encode()).hexdigest()
+    cache, symbols = ObjectCache(), (RUN, RESET)
+    kept = cache.get(digest)
+    if kept is not None:
+        try:
+            return Loaded(kept.object_code, symbols)
+        except CompileError:
+            pass
+    from tcl.codegen.cpu.object_code.compile import compile_object
+
+    code = compile_object(text, device)
+    loaded = Loaded(code, symbols)
+    cache.put(digest, KeptCode(code))
+    return loaded
+
+
+def _after_fork() -> None:
+    """In the child: the threads are not there, and nobody will let go of a lock."""
+    _process.lock = threading.Lock()
+    _process.reset()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,156 @@
+"""Places in memory as C++, and the elements that lie there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tcl.codegen.cuda.cpp.types import constant, memory_type
+from tcl.codegen.cuda.emit.names import Names
+from tcl.codegen.cuda.emit.scope import Geometry, Scope
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.sites import Site
+from tcl.grammar.types import INT64, UINT64, ScalarType
+
+
+class Memory:
+    """Writes index expressions and elements of tensors."""
+
+    def __init__(
+        self,
+        geometry: Geometry,
+        names: Names,
+        sites: list[Site],
+        unchecked: bool,
+        value: Callable[[ir.Value, Scope], str],
+    ) -> None:
+        self.geometry, self.names, self.sites = geometry, names, sites
+        self.unchecked, self.value = unchecked, value
+        self.used: set[str] = set()
+        """Helper functions."""
+        self.buffer: dict[str, str] = {}
+        """Panel → the offset of the copy of it that is read here."""
+
+    def layout(self, ref: ir.TensorRef) -> ir.Layout:
+        """The layout of the tensor of an element."""
+        return self.geometry.program.tensor(ref.tensor).layout
+
+    def name(self, tensor: str) -> str:
+        """The pointer to the first element."""
+        return self.names.of(f"tensor {tensor}")
+
+    def index(self, index: ir.Affine, scope: Scope) -> str:
+        """An index expression; ``int``, or ``long long`` where offsets are."""
+        text, number = "", 0
+        for name, c in self._terms(index, scope):
+            if not name:
+                number = c
+                continue
+            factor = name if abs(c) == 1 else f"{name} * {abs(c)}"
+            if not text:
+                text = f"-{factor}" if c < 0 else factor
+            else:
+                text += f" - {factor}" if c < 0 else f" + {factor}"
+        number += index.constant + self._known(index, scope)
+        if not text:
+            return str(number)
+        return text + (f" + {number}" if number > 0 else f" - {-number}" if number else "")
+
+    def _terms(self, index: ir.Affine, scope: Scope) -> list[tuple[str, int]]:
+        """Variables and their factors."""
+        found: dict[str, int] = {}
+        for name, c in index.terms:
+            for text, factor in self._parts(name, scope):
+                found[text] = found.get(text, 0) + c * factor
+        return [(text, c) for text, c in found.items() if c]
+
+    def _parts(self, name: str, scope: Scope) -> list[tuple[str, int]]:
+        """What a dimension or a fold is the sum of."""
+        if name in scope.dims:
+            return [(scope.dims[name], 1)]
+        folds = [self.geometry.fold[name]] if name in self.geometry.fold else None
+        if folds is None:
+            folds = [f for f in self.geometry.folds[name] if f.name in scope.folds]
+        texts = (scope.folds[f.name] for f in folds)
+        return [part for text in texts for part in _parts_of(text)]
+
+    def _known(self, index: ir.Affine, scope: Scope) -> int:
+        """The constant part of dimensions that have no variable yet."""
+        dims = self.geometry.dims
+        return sum(
+            c * dims[name].first
+            for name, c in index.terms
+            if name in dims and name not in scope.dims
+        )
+
+    def element(self, ref: ir.TensorRef, scope: Scope) -> str:
+        """An element, as a place in memory."""
+        layout, name = self.layout(ref), self.name(ref.tensor)
+        place = layout.place(ref)
+        size = layout.itemsize
+        extra = [
+            f"({self._checked(s, ref, axis, scope)}) * {layout.strides[axis] // size}"
+            for axis, s in enumerate(ref.subscripts)
+            if isinstance(s, ir.Computed)
+        ]
+        shift = sum(
+            -layout.origin[axis] * layout.strides[axis]
+            for axis, s in enumerate(ref.subscripts)
+            if isinstance(s, ir.Computed)
+        )
+        place = place + ir.Affine((), shift)
+        whole = ir.Affine(tuple((n, c // size) for n, c in place.terms), place.constant // size)
+        if any(c % size for c in (place.constant, *(c for _, c in place.terms))):
+            raise ir.IRError(f"elements of {ref.tensor} lie between others")
+        texts = [*extra, *([self.index(whole, scope)] if whole != ir.Affine() else [])]
+        if self.buffer.get(ref.tensor, "0") != "0":
+            texts.insert(0, self.buffer[ref.tensor])
+        return f"{name}[{' + '.join(texts) or '0'}]".replace("+ -", "- ")
+
+    def _checked(self, s: ir.Computed, ref: ir.TensorRef, axis: int, scope: Scope) -> str:
+        """A subscript that depends on data."""
+        text = self.value(s.value, scope)
+        layout = self.layout(ref)
+        if not s.check or self.unchecked:
+            return text
+        first, extent = layout.origin[axis], layout.extents[axis]
+        site = Site(ref.tensor, axis, first, extent, s.value.type == UINT64)
+        if site not in self.sites:
+            self.sites.append(site)
+        self.used.add("checked")
+        bounds = f"{constant(first, INT64)}, {constant(extent, INT64)}"
+        return f"checked({text}, {bounds}, {self.sites.index(site) + 1}ull, error)"
+
+    def pointer(self, ref: ir.TensorRef, scope: Scope) -> str:
+        """The address of an element."""
+        return f"&{self.element(ref, scope)}"
+
+    def element_type(self, tensor: str) -> str:
+        """The C++ type of its elements."""
+        return memory_type(self.type(tensor))
+
+    def type(self, tensor: str) -> ScalarType:
+        """The type of its elements."""
+        return self.geometry.program.tensor(tensor).layout.type
+
+    def inside(self, dims: Iterable[str], scope: Scope) -> str:
+        """The condition that these dimensions are at points that they have."""
+        tests = []
+        for name in dims:
+            dim = self.geometry.dims[name]
+            text = self.index(ir.Affine.of(name), scope)
+            tests.append(f"{text} < {dim.first + dim.extent}")
+        return " && ".join(tests)
+
+
+def _parts_of(text: str) -> list[tuple[str, int]]:
+    """``x * 16 + 8`` as variables and their factors; constants are factors of nothing."""
+    found = []
+    for part in text.split(" + "):
+        name, star, factor = part.rpartition(" * ")
+        if part.isdigit():
+            found.append(("", int(part)))
+        elif star and factor.isdigit():
+            found.append((name if name.isidentifier() else f"({name})", int(factor)))
+        else:
+            found.append((part if part.isidentifier() else f"({part})", 1))
+    return found

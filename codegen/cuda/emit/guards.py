@@ -1,0 +1,61 @@
+"""Where a statement may do what it does only at points that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tcl.codegen.cuda.emit.fragments import hoistable
+from tcl.codegen.cuda.emit.scope import Geometry, Scope
+from tcl.codegen.cuda.emit.zero_sums import zero_beyond
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import loads, values_in, walk
+
+
+def guarded(
+    geometry: Geometry, body: ir.Statement, loops: Sequence[ir.Loop], scope: Scope
+) -> tuple[str, ...]:
+    """The dimensions with points that are not there, at which the statements inside of some
+    unrolled loops and lanes must not do what they do: write, read what cannot be read before the
+    loops, or add to a sum what is not zero."""
+    parts = body.body if isinstance(body, ir.Block) else (body,)
+    found = set[str]()
+    for statement in parts:
+        found |= set(_touching(geometry, statement, loops))
+        if isinstance(statement, ir.Accumulate):
+            found |= set(_adding(geometry, statement, loops, scope))
+    return tuple(d for d in geometry.dims if d in found and geometry.ragged[d])
+
+
+def _touching(
+    geometry: Geometry, statement: ir.Statement, loops: Sequence[ir.Loop]
+) -> Iterator[str]:
+    """Dimensions at whose points memory is touched."""
+    around = [x.fold.dim for x in loops]
+    if isinstance(statement, ir.Store):
+        yield from around
+        yield from _named(geometry, statement.ref)
+    for value in values_in(statement):
+        for v in walk(value):
+            if isinstance(v, ir.Load) and not (hoistable(v) and loops):
+                yield from _named(geometry, v.ref)
+                if not hoistable(v):
+                    yield from around
+
+
+def _named(geometry: Geometry, ref: ir.TensorRef) -> Iterator[str]:
+    for s in ref.subscripts:
+        if isinstance(s, ir.Affine):
+            yield from (geometry.dim_of(name) for name, _ in s.terms)
+
+
+def _adding(
+    geometry: Geometry, accumulate: ir.Accumulate, loops: Sequence[ir.Loop], scope: Scope
+) -> Iterator[str]:
+    """The reductions of which a point is added here, unless it is zero where it is not there."""
+    known = {*scope.folds, *(x.fold.name for x in loops)}
+    tensors = (geometry.program.tensor(x.ref.tensor) for x in loads(accumulate.value))
+    read = bool(loops) or all(t.shared for t in tensors)
+    for name, dim in geometry.dims.items():
+        here = dim.reduction and all(f.name in known for f in geometry.folds[name])
+        if here and not (read and zero_beyond(geometry, name, accumulate)):
+            yield name

@@ -1,0 +1,161 @@
+"""The innermost part of a nest: unrolled loops and lanes around a few statements.
+
+What is read is read first, to registers, in vectors where memory allows; then the statements are
+written out; what is stored in lanes is gathered and written in vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tcl.codegen.cuda.cpp.types import c_type
+from tcl.codegen.cuda.emit.fragments import Fragment, fragments
+from tcl.codegen.cuda.emit.mma import tensor_cores
+from tcl.codegen.cuda.emit.scope import Geometry, Scope
+from tcl.codegen.cuda.emit.writer import Writer, iteration
+from tcl.codegen.loopir import ir
+
+
+def write_leaf(
+    writer: Writer,
+    loops: Sequence[ir.Loop],
+    body: ir.Statement,
+    guarded: tuple[str, ...],
+    scope: Scope,
+) -> None:
+    """Unrolled loops and lanes around a body. ``guarded``: dimensions at whose points it may do
+    what it does only where these are."""
+    product = tensor_cores(writer, loops, body)
+    if product is not None:
+        product.write(scope)
+        return
+    parts = body.body if isinstance(body, ir.Block) else (body,)
+    leaf = _Leaf(writer, writer.geometry, tuple(loops), parts, guarded)
+    lane = leaf.lane
+    if lane is None or not leaf.partial:
+        leaf.write(scope)
+        return
+    # Whole vectors where there are any, single elements at the edge.
+    reach = sum(x.fold.step * (x.fold.count - 1) for x in loops if x.fold.dim == lane.dim)
+    dim = writer.geometry.dims[lane.dim]
+    if reach >= dim.extent:  # there is no whole vector
+        leaf.write(scope)
+        return
+    first = writer.memory.index(ir.Affine.of(lane.dim), scope)
+    with writer.lines.block(f"if ({first} + {reach} < {dim.first + dim.extent}) {{"):
+        rest = tuple(d for d in guarded if d != lane.dim)
+        replace(leaf, geometry=writer.geometry.all_there(lane.dim), guarded=rest).write(scope)
+    with writer.lines.block("else {"):
+        leaf.write(scope)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    writer: Writer
+    geometry: Geometry
+    """As this part of the kernel sees it: elsewhere, more points may not be there."""
+    loops: tuple[ir.Loop, ...]
+    body: tuple[ir.Statement, ...]
+    guarded: tuple[str, ...]
+
+    @property
+    def lane(self) -> ir.Fold | None:
+        """The innermost loop, if it is one over lanes."""
+        last = self.loops[-1:]
+        return last[0].fold if last and last[0].kind is ir.Kind.VECTOR else None
+
+    @property
+    def partial(self) -> bool:
+        """Whether some vectors have points that are there and points that are not."""
+        lane = self.lane
+        if lane is None or lane.dim not in self.guarded:
+            return False
+        return self.geometry.dims[lane.dim].extent % lane.count != 0
+
+    def write(self, scope: Scope) -> None:
+        """What is read, then the loops."""
+        writer, lane = self.writer, self.lane
+        read = {f: f.read(writer, scope) for f in fragments(self.geometry, self.loops, self.body)}
+        known = {f.load.ref for f in read}
+        fixed = [x.fold for x in self.loops if x.fold != lane]
+        with writer.unrolled(fixed, scope) as inner:
+            inner = writer.complete(inner, self.body, lane, known)
+            outside = [d for d in self.guarded if lane is None or d != lane.dim]
+            if lane is not None and lane.dim in self.guarded and not self.partial:
+                outside.append(lane.dim)
+                inner = inner.with_fold(lane, "0")
+            with writer.guard(outside, inner):
+                within = [d for d in self.guarded if d not in outside]
+                self._lanes(within, inner, read)
+
+    def _lanes(self, guarded: Sequence[str], scope: Scope, read: Mapping[Fragment, str]) -> None:
+        """The statements, in lanes if there are any."""
+        writer, lane = self.writer, self.lane
+        if lane is None:
+            self._each(self.body, self._with(read, scope), {})
+            return
+        # At an edge, each element is written on its own.
+        gathered = {} if lane.dim in guarded else self._gathered(lane)
+        for ref, (name, _) in gathered.items():
+            type_ = writer.memory.element_type(ref.tensor)
+            writer.lines.add(f"{type_} {name}[{lane.count}];")
+        with writer.unrolled([lane], scope) as inner:
+            known = {*(f.load.ref for f in read), *gathered}
+            inner = self._with(read, writer.complete(inner, self.body, None, known))
+            number = iteration(lane, inner)
+            places = {ref: f"{name}[{number}]" for ref, (name, _) in gathered.items()}
+            with writer.guard(guarded, inner):
+                self._each(self.body, inner, places)
+        for ref, (name, width) in gathered.items():
+            writer.used.add("store")
+            for k in range(0, lane.count, width):
+                place = writer.memory.pointer(ref, scope.with_fold(lane, str(k)))
+                made = f"{name} + {k}" if k else name
+                writer.lines.add(f"store<{width}>({place}, {made});")
+
+    def _with(self, read: Mapping[Fragment, str], scope: Scope) -> Scope:
+        """The place, where these fragments are known."""
+        return scope.with_loaded({f.load.ref: f.element(name, scope) for f, name in read.items()})
+
+    def _gathered(self, lane: ir.Fold) -> dict[ir.TensorRef, tuple[str, int]]:
+        """Elements that are written in vectors: the registers that they are gathered in, and how
+        many are written at once."""
+        memory, found = self.writer.memory, {}
+        for statement in self.body:
+            if isinstance(statement, ir.Store):
+                ref, layout = statement.ref, memory.layout(statement.ref)
+                if all(isinstance(s, ir.Affine) for s in ref.subscripts):
+                    width = self.geometry.width(layout, layout.place(ref), lane)
+                    if width > 1:
+                        name = self.writer.names.new(f"{memory.name(ref.tensor)}_made")
+                        found[ref] = name, width
+        return found
+
+    def _each(
+        self,
+        body: Sequence[ir.Statement],
+        scope: Scope,
+        places: Mapping[ir.TensorRef, str],
+    ) -> None:
+        """The statements of one point. ``places``: where elements are written that are gathered."""
+        writer = self.writer
+        for statement in body:
+            values = writer.expressions(scope)
+            match statement:
+                case ir.Let(name=name, value=value):
+                    variable = writer.names.new(name)
+                    text = values.text(value)
+                    writer.lines.add(f"const {c_type(value.type)} {variable} = {text};")
+                    scope = scope.with_variable(name, variable)
+                case ir.Accumulate(name=name, op=op, value=value):
+                    own = writer.accumulator(name, scope)
+                    writer.lines.add(values.accumulate(op, own, value, value.type))
+                case ir.Store(ref=ref, value=value):
+                    text = values.stored(value, writer.memory.type(ref.tensor))
+                    place = places.get(ref) or writer.memory.element(ref, scope)
+                    writer.lines.add(f"{place} = {text};")
+                case ir.Block(body=inner):
+                    self._each(inner, scope, places)
+                case _:
+                    raise ir.IRError(f"{type(statement).__name__} lies in an unrolled loop")

@@ -1,0 +1,165 @@
+"""Tensor cores: what a warp multiplies at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcl.codegen.cuda.emit.scope import Scope
+from tcl.codegen.cuda.emit.writer import Writer, iteration
+from tcl.codegen.loopir import ir
+from tcl.codegen.passes.gpu.mma_shape import factors, mma_type
+from tcl.grammar.types import BFLOAT16, FLOAT32
+
+_LANE = "threadIdx.x % 32"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorCores:
+    """Writes the innermost part of a product: fragments of both factors, then the instructions."""
+
+    writer: Writer
+    loops: tuple[ir.Loop, ...]
+    accumulate: ir.Accumulate
+
+    def write(self, scope: Scope) -> None:
+        writer, lines = self.writer, self.writer.lines
+        own = writer.accumulators[self.accumulate.name]
+        rows, columns = self._dims()
+        depth = next(x.fold for x in self.loops if x.fold.level == "mma")
+        by_row, by_column = self._factors(rows)
+        type_ = mma_type(self.accumulate.value)
+        kept = {f.dim: f for f in own.over if f.level == "register"}
+        left = self._read(by_row, rows, columns, depth, kept.get(rows), scope, 4)
+        right = self._read(by_column, columns, rows, depth, kept.get(columns), scope, 2)
+        with writer.unrolled([kept[d] for d in (rows, columns) if d in kept], scope) as inner:
+            at = [f"[{iteration(f, inner)}]" for f in own.over[:-2]]
+            sums = own.name + "".join(at)
+            a = left + (f"[{iteration(kept[rows], inner)}]" if rows in kept else "")
+            b = right + (f"[{iteration(kept[columns], inner)}]" if columns in kept else "")
+            name = _INSTRUCTIONS.get(type_.name if type_ else "", "mma_m16n8k8_tf32")
+            writer.used.add(name)
+            lines.add(f"{name}((float (&)[4]){sums}, {a}, {b});")
+
+    def _dims(self) -> tuple[str, str]:
+        """The rows' and the columns' dimension."""
+        rows = next(x.fold.dim for x in self.loops if x.fold.level == "half")
+        columns = next(x.fold.dim for x in self.loops if x.kind is ir.Kind.VECTOR)
+        return rows, columns
+
+    def _factors(self, rows: str) -> tuple[ir.Load, ir.Load]:
+        """The factor that has the rows, and the one that has the columns."""
+        found = factors(self.accumulate.value)
+        assert found is not None
+        program = self.writer.geometry.program
+        place = program.tensor(found[0].ref.tensor).layout.place(found[0].ref)
+        first = any(self.writer.geometry.dim_of(n) == rows for n, _ in place.terms)
+        return found if first else (found[1], found[0])
+
+    def _read(
+        self,
+        load: ir.Load,
+        dim: str,
+        other: str,
+        depth: ir.Fold,
+        kept: ir.Fold | None,
+        scope: Scope,
+        count: int,
+    ) -> str:
+        """Reads the fragments of a factor; the variable that has them."""
+        writer, lines = self.writer, self.writer.lines
+        name = writer.names.new(f"{writer.memory.name(load.ref.tensor).removesuffix('_tile')}_part")
+        sizes = f"[{kept.count}]" if kept is not None else ""
+        lines.add(f"unsigned int {name}{sizes}[{count}];")
+        if count == 2 and kept is not None and kept.count % 2 == 0 and load.type != FLOAT32:
+            self._pairs(load, dim, depth, kept, scope, name)
+            return name
+        with writer.unrolled([kept] if kept is not None else [], scope) as inner:
+            to = name + (f"[{iteration(kept, inner)}]" if kept is not None else "")
+            if load.type == FLOAT32:
+                self._singles(load, dim, other, depth, inner, to, count)
+            else:
+                self._matrices(load, dim, depth, inner, to, count)
+        return name
+
+    def _pairs(
+        self, load: ir.Load, dim: str, depth: ir.Fold, kept: ir.Fold, scope: Scope, name: str
+    ) -> None:
+        """Two fragments of columns at once."""
+        writer = self.writer
+        pairs = ir.Fold(dim, kept.level, 2 * kept.step, kept.count // 2)
+        along_depth = self._along_depth(load, depth)
+        columns = f"{_LANE} / 16 * 8 + {_LANE} % 8" if along_depth else f"{_LANE} / 16 * 8"
+        points = f"{_LANE} / 8 % 2 * 8" if along_depth else f"{_LANE} % 16"
+        load_pair = f"load_matrix_x4{'' if along_depth else '_trans'}"
+        writer.used.add(load_pair)
+        with writer.unrolled([pairs], scope) as inner:
+            at = self._placed(inner, dim, columns, depth, points)
+            pair = iteration(pairs, inner)
+            place = writer.memory.pointer(load.ref, at)
+            to = f"(unsigned int (&)[4]){name}[{pair} * 2]"
+            writer.lines.add(f"{load_pair}({to}, {place});")
+
+    def _along_depth(self, load: ir.Load, depth: ir.Fold) -> bool:
+        """Whether rows of the panel go along the reduction."""
+        layout = self.writer.memory.layout(load.ref)
+        return layout.place(load.ref).coefficient(depth.name) == layout.itemsize
+
+    def _matrices(
+        self, load: ir.Load, dim: str, depth: ir.Fold, scope: Scope, to: str, count: int
+    ) -> None:
+        """16-bit factors: matrices of 8 x 8, a row's address from each thread."""
+        writer = self.writer
+        along_depth, lane = self._along_depth(load, depth), _LANE
+        if count == 4:  # rows 0-7, 8-15 of points 0-7, then of points 8-15
+            rows = f"{lane} % 16" if along_depth else f"{lane} / 8 % 2 * 8"
+            points = f"{lane} / 16 * 8" if along_depth else f"{lane} / 16 * 8 + {lane} % 8"
+        else:  # points 0-7, 8-15 of the 8 columns
+            rows = f"{lane} % 8" if along_depth else "0"
+            points = f"{lane} / 8 % 2 * 8" if along_depth else f"{lane} % 16"
+        at = self._placed(scope, dim, rows, depth, points)
+        name = f"load_matrix_x{count}{'' if along_depth else '_trans'}"
+        writer.used.add(name)
+        writer.lines.add(f"{name}({to}, {writer.memory.pointer(load.ref, at)});")
+
+    def _singles(
+        self,
+        load: ir.Load,
+        dim: str,
+        other: str,
+        depth: ir.Fold,
+        scope: Scope,
+        to: str,
+        count: int,
+    ) -> None:
+        """float32 factors: one number after the other, rounded to tf32."""
+        writer = self.writer
+        writer.used.add("to_tf32")
+        for k in range(count):
+            row = f"{_LANE} / 4 + {8 * (k % 2)}" if count == 4 else f"{_LANE} / 4"
+            point = f"{_LANE} % 4 + {4 * (k // 2 if count == 4 else k)}"
+            at = self._placed(scope, dim, row, depth, point)
+            element = writer.memory.element(load.ref, at)
+            writer.lines.add(f"{to}[{k}] = to_tf32({element});")
+
+    def _placed(self, scope: Scope, dim: str, row: str, depth: ir.Fold, point: str) -> Scope:
+        """The place with these texts for what a thread has of a dimension and of the reduction."""
+        for fold in self.writer.geometry.folds[dim]:
+            if fold.level in ("thread", "half", "lane"):
+                scope = scope.with_fold(fold, row if fold.level == "thread" else "0")
+        return scope.with_fold(depth, point)
+
+
+_INSTRUCTIONS = {"float16": "mma_m16n8k16_f16", BFLOAT16.name: "mma_m16n8k16_bf16"}
+
+
+def tensor_cores(
+    writer: Writer, loops: Sequence[ir.Loop], body: ir.Statement
+) -> TensorCores | None:
+    """The innermost part of a nest as a product on tensor cores; None if it is none."""
+    if not any(x.fold.level == "mma" for x in loops):
+        return None
+    parts = body.body if isinstance(body, ir.Block) else (body,)
+    if len(parts) != 1 or not isinstance(parts[0], ir.Accumulate):
+        raise ir.IRError("tensor cores do nothing but add up products")
+    return TensorCores(writer, tuple(loops), parts[0])

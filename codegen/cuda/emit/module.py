@@ -1,0 +1,43 @@
+"""A def as CUDA C++: what is compiled, and how it is launched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.sites import Site
+
+SHARED = "shared"
+"""The name of a block's shared memory in the source: ``extern __shared__`` bytes, all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One ``extern "C" __global__`` function, and how it is run: blocks and threads lie along x.
+
+    It takes the addresses of its tensors' first elements, and after them, if the module has
+    ``sites``, that of the error record: two ``unsigned long long``. The first is 0 until a check
+    fails, then 1 + the position of its site; the second is the value that was out of range.
+    """
+
+    name: str
+    blocks: int
+    threads: int
+    """Per block."""
+    shared: int
+    """Bytes of shared memory per block."""
+    tensors: tuple[str, ...]
+    """Whose addresses it takes, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A translation unit for NVRTC, which needs no header."""
+
+    source: str
+    launches: tuple[Launch, ...]
+    """In the order in which they run, each after the one before has ended."""
+    tensors: tuple[ir.Tensor, ...]
+    """Inputs, outputs, then scratch in global memory, whose contents are undefined before."""
+    sites: tuple[Site, ...] = ()
+    """Subscripts that are checked while the kernels run."""

@@ -1,0 +1,106 @@
+"""Where a piece of source stands: loops around it, and what dimensions are there."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.passes.gpu.fold_extent import ragged
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is known at a place."""
+
+    folds: Mapping[str, str]
+    """Fold → the C++ expression of its offset; those of loops around this place."""
+    dims: Mapping[str, str] = field(default_factory=dict)
+    """Dimension → the variable of its value, once it has one."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """``Let`` → its variable."""
+    loaded: Mapping[ir.TensorRef, str] = field(default_factory=dict)
+    """Element → the variable that it was read to."""
+
+    def with_fold(self, fold: ir.Fold, text: str) -> Scope:
+        return replace(self, folds={**self.folds, fold.name: text})
+
+    def with_dim(self, dim: str, text: str) -> Scope:
+        return replace(self, dims={**self.dims, dim: text})
+
+    def with_variable(self, name: str, text: str) -> Scope:
+        return replace(self, variables={**self.variables, name: text})
+
+    def with_loaded(self, loaded: Mapping[ir.TensorRef, str]) -> Scope:
+        return replace(self, loaded={**self.loaded, **loaded})
+
+
+class Geometry:
+    """The dimensions and folds of a program, and what subscripts make of them."""
+
+    def __init__(self, program: ir.Program) -> None:
+        self.program = program
+        self.nests = program.all_nests
+        self.fills = {c.fill.name for n in self.nests for c in n.staged if c.fill is not None}
+        """The nests that copy to shared memory."""
+        self.dims = {d.name: d for n in self.nests for d in n.dims}
+        self.nest_of = {d.name: n for n in self.nests for d in n.dims}
+        self.folds = {d: self.nest_of[d].folds(d) for d in self.dims}
+        self.fold = {f.name: f for folds in self.folds.values() for f in folds}
+        self.ragged = {d: ragged(dim, self.folds[d]) for d, dim in self.dims.items()}
+        """Whether there are threads, registers or lanes for points that there are not."""
+
+    def all_there(self, dim: str) -> Geometry:
+        """The same where all points of a dimension are there, though elsewhere some are not."""
+        made = copy.copy(self)
+        made.ragged = {**self.ragged, dim: False}
+        return made
+
+    def iterations(self, fold: ir.Fold) -> int:
+        """How many iterations of a fold have points, whatever the other folds are at."""
+        return min(fold.count, max(1, -(-self.dims[fold.dim].extent // fold.step)))
+
+    def dim_of(self, name: str) -> str:
+        """The dimension of a name in an index expression."""
+        return self.fold[name].dim if name in self.fold else name
+
+    def stride(self, place: ir.Affine, fold: ir.Fold) -> int:
+        """What one iteration of a fold adds to an index expression."""
+        c = place.coefficient(fold.dim) + place.coefficient(fold.name)
+        return c * fold.step
+
+    def strides(self, place: ir.Affine) -> Iterator[tuple[ir.Fold, int]]:
+        """What the folds of all loops add."""
+        for dim in {self.dim_of(name) for name, _ in place.terms}:
+            for fold in self.folds[dim]:
+                if fold.count > 1 and (stride := self.stride(place, fold)):
+                    yield fold, stride
+
+    def constant(self, place: ir.Affine) -> int:
+        """The value of an index expression where all folds begin."""
+        return place.constant + sum(
+            c * self.dims[name].first for name, c in place.terms if name in self.dims
+        )
+
+    def width(
+        self, layout: ir.Layout, place: ir.Affine, fold: ir.Fold, others: Sequence[ir.Fold] = ()
+    ) -> int:
+        """How many iterations of a fold touch elements that can be moved at once: these follow each
+        other, begin at a multiple of their size, and are there all or none. ``others``: folds of
+        which each iteration is on its own."""
+        size = layout.itemsize
+        if self.stride(place, fold) != size or fold.step != 1:
+            return 1
+        rest = [s for f, s in self.strides(place) if f != fold]
+        rest.append(self.constant(place))
+        ends = self.dims[fold.dim].extent if self.ragged[fold.dim] else 0
+        width = max(1, 16 // size)
+        while width > 1 and (
+            fold.count % width
+            or layout.base % (width * size)
+            or any(s % (width * size) for s in rest)
+            or ends % width
+        ):
+            width //= 2
+        return width

@@ -1,0 +1,159 @@
+"""What the parts of a kernel are written with: names, lines, values, and the loops around them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tcl.codegen.cuda.cpp.lines import Lines
+from tcl.codegen.cuda.cpp.types import c_type, from_memory
+from tcl.codegen.cuda.emit.accesses import Memory
+from tcl.codegen.cuda.emit.names import Names
+from tcl.codegen.cuda.emit.scope import Geometry, Scope
+from tcl.codegen.cuda.emit.values import Expressions
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import statements, values_in, walk
+from tcl.grammar.types import ScalarType
+
+
+@dataclass(slots=True)
+class Accumulators:
+    """Registers of each thread."""
+
+    name: str
+    over: tuple[ir.Fold, ...]
+    """Those that a thread has for itself."""
+
+
+class Writer:
+    """Writes values at places, and opens loops that are written out."""
+
+    def __init__(self, geometry: Geometry, memory: Memory, names: Names, *, wide: bool) -> None:
+        self.geometry, self.memory, self.names = geometry, memory, names
+        self.lines = Lines()
+        self.integer = "long long" if wide else "int"
+        """The type of index expressions."""
+        self.accumulators: dict[str, Accumulators] = {}
+        self.used: set[str] = set()
+        """Helper functions."""
+
+    def text(self, value: ir.Value, scope: Scope) -> str:
+        """A value at this place."""
+        return self.expressions(scope).text(value)
+
+    def expressions(self, scope: Scope) -> Expressions:
+        """What writes values at this place."""
+
+        def index(affine: ir.Affine, type_: ScalarType) -> str:
+            text = self.memory.index(affine, scope)
+            wanted = c_type(type_)
+            return text if wanted == self.integer else f"({wanted})({text})"
+
+        def load(one: ir.Load) -> str:
+            type_ = self.memory.type(one.ref.tensor)
+            known = scope.loaded.get(one.ref)
+            return from_memory(known or self.memory.element(one.ref, scope), type_)
+
+        def variable(one: ir.Variable) -> str:
+            if one.name in self.accumulators:
+                return self.accumulator(one.name, scope)
+            return scope.variables[one.name]
+
+        def combined(one: ir.Combined) -> str:
+            raise ir.IRError("sums of threads are combined on their own")
+
+        made = Expressions(index, load, variable, combined)
+        made.used = self.used
+        return made
+
+    def accumulator(self, name: str, scope: Scope) -> str:
+        """The register that a name means here."""
+        own = self.accumulators[name]
+        return own.name + "".join(f"[{iteration(f, scope)}]" for f in own.over)
+
+    @contextmanager
+    def unrolled(self, folds: Sequence[ir.Fold], scope: Scope) -> Iterator[Scope]:
+        """Inside of loops that are written out."""
+        with self.lines.nested():
+            for fold in folds:
+                scope = self._enter(fold, scope)
+            yield scope
+
+    def _enter(self, fold: ir.Fold, scope: Scope) -> Scope:
+        """Opens a loop that is written out."""
+        count = self.geometry.iterations(fold)
+        if count == 1:
+            return scope.with_fold(fold, "0")
+        name = self.names.of(f"iteration {fold.name}", fold.name.partition(".")[2])
+        self.lines.add("#pragma unroll", margin=True)
+        self.lines.open(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
+        return scope.with_fold(fold, name if fold.step == 1 else f"{name} * {fold.step}")
+
+    def complete(
+        self,
+        scope: Scope,
+        body: Sequence[ir.Statement],
+        lane: ir.Fold | None = None,
+        read: Container[ir.TensorRef] = (),
+    ) -> Scope:
+        """Gives dimensions variables all of whose folds are known here, and that are used besides
+        what is ``read`` already."""
+        used = _used(body, self.geometry, read)
+        for name in used:
+            folds = self.geometry.folds[name]
+            if name in scope.dims or any(f.name not in scope.folds or f == lane for f in folds):
+                continue
+            parts = [f for f in folds if scope.folds[f.name] != "0"]
+            if len(parts) < 2 and not self.geometry.dims[name].first:
+                if parts and scope.folds[parts[0].name].isidentifier():
+                    scope = scope.with_dim(name, scope.folds[parts[0].name])
+                continue
+            text = self.memory.index(ir.Affine.of(name), scope)
+            variable = self.names.new(name.rpartition(".")[2])
+            self.lines.add(f"const {self.integer} {variable} = {text};")
+            scope = scope.with_dim(name, variable)
+        return scope
+
+    @contextmanager
+    def guard(self, dims: Sequence[str], scope: Scope) -> Iterator[None]:
+        """Inside of a test that these dimensions are at points that they have."""
+        if not dims:
+            yield
+            return
+        with self.lines.block(f"if ({self.memory.inside(dims, scope)}) {{"):
+            yield
+
+
+def iteration(fold: ir.Fold, scope: Scope) -> str:
+    """The number of a fold's iteration, which is written out."""
+    return scope.folds[fold.name].partition(" * ")[0]
+
+
+def _used(
+    body: Sequence[ir.Statement], geometry: Geometry, read: Container[ir.TensorRef]
+) -> list[str]:
+    """The dimensions that statements name besides what is ``read``, in the order of the program."""
+    named: set[str] = set()
+    for one in body:
+        for s in statements(one):
+            refs = [s.ref] if isinstance(s, ir.Store) else []
+            for value in values_in(s):
+                found = list(walk(value))
+                refs += [v.ref for v in found if isinstance(v, ir.Load)]
+                positions = (v.index for v in found if isinstance(v, ir.Position))
+                named |= {geometry.dim_of(n) for a in positions for n, _ in a.terms}
+            for ref in refs:
+                affine = (x for x in ref.subscripts if isinstance(x, ir.Affine))
+                if ref not in read:
+                    named |= {geometry.dim_of(n) for a in affine for n, _ in a.terms}
+    return [d for d in geometry.dims if d in named]
+
+
+def chain(statement: ir.Statement) -> tuple[list[ir.Loop], ir.Statement]:
+    """Loops in each other, and what lies in the innermost."""
+    loops = []
+    while isinstance(statement, ir.For):
+        loops.append(statement.loop)
+        statement = statement.body
+    return loops, statement

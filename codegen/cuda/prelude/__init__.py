@@ -1,0 +1,1 @@
+"""Functions that CUDA C++ lacks, which kernels bring along."""

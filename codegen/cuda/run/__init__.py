@@ -1,0 +1,1 @@
+"""Kernels of a GPU: compiled, kept, launched."""

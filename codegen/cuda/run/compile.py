@@ -1,0 +1,179 @@
+"""CUDA C++ to machine code by NVRTC, on any machine: neither a driver nor a toolkit is needed."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tcl.codegen.common.errors import ArgumentError, CompileError
+from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.run.min_blocks import fuller, spills
+from tcl.codegen.cuda.run.occupancy import Resources, read_resources
+from tcl.codegen.devices.cupy_driver import nvrtc
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.workers.pool import WorkerCrashedError, WorkerDiedError, WorkerPool
+
+OPTIONS = (
+    "--fmad=false",  # sums ask for fused operations where they want them
+    "--minimal",  # without what is not used here, such as launches from kernels: 4 ms less
+    "--ptxas-options=-v",  # says what kernels take
+)
+"""How everything is compiled, besides the architecture."""
+
+CRASHES = (10, 0)
+"""From this capability on, NVRTC 13.5 crashes on some kernels, and takes its process along: on one
+in 1,900 with random options."""
+SIMPLER = "--Ofast-compile=min"
+"""Leaves out the optimisations in which it does."""
+
+FILE = "kernel.cu"
+"""What messages call the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """Machine code of a module for one architecture."""
+
+    code: bytes
+    resources: tuple[Resources, ...]
+    """In the order of the module's launches."""
+
+
+def version() -> tuple[int, int]:
+    """NVRTC's version. Raises ``ArgumentError`` if it is missing."""
+    major, minor = nvrtc().getVersion()
+    return int(major), int(minor)
+
+
+def compile_cubin(module: Module, profile: GpuProfile) -> Cubin:
+    """Machine code for the architecture of ``profile``.
+
+    Raises ``CompileError`` for a source that NVRTC refuses, ``ArgumentError`` if CuPy or NVRTC is
+    missing, or does not know the architecture.
+    """
+    found = _assembled(module, module.source, profile)
+    source = fuller(module, found.resources, profile)
+    if source is not None:
+        other = _assembled(module, source, profile)
+        if spills(other.resources) <= spills(found.resources):
+            return other
+    return found
+
+
+def _assembled(module: Module, source: str, profile: GpuProfile) -> Cubin:
+    """Machine code of a module by this source."""
+    code, log = _survived(source, profile, profile.architecture, OPTIONS)
+    found = {entry.kernel: entry for entry in read_resources(log)}
+    missing = [launch.name for launch in module.launches if launch.name not in found]
+    if missing:
+        raise CompileError(f"the source has no kernel {missing[0]}, only {', '.join(found)}")
+    return Cubin(code, tuple(found[launch.name] for launch in module.launches))
+
+
+def ptx(source: str, profile: GpuProfile) -> str:
+    """A source as PTX, the assembly language that comes before machine code.
+
+    Raises what ``compile_cubin`` raises.
+    """
+    code, _ = _survived(source, profile, *_ahead(profile.architecture))
+    return code.rstrip(b"\0").decode()
+
+
+def _ahead(architecture: str) -> tuple[str, tuple[str, ...]]:
+    """The architecture and the options that give PTX."""
+    options = tuple(o for o in OPTIONS if not o.startswith("--ptxas"))
+    return architecture.replace("sm", "compute"), options
+
+
+def _survived(
+    source: str, profile: GpuProfile, architecture: str, options: tuple[str, ...]
+) -> tuple[bytes, str]:
+    """``_compiled``, in another process where this one might not survive it."""
+    if profile.capability < CRASHES:
+        return _compiled(source, architecture, options)
+    elsewhere = _processes(os.getpid())
+    try:
+        try:
+            return elsewhere.submit(_compiled, source, architecture, options).result()
+        except WorkerCrashedError:
+            simpler = (*options, SIMPLER)
+        try:
+            return elsewhere.submit(_compiled, source, architecture, simpler).result()
+        except (WorkerCrashedError, CompileError):
+            raise CompileError(
+                f"NVRTC crashes on this kernel for {architecture}; map it by other options"
+            ) from None
+    except WorkerDiedError as error:  # not of itself: the simpler code would be kept for ever
+        raise CompileError(
+            f"NVRTC did not get to compile this kernel for {architecture}: {error}"
+        ) from None
+
+
+@cache
+def _processes(parent: int) -> WorkerPool:
+    """Where this process, ``parent``, compiles what it might not survive itself."""
+    return WorkerPool(os.cpu_count() or 1)
+
+
+def _compiled(source: str, architecture: str, options: tuple[str, ...]) -> tuple[bytes, str]:
+    """Code and log: machine code for ``sm_90``, PTX for ``compute_90``."""
+    binding = nvrtc()
+    program = binding.createProgram(source, FILE, (), ())
+    try:
+        try:
+            binding.compileProgram(program, (f"-arch={architecture}", *options))
+        except binding.NVRTCError as error:
+            _check_architecture(binding, architecture)
+            log = binding.getProgramLog(program).rstrip("\0\n ")
+            why = _explained(log, source, architecture) or log or str(error)
+            raise CompileError(
+                f"NVRTC does not compile this kernel for {architecture}: {why}"
+            ) from None
+        ahead = architecture.startswith("compute")
+        code = binding.getPTX(program) if ahead else binding.getCUBIN(program)
+        return code, binding.getProgramLog(program)
+    finally:
+        binding.destroyProgram(program)
+
+
+def _check_architecture(binding: Any, architecture: str) -> None:
+    number = int(re.sub(r"\D", "", architecture))
+    known = binding.getSupportedArchs()
+    if number not in known:
+        major, minor = binding.getVersion()
+        raise ArgumentError(
+            f"NVRTC {major}.{minor} does not compile for {architecture}, "
+            f"but for sm_{min(known)} to sm_{max(known)}"
+        )
+
+
+_PLACE = re.compile(rf"{re.escape(FILE)}\((\d+)\): (?:error|catastrophic error)(?: #\S+)?: (.*)")
+_ASSEMBLER = re.compile(r"ptxas .*\bline (\d+); error *: (.*)")
+_WHOLE = re.compile(r"ptxas (?:error|fatal) *: (.*)")
+_MOST = 5
+
+
+def _explained(log: str, source: str, architecture: str) -> str:
+    """The errors in a log, each with the line that it is about: of the source, or, where the
+    assembler found it, of the PTX."""
+    errors: list[str] = []
+    lines: list[str] | None = None
+    for line in log.splitlines():
+        if found := _PLACE.match(line):
+            errors.append(f"{found[2]}\n{_quoted('line', int(found[1]), source.splitlines())}")
+        elif found := _ASSEMBLER.match(line):
+            if lines is None:
+                lines = _compiled(source, *_ahead(architecture))[0].decode().splitlines()
+            errors.append(f"{found[2]}\n{_quoted('line of PTX', int(found[1]), lines)}")
+        elif (found := _WHOLE.match(line)) and not found[1].startswith("Ptx assembly aborted"):
+            errors.append(found[1])
+    more = [f"and {len(errors) - _MOST} more errors"] if len(errors) > _MOST else []
+    return "\n".join((*errors[:_MOST], *more))
+
+
+def _quoted(what: str, number: int, lines: list[str]) -> str:
+    text = lines[number - 1].strip() if number <= len(lines) else ""
+    return f"  {what} {number}: {text}"

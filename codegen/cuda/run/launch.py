@@ -1,0 +1,139 @@
+"""Running a module's kernels: all that a call does besides them."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.devices.cupy_driver import Driver, Memory
+from tcl.codegen.loopir import ir
+
+RECORD = 2
+"""Words of the error record: 1 + the site, and the value that was out of range."""
+_APART = 256
+"""Scratch tensors begin at multiples of so many bytes, as what CUDA allocates does."""
+
+Step: TypeAlias = tuple[int, int, int, int, int]
+"""A kernel, its blocks, threads and shared memory, and where the addresses of its arguments lie."""
+
+
+class Frame:
+    """What one call writes its arguments to. Made once and used again, as making it costs more
+    than a launch."""
+
+    __slots__ = ("_keep", "addresses", "record", "steps")
+
+    def __init__(self, launcher: Launcher) -> None:
+        module = launcher.module
+        slots = {tensor.name: k for k, tensor in enumerate(module.tensors)}
+        self.addresses = (ctypes.c_uint64 * (len(slots) + 1))()
+        """Of inputs, outputs and scratch memory, in the module's order, then of the record."""
+        self.record = None
+        if module.sites:
+            self.record = launcher.driver.record(RECORD)
+            self.addresses[len(slots)] = self.record.address
+        start = ctypes.addressof(self.addresses)
+        steps: list[Step] = []
+        keep = []
+        for launch in module.launches:
+            used = [slots[name] for name in launch.tensors]
+            used += [len(slots)] * bool(module.sites)
+            arguments = (ctypes.c_uint64 * len(used))(*(start + 8 * slot for slot in used))
+            keep.append(arguments)
+            if launch.blocks:  # CUDA has no empty grids
+                kernel = launcher.kernels[launch.name]
+                at = ctypes.addressof(arguments)
+                steps.append((kernel, launch.blocks, launch.threads, launch.shared, at))
+        self.steps = tuple(steps)
+        self._keep = keep
+
+
+class Launcher:
+    """A module's kernels on one device, with frames for their calls. Safe to use from several
+    threads at once.
+
+    Frames lie in a list, from which a call takes one for as long as it runs: ``pop`` and
+    ``append`` are atomic. A launch copies the arguments, so that a frame is free once all kernels
+    are launched; with an error record it is when they have ended.
+    """
+
+    __slots__ = (
+        *("_loaded", "arguments", "device", "driver", "frames", "kernels", "module"),
+        "room",
+    )
+
+    def __init__(self, module: Module, code: bytes, driver: Driver, device: int) -> None:
+        """Raises ``CompileError`` for code that cannot be loaded."""
+        shared: dict[str, int] = {}
+        for launch in module.launches:
+            shared[launch.name] = max(shared.get(launch.name, 0), launch.shared)
+        with driver.on(device):
+            self._loaded = driver.load(code, shared)
+        self.module = module
+        self.driver = driver
+        self.device = device
+        self.kernels = self._loaded.kernels
+        self.frames: list[Frame] = []
+        scratch = [t for t in module.tensors if t.role is ir.Role.SCRATCH]
+        self.arguments = len(module.tensors) - len(scratch)
+        """Inputs and outputs."""
+        self.room = tuple(map(_bytes, scratch))
+        """Bytes of each scratch tensor."""
+
+    def frame(self) -> Frame:
+        """A frame to fill; to be put back into ``frames`` after a call that went well. The device
+        is the current one."""
+        try:
+            return self.frames.pop()
+        except IndexError:
+            return Frame(self)
+
+    def launch(
+        self, frame: Frame, stream: int, allocate: Callable[[int], Memory], wait: bool = True
+    ) -> None:
+        """Launch on the arguments in a frame, which is put back. The device is the current one.
+
+        ``allocate`` gives memory on the device that may be used on the stream from then on.
+        Waits for the kernels only if the module has sites: ``IndexError`` for a subscript that
+        was out of range. Not with ``wait`` off, which is for kernels whose results are looked at.
+        """
+        if self.room:
+            memory = allocate(sum(self.room))  # goes back when this returns, in stream order
+            address = memory.ptr
+            for slot, size in enumerate(self.room, self.arguments):
+                frame.addresses[slot] = address
+                address += size
+        launch = self.driver.launch
+        for kernel, blocks, threads, shared, arguments in frame.steps:
+            launch(kernel, blocks, 1, 1, threads, 1, 1, shared, stream, arguments, 0)
+        if wait and frame.record is not None:
+            failed, value = frame.record.read(stream)
+            if failed:  # the frame is not used again: the next one's record is zero
+                raise IndexError(self._message(failed - 1, value))
+        self.frames.append(frame)
+
+    def _message(self, site: int, value: int) -> str:
+        return self.module.sites[site].message(value - (value >> 63 << 64))
+
+    def __call__(
+        self,
+        addresses: Sequence[int],
+        stream: int,
+        allocate: Callable[[int], Memory],
+        wait: bool = True,
+    ) -> None:
+        """Run on tensors at these addresses: inputs, then outputs. Nothing is checked but
+        data-dependent subscripts; ``wait`` as in ``launch``."""
+        with self.driver.on(self.device):
+            frame = self.frame()
+            for slot, address in enumerate(addresses):
+                frame.addresses[slot] = address
+            self.launch(frame, stream, allocate, wait)
+
+
+def _bytes(tensor: ir.Tensor) -> int:
+    size = math.prod(tensor.layout.extents) * tensor.layout.itemsize
+    return -(-size // _APART) * _APART

@@ -1,0 +1,1 @@
+"""The loop IR: what will run; how it is made of a checked definition, printed, verified, run."""

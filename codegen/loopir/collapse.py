@@ -1,0 +1,212 @@
+"""Dimensions that lie together in memory, run as one.
+
+Where rows follow each other in all that a nest reads and writes, a loop over rows and one over
+their elements go through memory from front to back: one loop over all elements does, whose vectors
+do not end where a row ends. The last of such dimensions gets all of the points, and those before
+it one point each, so that every dimension keeps its place. The axes of the tensors change alike;
+what their elements' addresses are does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TypeAlias
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import loads, rewritten, values_of, walk
+
+_Place: TypeAlias = tuple[str, str, int]
+"""Two dimensions of a ``nest`` that follow each other, or two axes of a ``tensor``: its name, and
+the position of the first."""
+
+
+def merged(program: ir.Program) -> ir.Program:
+    """The program with all dimensions merged that can be. It may be the same."""
+    program = replace(program, nests=tuple(map(_without_points, program.nests)))
+    together = _together(program)
+    if not together:
+        return program
+    tensors = {t.name: t for t in program.tensors}
+    axes = {
+        name: _runs("tensor", name, len(t.layout.extents), together) for name, t in tensors.items()
+    }
+    changed = {name: _tensor(t, axes[name]) for name, t in tensors.items()}
+    nests = tuple(_nest(n, tensors, axes, together) for n in program.nests)
+    return ir.Program(program.name, tuple(changed.values()), nests)
+
+
+def _without_points(nest: ir.Nest) -> ir.Nest:
+    """Sums in subscripts without dimensions of a single point, which move nothing."""
+    points = {d.name: d.first for d in nest.dims if d.extent == 1}
+
+    def subscript(s: ir.Subscript) -> ir.Subscript:
+        if not isinstance(s, ir.Affine) or len(s.terms) < 2:
+            return s
+        fixed = sum(c * points[name] for name, c in s.terms if name in points)
+        terms = tuple((name, c) for name, c in s.terms if name not in points)
+        return ir.Affine(terms, s.constant + fixed)
+
+    def load(value: ir.Load) -> ir.Value:
+        return replace(value, ref=_changed(value.ref, map(subscript, value.ref.subscripts)))
+
+    return _rewritten(nest, load) if points else nest
+
+
+def _together(program: ir.Program) -> set[_Place]:
+    """The pairs of dimensions and of axes that become one.
+
+    Axes can if wherever their tensor is read or written, a pair of dimensions that can goes along
+    them; dimensions can if wherever they occur, they go along a pair of axes that can. So what
+    cannot takes all with it that it is linked to.
+    """
+    links: dict[_Place, set[_Place]] = defaultdict(set)
+    cannot: set[_Place] = set()
+    tensors = {t.name: t for t in program.tensors}
+    for nest in program.nests:
+        pairs = {(a.name, b.name): k for k, (a, b) in enumerate(pairwise(nest.dims))}
+        cannot |= {("nest", nest.name, k) for k in pairs.values() if not _alike(nest, k)}
+        for ref, inside in _refs(nest):
+            layout = tensors[ref.tensor].layout
+            found = [_along(nest, layout, ref, k) for k in range(len(ref.subscripts) - 1)]
+            along = [pairs.get(x) if x and not inside else None for x in found]
+            for axis, k in enumerate(along):
+                place = "tensor", ref.tensor, axis
+                if k is None:
+                    cannot.add(place)
+                else:
+                    links[place].add(("nest", nest.name, k))
+                    links["nest", nest.name, k].add(place)
+            cannot |= {("nest", nest.name, k) for k in _apart(nest, ref, along)}
+    pending = list(cannot)
+    while pending:
+        for other in links.get(pending.pop(), ()):
+            if other not in cannot:
+                cannot.add(other)
+                pending.append(other)
+    return set(links) - cannot
+
+
+def _alike(nest: ir.Nest, k: int) -> bool:
+    """Whether a dimension and the next one may be one, whatever they are used for."""
+    one, other = nest.dims[k : k + 2]
+    values = (v for value in values_of(nest.point) for v in walk(value))
+    indices = (v.index for v in values if isinstance(v, ir.Position))
+    named = {name for index in indices for name, _ in index.terms}
+    return (
+        nest.sequential is None
+        and one.reduction == other.reduction
+        and min(one.extent, other.extent) > 0
+        and not named & {one.name, other.name}
+    )
+
+
+def _refs(nest: ir.Nest) -> Iterator[tuple[ir.TensorRef, bool]]:
+    """What is read and written, and whether that is inside of a subscript."""
+    yield nest.point.target, False
+    for value in values_of(nest.point):
+        for load in loads(value):
+            yield load.ref, False
+            for s in load.ref.subscripts:
+                if isinstance(s, ir.Computed):
+                    yield from ((inner.ref, True) for inner in loads(s.value))
+
+
+def _along(
+    nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, axis: int
+) -> tuple[str, str] | None:
+    """The dimensions that go along an axis and the next one, row after row."""
+    one, other = ref.subscripts[axis : axis + 2]
+    rows, length = layout.extents[axis : axis + 2]
+    row, step = layout.strides[axis : axis + 2]
+    if min(rows, length) < 2 or row != step * length:
+        return None
+    if not (isinstance(one, ir.Affine) and isinstance(other, ir.Affine)):
+        return None
+    if [c for _, c in (*one.terms, *other.terms)] != [1, 1] or len(one.terms) != 1:
+        return None
+    (a, _), (b, _) = one.terms[0], other.terms[0]
+    dim, first = nest.dim(b), layout.origin[axis + 1]
+    whole = dim.first + other.constant == first and dim.extent == length
+    return (a, b) if whole else None
+
+
+def _apart(nest: ir.Nest, ref: ir.TensorRef, along: Sequence[int | None]) -> Iterator[int]:
+    """Pairs of dimensions of which an axis has one without the other one along the next axis."""
+    position = {d.name: k for k, d in enumerate(nest.dims)}
+    for axis, s in enumerate(ref.subscripts):
+        here = {*along[max(0, axis - 1) : axis + 1]}
+        for name, _ in s.terms if isinstance(s, ir.Affine) else ():
+            yield from {position[name] - 1, position[name]} - here
+
+
+def _changed(ref: ir.TensorRef, subscripts: Iterable[ir.Subscript]) -> ir.TensorRef:
+    return replace(ref, subscripts=tuple(subscripts))
+
+
+def _rewritten(nest: ir.Nest, change: Callable[[ir.Load], ir.Value]) -> ir.Nest:
+    """The nest with its reads changed, but those inside of subscripts."""
+    point = nest.point
+    lets = tuple(replace(x, value=rewritten(x.value, change)) for x in point.lets)
+    return replace(nest, point=replace(point, lets=lets, value=rewritten(point.value, change)))
+
+
+def _runs(kind: str, name: str, count: int, together: set[_Place]) -> list[range]:
+    """Ranges of positions that become one, those of a single position left off."""
+    found, first = [], 0
+    for k in range(count):
+        if (kind, name, k) not in together:
+            if k > first:
+                found.append(range(first, k + 1))
+            first = k + 1
+    return found
+
+
+def _tensor(tensor: ir.Tensor, runs: list[range]) -> ir.Tensor:
+    layout = tensor.layout
+    extents, origin = list(layout.extents), list(layout.origin)
+    for run in runs:
+        extents[run[-1]] = math.prod(layout.extents[k] for k in run)
+        origin[run[-1]] = 0
+        for k in run[:-1]:
+            extents[k] = 1
+    return replace(tensor, layout=replace(layout, extents=tuple(extents), origin=tuple(origin)))
+
+
+def _nest(
+    nest: ir.Nest,
+    tensors: Mapping[str, ir.Tensor],
+    axes: Mapping[str, list[range]],
+    together: set[_Place],
+) -> ir.Nest:
+    dims = list(nest.dims)
+    runs = _runs("nest", nest.name, len(dims), together)
+    for run in runs:
+        points = math.prod(nest.dims[k].extent for k in run)
+        dims[run[-1]] = replace(dims[run[-1]], first=0, extent=points)
+        for k in run[:-1]:
+            dims[k] = replace(dims[k], extent=1)
+
+    def ref(old: ir.TensorRef) -> ir.TensorRef:
+        layout, subscripts = tensors[old.tensor].layout, list(old.subscripts)
+        for run in axes[old.tensor]:
+            place = 0
+            for k in run:
+                low = subscripts[k]
+                if not isinstance(low, ir.Affine):
+                    raise ir.IRError(f"an axis of {old.tensor} depends on data")
+                ((name, _),) = low.terms
+                before = low.constant + nest.dim(name).first - layout.origin[k]
+                place = place * layout.extents[k] + before
+                shift = layout.origin[k] - nest.dim(name).first
+                subscripts[k] = ir.Affine.of(name) + ir.Affine((), shift)
+            subscripts[run[-1]] = ir.Affine.of(name) + ir.Affine((), place)
+        return _changed(old, subscripts)
+
+    changed = _rewritten(nest, lambda load: replace(load, ref=ref(load.ref)))
+    changed = replace(changed, point=replace(changed.point, target=ref(nest.point.target)))
+    loops = (ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
+    return replace(changed, dims=tuple(dims)).with_loops(loops)

@@ -1,0 +1,254 @@
+"""What a def has to do, whatever its schedule: operations, and bytes that move at least once.
+
+Counted from the lowered program, as points times operations, for every def alike. An operation is
+a step of a floating-point reduction, or a distinct value that ``+ - * / min max``, a minus or a
+built-in function makes of what was read: it counts once per point of the dimensions that it depends
+on, however often it is written or used. Arithmetic on constants and subscripts is free. The side
+of a ``? :`` counts at the points where an affine condition chooses it; both sides count everywhere
+where the condition depends on data. Read is each element of an input that is used, or of an output
+whose old contents matter; written, each element of an output.
+
+Where elements or values coincide in ways that the count does not see, it is too high: it is a
+measure for people, not a proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from tcl.codegen.common.recursion import with_room
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.conditions import share_of_points
+from tcl.codegen.loopir.walk import children
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The work of one call."""
+
+    operations: int
+    """On floating-point numbers; a multiply-add is two."""
+    single: float
+    """The same, each weighed by its width in units of 32 bits: what a machine does of them in a
+    second does not depend on their type."""
+    read: int
+    """Bytes."""
+    written: int
+    """Bytes."""
+
+    @property
+    def moved(self) -> int:
+        """Bytes read and written."""
+        return self.read + self.written
+
+
+def cost_of(program: ir.Program) -> Cost:
+    """The work of a program that has just been lowered."""
+    counter = with_room(lambda: _counted(program))
+    operations = [*counter.operations.values(), *counter.steps]
+    return Cost(
+        operations=round(sum(points for points, _ in operations)),
+        single=sum(points * bits / 32 for points, bits in operations),
+        read=sum(counter.touched(name) for name in counter.boxes),
+        written=sum(_bytes(program.tensor(name).layout) for name in counter.versions),
+    )
+
+
+def _counted(program: ir.Program) -> _Counter:
+    counter = _Counter(program)
+    for nest in program.nests:
+        if all(d.extent > 0 for d in nest.dims):
+            counter.count(nest)
+        counter.versions[nest.point.target.tensor] += 1
+    return counter
+
+
+_Token: TypeAlias = tuple[int, int, int]
+"""A dimension, the same for nests that run over the same points: first value, extent, and which
+of those in its nest."""
+_Index: TypeAlias = tuple[tuple[tuple[_Token, int], ...], int]
+"""An index expression over tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What is known of a value."""
+
+    dims: frozenset[_Token] = frozenset()
+    indices: frozenset[_Index] = frozenset()
+    """The index expressions that it depends on, and on nothing else of the dimensions."""
+    reads: bool = False
+
+    def __or__(self, other: _About) -> _About:
+        return _About(
+            self.dims | other.dims, self.indices | other.indices, self.reads or other.reads
+        )
+
+    @property
+    def points(self) -> int:
+        """How many different ones there are, at most."""
+        return min(
+            math.prod(extent for _, extent, _ in self.dims), math.prod(map(_reach, self.indices))
+        )
+
+
+@dataclass(slots=True)
+class _Counter:
+    program: ir.Program
+    operations: dict[int, tuple[float, int]] = field(default_factory=dict)
+    """Number of a value → how many there are, and their bits."""
+    steps: list[tuple[float, int]] = field(default_factory=list)
+    """Likewise for the steps of reductions."""
+    versions: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    """Tensor → how many nests have written it."""
+    boxes: dict[str, list[tuple[int, tuple[range, ...]]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """Tensor → how many elements each access touches, and the box that they lie in."""
+    about: list[_About] = field(default_factory=list)
+    numbers: dict[object, int] = field(default_factory=dict)
+    """What makes a value → its number. Equal values have one number, in whatever nest."""
+    tokens: dict[str, _Token] = field(default_factory=dict)
+    lets: dict[str, tuple[int, ir.Value]] = field(default_factory=dict)
+    dims: Mapping[str, ir.Dim] = field(default_factory=dict)
+
+    def count(self, nest: ir.Nest) -> None:
+        """Add what a nest does; nests come in the order in which they run."""
+        seen: dict[tuple[int, int], int] = defaultdict(int)
+        self.tokens, self.lets, self.dims = {}, {}, {d.name: d for d in nest.dims}
+        for dim in nest.dims:
+            kind = dim.first, dim.extent
+            self.tokens[dim.name] = (*kind, seen[kind])
+            seen[kind] += 1
+        point = nest.point
+        for let in point.lets:
+            self.lets[let.name] = self._value(let.value, 1.0), let.value
+        self._value(point.value, 1.0)
+        if point.op != "=":
+            if point.type.is_float:
+                points = math.prod(d.extent for d in nest.dims)
+                self.steps.append((points, point.type.compute.bits))
+            if not point.initialise:
+                self._touch(point.target)
+
+    # Values, by number.
+
+    def _value(self, value: ir.Value, share: float) -> int:
+        """The number of a value that is computed at this share of all points."""
+        match value:
+            case ir.Const(value=constant):
+                return self._number(("const", repr(constant)), _About())
+            case ir.Position(index=index):
+                own = self._index(index)
+                return self._number(own, self._about(own))
+            case ir.Variable(name=name):
+                return self.lets[name][0]
+            case ir.Load(ref=ref):
+                return self._load(ref, share)
+            case ir.Select(condition=condition, then=then, otherwise=otherwise):
+                values = {name: let for name, (_, let) in self.lets.items()}
+                chosen = share_of_points(condition, self.dims, values)
+                parts = (
+                    self._value(condition, share),
+                    self._value(then, share * (1.0 if chosen is None else chosen)),
+                    self._value(otherwise, share * (1.0 if chosen is None else 1.0 - chosen)),
+                )
+                return self._made("select", parts)
+            case ir.Unary(op=op) | ir.Binary(op=op) | ir.Call(name=op):
+                number = self._made(op, tuple(self._value(v, share) for v in children(value)))
+                if value.type.is_float and self.about[number].reads:
+                    points = self.about[number].points * share
+                    before = self.operations.get(number, (0.0, 0))[0]
+                    self.operations[number] = max(points, before), value.type.compute.bits
+                return number
+            case ir.Cast(operand=operand, type=type_):
+                return self._made(str(type_), (self._value(operand, share),))
+            case ir.Combined():
+                raise ir.IRError("the cost of a program is counted before it is scheduled")
+            case _:
+                assert_never(value)
+
+    def _made(self, op: str, parts: tuple[int, ...]) -> int:
+        about = _About()
+        for part in parts:
+            about |= self.about[part]
+        return self._number((op, parts), about)
+
+    def _number(self, key: object, about: _About) -> int:
+        number = self.numbers.setdefault(key, len(self.about))
+        if number == len(self.about):
+            self.about.append(about)
+        return number
+
+    def _index(self, index: ir.Affine) -> _Index:
+        return tuple((self.tokens[name], c) for name, c in index.terms), index.constant
+
+    def _about(self, index: _Index) -> _About:
+        dims = frozenset(token for token, _ in index[0])
+        return _About(dims, frozenset([index] if dims else []))
+
+    # Memory.
+
+    def _load(self, ref: ir.TensorRef, share: float) -> int:
+        about = _About(reads=True)
+        parts: list[object] = []
+        for subscript in ref.subscripts:
+            if isinstance(subscript, ir.Affine):
+                index = self._index(subscript)
+                parts.append(index)
+                about |= self._about(index)
+            else:
+                number = self._value(subscript.value, share)
+                parts.append(number)
+                about |= self.about[number]
+        version = self.versions.get(ref.tensor, 0)
+        key = ("load", ref.tensor, version, *parts)
+        if version == 0 and key not in self.numbers:
+            self._touch(ref)
+        return self._number(key, about)
+
+    def _touch(self, ref: ir.TensorRef) -> None:
+        """Note what is read of memory that no nest has written."""
+        if self.versions.get(ref.tensor, 0):
+            return
+        layout = self.program.tensor(ref.tensor).layout
+        count, box = 1, []
+        for subscript, origin, extent in zip(
+            ref.subscripts, layout.origin, layout.extents, strict=True
+        ):
+            whole = range(origin, origin + extent)
+            if isinstance(subscript, ir.Affine):
+                low, high = subscript.interval(self.dims)
+                box.append(range(max(low, whole.start), min(high + 1, whole.stop)))
+                count *= min(_reach(self._index(subscript)), len(box[-1]))
+            else:
+                box.append(whole)
+                count *= min(self.about[self._value(subscript.value, 0.0)].points, extent)
+        self.boxes[ref.tensor].append((count, tuple(box)))
+
+    def touched(self, name: str) -> int:
+        """Bytes of a tensor that are read: all accesses together, in the box around them."""
+        accesses = self.boxes[name]
+        around = 1
+        for axis in zip(*(box for _, box in accesses), strict=True):
+            around *= max(0, max(r.stop for r in axis) - min(r.start for r in axis))
+        itemsize = self.program.tensor(name).layout.itemsize
+        return min(around, sum(count for count, _ in accesses)) * itemsize
+
+
+def _reach(index: _Index) -> int:
+    """How many values an index expression takes, at most."""
+    terms = [(c, extent) for (_, extent, _), c in index[0]]
+    if not terms:
+        return 1
+    spread = sum(abs(c) * (extent - 1) for c, extent in terms)
+    step = math.gcd(*(c for c, _ in terms))
+    return min(spread // step + 1, math.prod(extent for _, extent in terms))
+
+
+def _bytes(layout: ir.Layout) -> int:
+    return math.prod(layout.extents) * layout.itemsize

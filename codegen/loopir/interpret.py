@@ -1,0 +1,359 @@
+"""Runs any stage of the loop IR on NumPy arrays, slowly and plainly.
+
+It is the meaning of the IR in Python: integers are Python's, wrapped by hand; floats are NumPy
+scalars. Tests run every stage of a schedule through it. Lanes run one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, assert_never
+
+import numpy as np
+
+from tcl.codegen.common.dtypes import storage_dtype
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.identity import identity
+from tcl.grammar.types import BFLOAT16, FLOAT16, Kind, ScalarType
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Scalar = Any
+"""A bool, an int, or a NumPy float."""
+Functions = Mapping[str, Callable[..., Any]]
+"""Built-in → a function of Python floats."""
+
+MATH: Functions = {
+    "exp": math.exp, "fabs": abs, "floor": math.floor, "ceil": math.ceil, "tanh": math.tanh,
+    "sqrt": lambda x: math.sqrt(x) if x >= 0 else math.nan, "fmax": max, "fmin": min,
+}  # fmt: skip
+"""Enough for most defs; callers may pass more."""
+
+
+def interpret(
+    program: ir.Program, arrays: Mapping[str, Array], functions: Functions = MATH
+) -> None:
+    """Run ``program`` on arrays by tensor name, writing the outputs in place.
+
+    16-bit floats are given as their NumPy type or as uint16 bits. Layouts' strides are not
+    looked at: element ``i`` is ``array[i - origin]``. Raises ``IndexError`` for a subscript
+    outside of its tensor, checked or not.
+    """
+    memory = {t.name: _view(arrays[t.name], t) for t in program.tensors if t.name in arrays}
+    for tensor in program.tensors:
+        if tensor.role is ir.Role.SCRATCH:
+            layout = tensor.layout
+            memory[tensor.name] = np.zeros(layout.extents, storage_dtype(layout.type))
+    with np.errstate(all="ignore"):
+        run = _Run(program, memory, functions)
+        if program.body is not None:
+            run.statement(program.body)
+        else:
+            for nest in program.nests:
+                run.nest(nest)
+
+
+def _view(array: Array, tensor: ir.Tensor) -> Array:
+    """The array with the axes that the program has made of its own."""
+    view = array.view()
+    view.shape = tensor.layout.extents  # refused where it would need a copy
+    return view.view(np.uint16) if view.dtype.itemsize == 2 and _is_float16(view) else view
+
+
+def _is_float16(array: Array) -> bool:
+    return array.dtype.name in ("float16", "bfloat16")
+
+
+@dataclass(slots=True)
+class _Run:
+    program: ir.Program
+    memory: Mapping[str, Array]
+    functions: Functions
+    at: dict[str, int] = field(default_factory=dict)
+    """Value of every dim, offset of every fold."""
+    dims: dict[str, ir.Dim] = field(default_factory=dict)
+    around: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """Step and offset of the folds of a dim that are looped over here."""
+    variables: dict[str, Scalar] = field(default_factory=dict)
+    over: dict[str, tuple[ir.Fold, ...]] = field(default_factory=dict)
+    """Accumulator → the folds that have one each."""
+    accumulators: dict[tuple[object, ...], Scalar] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for nest in self.program.all_nests:
+            for dim in nest.dims:
+                self.at[dim.name], self.dims[dim.name] = dim.first, dim
+                self.around[dim.name] = []
+
+    def nest(self, nest: ir.Nest) -> None:
+        """A nest whose loops are a list."""
+        if nest.point.op == "=":
+            for _ in self.points(nest.loops):
+                self.lets(nest.point)
+                self.store(nest.point.target, self.value(nest.point.value))
+        else:
+            self.reduce(nest)
+
+    def points(self, loops: Sequence[ir.Loop]) -> Iterator[None]:
+        """Every point of these loops, outermost loop slowest."""
+        if not loops:
+            yield
+            return
+        for _ in self.iterations(loops[0].fold):
+            yield from self.points(loops[1:])
+
+    def iterations(self, fold: ir.Fold) -> Iterator[None]:
+        start, around = self.at[fold.dim], self.around[fold.dim]
+        for offset in range(0, fold.step * fold.count, fold.step):
+            around.append((fold.step, offset))
+            if self.there(fold.dim):
+                self.at[fold.dim], self.at[fold.name] = start + offset, offset
+                yield
+            around.pop()
+        self.at[fold.dim] = start
+
+    def there(self, dim: str) -> bool:
+        """Whether the folds around this place are at points of the dimension."""
+        around = self.around[dim]
+        if sum(offset for _, offset in around) >= self.dims[dim].extent:
+            return False
+        inner = ((span, around[k + 1 :]) for k, (span, _) in enumerate(around))
+        return all(sum(o for step, o in inside if step <= span) < span for span, inside in inner)
+
+    def reduce(self, nest: ir.Nest) -> None:
+        """A reduction before its loops are built: one accumulator per element of the target."""
+        point = nest.point
+        results = [x for x in nest.loops if not nest.dim(x.fold.dim).reduction]
+        sums: dict[tuple[int, ...], Scalar] = {}
+        start = identity(point.op, point.type).value
+        for _ in self.points(results):
+            stored = ir.Load(point.target, point.type, total=True)
+            first = start if point.initialise else self.value(stored)
+            sums[self.place(point.target)] = self.typed(first, point.type)
+        for _ in self.points(nest.loops):
+            self.lets(point)
+            place = self.place(point.target)
+            sums[place] = _arithmetic(point.op, sums[place], self.value(point.value), point.type)
+        for place, value in sums.items():
+            self.write(point.target.tensor, place, value)
+
+    def lets(self, point: ir.Point) -> None:
+        for let in point.lets:
+            self.variables[let.name] = self.value(let.value)
+
+    def statement(self, statement: ir.Statement) -> None:
+        match statement:
+            case ir.Block(body=body):
+                for s in body:
+                    self.statement(s)
+            case ir.For(loop=loop, body=inner, along=along):
+                for _ in zip(*map(self.iterations, (loop.fold, *along)), strict=True):
+                    self.statement(inner)
+            case ir.First(folds=folds, then=then, otherwise=otherwise):
+                self.statement(then if all(self.at[f.name] == 0 for f in folds) else otherwise)
+            case ir.Let(name=name, value=value):
+                self.variables[name] = self.value(value)
+            case ir.Declare(name=name, over=over, start=start):
+                self.over[name] = over
+                self.accumulators = {k: v for k, v in self.accumulators.items() if k[0] != name}
+                for each in product(*(range(0, f.step * f.count, f.step) for f in over)):
+                    if start is not None:
+                        self.accumulators[name, *each] = self.value(start)
+            case ir.Accumulate(name=name, op=op, value=value):
+                new, own = self.value(value), self.own(name)
+                if op != "=":
+                    new = _arithmetic(op, self.accumulators[own], new, value.type)
+                self.accumulators[own] = new
+            case ir.Store(ref=ref, value=value):
+                self.store(ref, self.value(value))
+            case ir.Prefetch() | ir.Barrier():
+                pass
+            case _:
+                assert_never(statement)
+
+    def own(self, accumulator: str) -> tuple[object, ...]:
+        """Which accumulator a name means at this place."""
+        return accumulator, *(self.at[f.name] for f in self.over[accumulator])
+
+    def combined(self, value: ir.Combined) -> Scalar:
+        total = identity(value.op, value.type).value
+        for each in product(*(range(0, f.step * f.count, f.step) for f in value.folds)):
+            self.at.update(zip((f.name for f in value.folds), each, strict=True))
+            total = _arithmetic(value.op, total, self.value(value.value), value.type)
+        return self.typed(total, value.type)
+
+    # Memory.
+
+    def index(self, index: ir.Affine) -> int:
+        return index.constant + sum(c * self.at[name] for name, c in index.terms)
+
+    def place(self, ref: ir.TensorRef) -> tuple[int, ...]:
+        """Position in the array; ``IndexError`` outside of it."""
+        layout = self.program.tensor(ref.tensor).layout
+        place = []
+        for axis, s in enumerate(ref.subscripts):
+            value = self.index(s) if isinstance(s, ir.Affine) else self.value(s.value)
+            position = value - layout.origin[axis]
+            if not 0 <= position < layout.extents[axis]:
+                raise IndexError(f"index {value} of {ref.tensor}, dimension {axis}")
+            place.append(position)
+        return tuple(place)
+
+    def store(self, ref: ir.TensorRef, value: Scalar) -> None:
+        self.write(ref.tensor, self.place(ref), value)
+
+    def write(self, tensor: str, place: tuple[int, ...], value: Scalar) -> None:
+        type_ = self.program.tensor(tensor).layout.type
+        bits = type_.is_float and type_.bits == 16
+        self.memory[tensor][place] = _bits16(value, type_) if bits else value
+
+    def read(self, ref: ir.TensorRef) -> Scalar:
+        type_ = self.program.tensor(ref.tensor).layout.type
+        raw = self.memory[ref.tensor][self.place(ref)]
+        if type_ == FLOAT16:
+            return np.float32(np.uint16(raw).view(np.float16))
+        if type_ == BFLOAT16:
+            return np.uint32(int(raw) << 16).view(np.float32)
+        return self.typed(raw, type_)
+
+    # Values.
+
+    def typed(self, value: Scalar, type_: ScalarType) -> Scalar:
+        """A value in the representation of its type."""
+        match type_.kind:
+            case Kind.BOOL:
+                return bool(value)
+            case Kind.FLOAT:
+                return np.float64(value) if type_.bits == 64 else np.float32(value)
+            case Kind.INT | Kind.UINT:
+                return _wrap(int(value), type_)
+            case _:
+                assert_never(type_.kind)
+
+    def value(self, value: ir.Value) -> Scalar:
+        match value:
+            case ir.Const(value=constant, type=type_):
+                return self.typed(constant, type_)
+            case ir.Position(index=index, type=type_):
+                return _wrap(self.index(index), type_)
+            case ir.Variable(name=name):
+                if name in self.over:
+                    return self.accumulators[self.own(name)]
+                return self.variables[name]
+            case ir.Combined():
+                return self.combined(value)
+            case ir.Load(ref=ref):
+                return self.read(ref)
+            case ir.Unary(op=op, operand=operand, type=type_):
+                inner = self.value(operand)
+                return not inner if op == "!" else self.typed(-inner, type_)
+            case ir.Binary():
+                return self.binary(value)
+            case ir.Select(condition=condition, then=then, otherwise=otherwise):
+                return self.value(then if self.value(condition) else otherwise)
+            case ir.Call(name=name, arguments=arguments, type=type_):
+                found = self.functions[name](*(float(self.value(a)) for a in arguments))
+                return self.typed(found, type_.compute)
+            case ir.Cast(operand=operand, type=type_):
+                return _cast(self.value(operand), operand.type, type_)
+            case _:
+                assert_never(value)
+
+    def binary(self, value: ir.Binary) -> Scalar:
+        op, left = value.op, self.value(value.left)
+        if op == "&&":
+            return left and self.value(value.right)
+        if op == "||":
+            return left or self.value(value.right)
+        right = self.value(value.right)
+        if op in _COMPARE:
+            return bool(_COMPARE[op](left, right))
+        return _arithmetic(op, left, right, value.type)
+
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+}
+
+
+def _wrap(value: int, type_: ScalarType) -> int:
+    low, high = type_.limits
+    return (value - low) % (high - low + 1) + low
+
+
+def _arithmetic(op: str, a: Scalar, b: Scalar, type_: ScalarType) -> Scalar:
+    if type_.is_bool:
+        return (a or b) if op in ("+", "max") else (a and b)
+    if op in ("min", "max"):
+        if a != a:
+            return a
+        return b if b != b or (b < a if op == "min" else b > a) else a
+    if type_.is_float:
+        if op == "%":
+            return np.fmod(a, b)
+        return {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[op](a, b)
+    if op in ("/", "%"):
+        quotient = 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return _wrap(quotient if op == "/" else a - b * quotient if b else 0, type_)
+    return _wrap({"+": a + b, "-": a - b, "*": a * b}[op], type_)
+
+
+def _cast(value: Scalar, source: ScalarType, target: ScalarType) -> Scalar:
+    if target.is_bool:
+        return bool(value != 0)
+    if target.is_float:
+        if target.bits == 64:
+            return np.float64(value)
+        if target.bits == 32:
+            return _single(value)
+        bits = _bits16(value, target)
+        if target == FLOAT16:
+            return np.float32(bits.view(np.float16))
+        return np.uint32(int(bits) << 16).view(np.float32)
+    if not source.is_float:
+        return _wrap(int(value), target)
+    low, high = target.limits
+    if value != value:
+        return 0
+    return int(min(max(value, low), high)) if not math.isinf(value) else high if value > 0 else low
+
+
+def _single(value: Scalar) -> Scalar:
+    """float32, rounded once: large integers must not pass through float64."""
+    if isinstance(value, int) and abs(value) > 2**53:
+        return np.float32(_sticky(value))
+    return np.float32(value)
+
+
+def _sticky(value: int) -> int:
+    """An integer of at most 53 significant bits that rounds to fewer bits as ``value`` does."""
+    shift = max(0, abs(value).bit_length() - 53)
+    kept = abs(value) >> shift
+    if kept << shift != abs(value):
+        kept |= 1
+    return (kept << shift) * (1 if value >= 0 else -1)
+
+
+def _bits16(value: Scalar, type_: ScalarType) -> np.uint16:
+    """A 16-bit float's bits, rounded once to nearest, ties to even."""
+    if isinstance(value, int):
+        value = np.float64(_sticky(int(value)))
+    if type_ == FLOAT16:
+        return np.uint16(np.float16(value).view(np.uint16))
+    wide = np.float64(value)
+    if math.isnan(wide):
+        return np.uint16(0x7FC0)
+    if math.isinf(wide) or wide == 0:
+        return np.uint16(int(np.float32(wide).view(np.uint32)) >> 16)
+    # Round to a multiple of the spacing of bfloat16 at this size (8 bits, least exponent -133).
+    _, exponent = math.frexp(float(wide))
+    unit = max(exponent - 8, -133)
+    rounded = math.ldexp(round(math.ldexp(float(wide), -unit)), unit)
+    return np.uint16(int(np.float32(rounded).view(np.uint32)) >> 16)

@@ -1,0 +1,243 @@
+"""Checked definition with sizes → loop IR: the plain nests, one per statement.
+
+Sizes become constants and affine subscripts index expressions over dims. Subscripts are exact:
+their arithmetic is done in 64 bits, whatever it was as a value. A ``let`` stays one ``Let``; one
+that is needed both as a value and exactly, in a subscript, becomes two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from tcl.codegen.loopir import ir
+from tcl.grammar import checked as ck
+from tcl.grammar.sized import SizedDef, SizedStatement
+from tcl.grammar.types import INT64, UINT64, Kind, ScalarType
+
+
+def lower(sized: SizedDef, layouts: Mapping[str, ir.Layout] | None = None) -> ir.Program:
+    """The program of ``sized``: every nest untiled, its loops in index order.
+
+    ``layouts`` replaces the row-major layout of the tensors it names.
+    """
+    tensors = tuple(
+        ir.Tensor(
+            t.name,
+            ir.Role.INPUT if t.is_input else ir.Role.OUTPUT,
+            (layouts or {}).get(t.name)
+            or ir.contiguous(t.type, sized.shapes[t.name], sized.origins[t.name]),
+        )
+        for t in sized.checked.inputs + sized.checked.outputs
+    )
+    by_name = {t.name: t for t in tensors}
+    nests = tuple(
+        _StatementLowering(sized, s, f"s{k}", by_name).nest()
+        for k, s in enumerate(sized.statements)
+    )
+    return ir.Program(sized.checked.name, tensors, nests)
+
+
+def wrap(value: int, type_: ScalarType) -> int:
+    """``value`` modulo the range of an integer type."""
+    low, high = type_.limits
+    return (value - low) % (high - low + 1) + low
+
+
+@dataclass(slots=True)
+class _StatementLowering:
+    sized: SizedDef
+    at: SizedStatement
+    name: str
+    tensors: Mapping[str, ir.Tensor]
+    dims: dict[str, ir.Dim] = field(default_factory=dict)
+    """Index → dim."""
+    by_dim: dict[str, ir.Dim] = field(default_factory=dict)
+    lets: list[ir.Let] = field(default_factory=list)
+    let_values: dict[str, ck.Expr] = field(default_factory=dict)
+    exact_lets: dict[str, ir.Affine | ir.Value] = field(default_factory=dict)
+    sequential: str | None = None
+
+    def nest(self) -> ir.Nest:
+        statement = self.at.statement
+        for index in statement.all_indices:
+            first, stop = self.at.ranges[index]
+            reduction = index in statement.reduction
+            dim = ir.Dim(f"{self.name}.{index}", first, max(0, stop - first), reduction)
+            self.dims[index] = self.by_dim[dim.name] = dim
+        for let in statement.lets:
+            self.let_values[let.name] = let.value
+            self.lets.append(ir.Let(let.name, self.value(let.value)))
+        value = self.value(statement.rhs)
+        target = ir.TensorRef(
+            statement.target, tuple(ir.Affine.of(self.dims[i].name) for i in statement.indices)
+        )
+        type_ = self.tensors[statement.target].layout.type
+        point = ir.Point(tuple(self.lets), target, type_, statement.op, statement.initialise, value)
+        dims = tuple(self.dims.values())
+        loops = tuple(ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in dims)
+        return ir.Nest(self.name, dims, loops, point, self.sequential)
+
+    # Values.
+
+    def value(self, expr: ck.Expr) -> ir.Value:
+        match expr:
+            case ck.Const(value=value, type=type_):
+                return ir.Const(_constant(value, type_), type_)
+            case ck.Index():
+                return ir.Position(ir.Affine.of(self.dims[expr.name].name), expr.type)
+            case ck.Size() | ck.Dimension():
+                return ir.Const(wrap(self._size(expr), expr.type), expr.type)
+            case ck.LetRef(name=name, type=type_):
+                return ir.Variable(name, type_)
+            case ck.Read():
+                return self._read(expr)
+            case ck.Unary(op=op, operand=operand, type=type_):
+                return ir.Unary(op, self.value(operand), type_)
+            case ck.Binary(op=op, left=left, right=right, type=type_):
+                return ir.Binary(op, self.value(left), self.value(right), type_)
+            case ck.Select(condition=c, then=then, otherwise=otherwise, type=type_):
+                return ir.Select(self.value(c), self.value(then), self.value(otherwise), type_)
+            case ck.Call(name=name, arguments=arguments, type=type_):
+                return ir.Call(name, tuple(self.value(a) for a in arguments), type_)
+            case ck.Cast(operand=operand, type=type_):
+                return ir.Cast(self.value(operand), type_)
+            case _:
+                assert_never(expr)
+
+    def _size(self, expr: ck.Size | ck.Dimension) -> int:
+        if isinstance(expr, ck.Size):
+            return self.sized.sizes[expr.name]
+        return self.sized.shapes[expr.tensor][expr.axis]
+
+    def _read(self, read: ck.Read) -> ir.Load:
+        subscripts: list[ir.Subscript] = []
+        total = True
+        layout = self.tensors[read.tensor].layout
+        empty = any(d.extent == 0 for d in self.by_dim.values())
+        for axis, expr in enumerate(read.subscripts):
+            exact = self.exact(expr)
+            check = self.at.needs_check(read, axis)
+            if isinstance(exact, ir.Affine) and not check:
+                subscripts.append(exact)
+                low, high = (0, -1) if empty else exact.interval(self.by_dim)
+                origin = layout.origin[axis]
+                total &= origin <= low and high < origin + layout.extents[axis]
+            else:
+                if check and isinstance(expr, ck.Read | ck.LetRef) and expr.type == UINT64:
+                    exact = self.value(expr)  # so that a huge value is reported as it is
+                subscripts.append(ir.Computed(_as_value(exact), check))
+                total = False
+        ref = ir.TensorRef(read.tensor, tuple(subscripts))
+        statement = self.at.statement
+        if read.tensor == statement.target:
+            own = tuple(ir.Affine.of(self.dims[i].name) for i in statement.indices)
+            if ref.subscripts != own:
+                self.sequential = f"it reads other elements of {read.tensor}, which it writes"
+            elif statement.reduction:
+                self.sequential = f"it reads {read.tensor} while reducing into it"
+        return ir.Load(ref, read.type, total)
+
+    # Exact integers, for subscripts.
+
+    def exact(self, expr: ck.Expr) -> ir.Affine | ir.Value:
+        """The value of an integral expression as an index expression, or as an int64."""
+        match expr:
+            case ck.Const(value=value):
+                return ir.Affine((), int(value))
+            case ck.Index(name=name):
+                return ir.Affine.of(self.dims[name].name)
+            case ck.Size() | ck.Dimension():
+                return ir.Affine((), self._size(expr))
+            case ck.LetRef(name=name):
+                return self._exact_let(name)
+            case ck.Unary(op="-", operand=operand):
+                inner = self.exact(operand)
+                if isinstance(inner, ir.Affine):
+                    return inner.scaled(-1)
+                return ir.Unary("-", inner, INT64)
+            case ck.Binary(op=op, left=left, right=right) if op in _EXACT_OPS:
+                return _exact_binary(op, self.exact(left), self.exact(right))
+            case ck.Select(condition=c, then=then, otherwise=otherwise):
+                sides = _as_value(self.exact(then)), _as_value(self.exact(otherwise))
+                return ir.Select(self.value(c), *sides, INT64)
+            case ck.Cast(operand=operand, type=type_) if _preserves(operand.type, type_):
+                return self.exact(operand)
+            case _:
+                return _widened(self.value(expr))
+
+    def _exact_let(self, name: str) -> ir.Affine | ir.Value:
+        if name not in self.exact_lets:
+            exact = self.exact(self.let_values[name])
+            if not isinstance(exact, ir.Affine):
+                wide = f"{name}.exact"
+                self.lets.append(ir.Let(wide, exact))
+                exact = ir.Variable(wide, INT64)
+            self.exact_lets[name] = exact
+        return self.exact_lets[name]
+
+
+_EXACT_OPS = ("+", "-", "*", "/", "%", "min", "max")
+
+
+def _as_value(exact: ir.Affine | ir.Value) -> ir.Value:
+    return ir.Position(exact, INT64) if isinstance(exact, ir.Affine) else exact
+
+
+def _exact_binary(
+    op: str, left: ir.Affine | ir.Value, right: ir.Affine | ir.Value
+) -> ir.Affine | ir.Value:
+    if isinstance(left, ir.Affine) and isinstance(right, ir.Affine):
+        if op == "+":
+            return left + right
+        if op == "-":
+            return left + right.scaled(-1)
+        if op == "*" and not right.terms:
+            return left.scaled(right.constant)
+        if op == "*" and not left.terms:
+            return right.scaled(left.constant)
+        if op in ("/", "%") and not left.terms and not right.terms:
+            return ir.Affine((), _c_division(op, left.constant, right.constant))
+    return ir.Binary(op, _as_value(left), _as_value(right), INT64)
+
+
+def _c_division(op: str, a: int, b: int) -> int:
+    if b == 0:
+        return 0
+    quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    return quotient if op == "/" else a - b * quotient
+
+
+def _preserves(source: ScalarType, target: ScalarType) -> bool:
+    """Whether converting between these integer types keeps every value."""
+    if not (source.is_integral and target.is_integral):
+        return False
+    (low, high), (to_low, to_high) = source.limits, target.limits
+    return to_low <= low and high <= to_high
+
+
+def _widened(value: ir.Value) -> ir.Value:
+    if value.type == UINT64:
+        # Values beyond int64 stay out of range of every tensor.
+        value = ir.Binary("min", value, ir.Const(INT64.limits[1], UINT64), UINT64)
+    return value if value.type == INT64 else ir.Cast(value, INT64)
+
+
+def _constant(value: int | float | bool, type_: ScalarType) -> int | float | bool:
+    match type_.kind:
+        case Kind.BOOL:
+            return bool(value)
+        case Kind.FLOAT:
+            return _finite_float(value)
+        case Kind.INT | Kind.UINT:
+            return wrap(int(value), type_)
+        case _:
+            assert_never(type_.kind)
+
+
+def _finite_float(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer literal of more than 308 digits
+        return float("inf") if value > 0 else float("-inf")

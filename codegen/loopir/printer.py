@@ -1,0 +1,144 @@
+"""Loop IR as readable text, for ``tcl show`` and golden tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from tcl.codegen.loopir import ir
+
+
+def show(program: ir.Program) -> str:
+    """The program as text, one loop or statement per line."""
+    return "\n".join(_program(program)) + "\n"
+
+
+def _program(program: ir.Program) -> Iterator[str]:
+    yield f"program {program.name}"
+    for tensor in program.tensors:
+        layout = tensor.layout
+        extents = ", ".join(map(str, layout.extents))
+        strides = ", ".join(map(str, layout.strides))
+        text = f"  {tensor.role.value} {tensor.name}: {layout.type}({extents}) strides ({strides})"
+        if any(layout.origin):
+            text += f" from ({', '.join(map(str, layout.origin))})"
+        yield text
+    for nest in program.nests:
+        yield f"nest {nest.name}" + (f"  # in order: {nest.sequential}" if nest.sequential else "")
+        for dim in nest.dims:
+            kind = "reduction" if dim.reduction else "dim"
+            yield f"  {kind} {dim.name} in {dim.first}:{dim.first + dim.extent}"
+        for staged in nest.staged:
+            place = f" inside {staged.inside.name}" if staged.inside else ""
+            yield f"  stage {show_value(staged.value)} as {show_ref(staged.panel)}{place}"
+        if nest.joined:
+            yield "  shares the chunks of the nest before it"
+        if nest.streamed:
+            yield f"  writes {nest.streamed} bytes at once past the caches"
+        if program.body is not None:
+            continue
+        depth = "  "
+        for loop in nest.loops:
+            yield depth + _loop(loop)
+            depth += "  "
+        for let in nest.point.lets:
+            yield f"{depth}let {let.name} = {show_value(let.value)}"
+        point = nest.point
+        mark = "!" if point.initialise else ""
+        op = "=" if point.op == "=" else f"{point.op}={mark}"
+        yield f"{depth}{show_ref(point.target)} {op} {show_value(point.value)}"
+    if program.body is not None:
+        yield "body"
+        yield from _statement(program.body, "  ")
+
+
+def _loop(loop: ir.Loop) -> str:
+    fold = loop.fold
+    step = f" step {fold.step}" if fold.step != 1 else ""
+    kind = "" if loop.kind is ir.Kind.SERIAL else f" {loop.kind.value}"
+    return f"for {fold.name} x {fold.count}{step}{kind}"
+
+
+def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
+    match statement:
+        case ir.Block(body=body):
+            for s in body:
+                yield from _statement(s, depth)
+        case ir.For(loop=loop, body=inner, along=along):
+            yield depth + _loop(loop) + "".join(f" with {f.name}" for f in along)
+            yield from _statement(inner, depth + "  ")
+        case ir.Let(name=name, value=value):
+            yield f"{depth}let {name} = {show_value(value)}"
+        case ir.First(folds=folds, then=then, otherwise=otherwise):
+            yield f"{depth}first of {', '.join(f.name for f in folds)}"
+            yield from _statement(then, depth + "  ")
+            yield f"{depth}later"
+            yield from _statement(otherwise, depth + "  ")
+        case ir.Declare(name=name, type=type_, over=over, start=start):
+            each = f"[{', '.join(f.name for f in over)}]" if over else ""
+            yield f"{depth}{type_} {name}{each}" + (f" = {show_value(start)}" if start else "")
+        case ir.Accumulate(name=name, op=op, value=value):
+            sign = "=" if op == "=" else f"{op}="
+            yield f"{depth}{name} {sign} {show_value(value)}"
+        case ir.Store(ref=ref, value=value):
+            past = "  # past the caches" if statement.streamed else ""
+            yield f"{depth}{show_ref(ref)} = {show_value(value)}{past}"
+        case ir.Prefetch(ref=ref, ahead=ahead):
+            yield f"{depth}prefetch {ahead} bytes after {show_ref(ref)}"
+        case ir.Barrier():
+            yield f"{depth}barrier"
+        case _:
+            assert_never(statement)
+
+
+def show_ref(ref: ir.TensorRef) -> str:
+    """An element, as ``A(s0.m, s0.k + 1)``; checked subscripts end in ``?``."""
+    return f"{ref.tensor}({', '.join(_subscript(s) for s in ref.subscripts)})"
+
+
+def _subscript(subscript: ir.Subscript) -> str:
+    if isinstance(subscript, ir.Affine):
+        return show_affine(subscript)
+    return show_value(subscript.value) + ("?" if subscript.check else "")
+
+
+def show_affine(index: ir.Affine) -> str:
+    """An index expression, as ``2*s0.i - s0.j + 1``."""
+    text = ""
+    for name, c in index.terms:
+        sign = " - " if c < 0 else " + "
+        text += (sign if text else sign.strip(" +")) + (f"{abs(c)}*" if abs(c) != 1 else "") + name
+    if index.constant or not text:
+        if not text:
+            return str(index.constant)
+        text += f" {'-' if index.constant < 0 else '+'} {abs(index.constant)}"
+    return text
+
+
+def show_value(value: ir.Value) -> str:
+    """A value, fully parenthesised."""
+    match value:
+        case ir.Const(value=constant):
+            return str(constant).lower() if isinstance(constant, bool) else repr(constant)
+        case ir.Position(index=index):
+            return show_affine(index)
+        case ir.Variable(name=name):
+            return name
+        case ir.Combined(value=each, op=op, folds=folds):
+            return f"{op} of {show_value(each)} over {', '.join(f.name for f in folds)}"
+        case ir.Load(ref=ref):
+            return show_ref(ref)
+        case ir.Unary(op=op, operand=operand):
+            return f"{op}{show_value(operand)}"
+        case ir.Binary(op=op, left=left, right=right):
+            if op in ("min", "max"):
+                return f"{op}({show_value(left)}, {show_value(right)})"
+            return f"({show_value(left)} {op} {show_value(right)})"
+        case ir.Select(condition=condition, then=then, otherwise=otherwise):
+            return f"({show_value(condition)} ? {show_value(then)} : {show_value(otherwise)})"
+        case ir.Call(name=name, arguments=arguments):
+            return f"{name}({', '.join(show_value(a) for a in arguments)})"
+        case ir.Cast(operand=operand, type=type_):
+            return f"{type_}({show_value(operand)})"
+        case _:
+            assert_never(value)

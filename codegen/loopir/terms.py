@@ -1,0 +1,67 @@
+"""What an accumulation adds: products, one after the other, each perhaps under a condition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.identity import identity
+
+
+def terms(op: str, value: ir.Value) -> tuple[ir.Value, ...]:
+    """The values to be accumulated in turn instead of ``value``.
+
+    A sum or a difference of products, each of which may be under a condition, is added product by
+    product: one instruction for each where the machine can multiply and add in one. That rounds
+    as well as adding their sum, where products are rounded, too. Other sums stay whole: a small
+    difference of large numbers must not pass through an accumulator.
+    """
+    found = _products(value) if op == "+" and value.type.is_float else []
+    return tuple(found) if len(found) > 1 else (value,)
+
+
+def _products(value: ir.Value) -> list[ir.Value]:
+    """The products of a sum, with their signs and conditions, or none if there is anything else
+    in it."""
+    found: list[ir.Value] = []
+    pending: list[tuple[ir.Value, bool, ir.Select | None]] = [(value, False, None)]
+    while pending:
+        current, negative, under = pending.pop()
+        condition, then = guard("+", current)
+        if product(current) is not None:
+            own = _negated(current) if negative else current
+            found.append(own if under is None else replace(under, then=own))
+        elif condition is not None and isinstance(current, ir.Select) and under is None:
+            pending.append((then, negative, current))
+        elif isinstance(current, ir.Binary) and current.op in ("+", "-"):
+            pending.append((current.right, negative != (current.op == "-"), under))
+            pending.append((current.left, negative, under))
+        else:
+            return []
+    return found
+
+
+def _negated(value: ir.Value) -> ir.Value:
+    assert isinstance(value, ir.Binary)  # a product
+    left = ir.Unary("-", value.left, value.left.type)
+    return ir.Binary("*", left, value.right, value.type)
+
+
+def product(value: ir.Value) -> ir.Binary | None:
+    """The value, if it is a product of floats."""
+    if isinstance(value, ir.Binary) and value.op == "*" and value.type.is_float:
+        return value
+    return None
+
+
+def guard(op: str, value: ir.Value) -> tuple[ir.Value | None, ir.Value]:
+    """A condition and a value, where accumulating changes nothing unless the condition holds."""
+    if op == "=" or not isinstance(value, ir.Select):
+        return None, value
+    start = identity(op, value.type).value
+    constant = value.otherwise
+    if isinstance(constant, ir.Cast):
+        constant = constant.operand
+    if isinstance(constant, ir.Const) and constant.value == start:
+        return value.condition, value.then
+    return None, value

@@ -1,0 +1,273 @@
+"""What is legal in the loop IR. Run between passes; a violation is a mistake in a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeAlias, assert_never
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import statements, walk
+from tcl.grammar.types import INT64, UINT64
+
+_Known: TypeAlias = dict[str, tuple[ir.Fold, ...]]
+"""Variable in scope → the folds that have one each."""
+
+
+def verify(program: ir.Program) -> None:
+    """Raises ``IRError`` with the reason if the program is not well formed."""
+    names = [t.name for t in program.tensors]
+    names += [d.name for n in program.all_nests for d in n.dims]
+    if len(set(names)) != len(names):
+        raise ir.IRError(f"program {program.name}: two tensors or dimensions share a name")
+    for tensor in program.tensors:
+        layout = tensor.layout
+        if not len(layout.extents) == len(layout.strides) == len(layout.origin):
+            raise ir.IRError(f"tensor {tensor.name}: extents, strides and origin differ in rank")
+    for nest in program.nests:
+        _Checks(program, f"nest {nest.name}", (nest,)).nest(nest)
+    if program.body is not None:
+        _Checks(program, f"program {program.name}", program.all_nests).body(program.body)
+
+
+class _Checks:
+    """Of one nest, or of the body of all."""
+
+    def __init__(self, program: ir.Program, where: str, nests: Sequence[ir.Nest]) -> None:
+        self.program, self.where = program, where
+        self.dims = {d.name: d for n in nests for d in n.dims}
+        self.loops = [x for n in nests for x in n.loops]
+        self.names = {x.fold.name for x in self.loops}
+        self.lanes = {x.fold for x in self.loops if x.kind is ir.Kind.VECTOR}
+        self.threads = {x.fold for x in self.loops if x.kind is ir.Kind.THREAD}
+        self.at_once = self.lanes | self.threads
+        self.fixed = self.at_once | {x.fold for x in self.loops if x.kind is ir.Kind.UNROLL}
+        self.folds_of = {d.name: n.folds(d.name) for n in nests for d in n.dims}
+        self.panels = {c.panel.tensor for n in nests for c in n.staged}
+        self.panels |= {s.ref.tensor for n in nests for s in n.point.kept}
+
+    def fail(self, reason: str) -> ir.IRError:
+        return ir.IRError(f"{self.where}: {reason}")
+
+    def nest(self, nest: ir.Nest) -> None:
+        for dim in nest.dims:
+            if dim.extent < 0:
+                raise self.fail(f"{dim.name} has a negative extent")
+            self.folds(dim, nest.folds(dim.name))
+        for loop in nest.loops:
+            if loop.fold.dim not in self.dims:
+                raise self.fail(f"it loops over {loop.fold.name}, but lacks that dimension")
+            self.loop(loop, nest)
+        chunks = [x.kind is ir.Kind.PARALLEL for x in nest.loops]
+        if any(b and not a for a, b in pairwise(chunks)):
+            raise self.fail("a loop over chunks lies in another loop")
+        if nest.joined and nest is self.program.nests[0]:
+            raise self.fail("there is no nest before it that it could share chunks with")
+        if nest.sequential and nest.dims != tuple(nest.dim(x.fold.dim) for x in nest.loops):
+            raise self.fail(f"loops were split or reordered although {nest.sequential}")
+        variables: _Known = {}
+        for let in nest.point.lets:
+            self.value(let.value, variables)
+            variables[let.name] = ()
+        self.value(nest.point.value, variables)
+        self.ref(nest.point.target)
+        for staged in nest.staged:
+            if staged.inside is not None and staged.inside not in (x.fold for x in nest.loops):
+                raise self.fail(f"{staged.panel.tensor} is filled in a loop that it lacks")
+            if self.program.tensor(staged.panel.tensor).role is not ir.Role.SCRATCH:
+                raise self.fail(f"{staged.panel.tensor} is no scratch memory")
+
+    def body(self, body: ir.Statement) -> None:
+        parts = body.body if isinstance(body, ir.Block) else (body,)
+        known: _Known = {}
+        for part in parts:
+            inside: list[ir.Fold] = []
+            while isinstance(part, ir.For) and part.loop.kind is ir.Kind.PARALLEL:
+                inside += self.chunks(part)
+                part = part.body
+            self.statement(part, inside, known)
+
+    def chunks(self, loop: ir.For) -> tuple[ir.Fold, ...]:
+        """The folds that a loop over chunks iterates at once."""
+        folds = (loop.loop.fold, *loop.along)
+        shapes = {(f.step, f.count, self.dims[f.dim].extent) for f in folds}
+        if len(shapes) != 1:
+            raise self.fail(f"{', '.join(f.name for f in folds)} are not alike")
+        sums = any(isinstance(s, ir.Accumulate) for s in statements(loop.body))
+        if sums and any(self.dims[f.dim].reduction for f in folds):
+            raise self.fail(f"{loop.loop.fold.name} is a reduction, and shared among threads")
+        return folds
+
+    def folds(self, dim: ir.Dim, folds: Sequence[ir.Fold]) -> None:
+        """The folds of one dimension cover it exactly once. Where none is shared among the threads
+        of a block, they nest, outermost first."""
+        if self.threads.intersection(folds):
+            folds = sorted(folds, key=lambda f: -f.step)
+        span = dim.extent
+        for fold in folds:
+            if fold.step < 1 or fold.count != -(-span // fold.step):
+                raise self.fail(f"{fold.name}: {fold.count} x {fold.step} does not cover {span}")
+            span = fold.step
+        if not folds or folds[-1].step != 1:
+            raise self.fail(f"the loops over {dim.name} do not reach single points")
+        kinds = [x.kind for x in self.loops if x.fold.dim == dim.name]
+        fixed = (ir.Kind.UNROLL, ir.Kind.VECTOR)
+        if any(a in fixed and b not in fixed for a, b in pairwise(kinds)):
+            raise self.fail(f"a serial loop over {dim.name} lies in an unrolled one or in lanes")
+        if len({f.level for f in folds}) != len(folds):
+            raise self.fail(f"two loops over {dim.name} have the same level")
+
+    def whole(self, name: str, folds: Sequence[ir.Fold]) -> bool:
+        """Whether a copy, which has loops of its own, goes through a whole dimension."""
+        try:
+            self.folds(self.dims[name], folds)
+        except ir.IRError:
+            return False
+        return True
+
+    def loop(self, loop: ir.Loop, nest: ir.Nest) -> None:
+        match loop.kind:
+            case ir.Kind.SERIAL | ir.Kind.UNROLL:
+                return
+            case ir.Kind.VECTOR:
+                if loop.fold.step != 1:
+                    raise self.fail(f"{loop.fold.name}: lanes must be the innermost fold")
+                if nest.sequential:
+                    raise self.fail(f"{loop.fold.name} cannot be lanes: {nest.sequential}")
+            case ir.Kind.PARALLEL:
+                if nest.sequential:
+                    raise self.fail(f"{loop.fold.name} cannot be shared: {nest.sequential}")
+                if nest.dim(loop.fold.dim).reduction:
+                    raise self.fail(f"{loop.fold.name} is a reduction, and shared among threads")
+            case ir.Kind.THREAD:
+                if nest.sequential:
+                    raise self.fail(f"{loop.fold.name} cannot be shared: {nest.sequential}")
+            case _:
+                assert_never(loop.kind)
+
+    def statement(self, statement: ir.Statement, inside: list[ir.Fold], known: _Known) -> None:
+        """``inside``: the folds of the enclosing loops; ``known``: the names in scope."""
+        match statement:
+            case ir.Block(body=body):
+                scope = dict(known)
+                for s in body:
+                    self.statement(s, inside, scope)
+            case ir.For(loop=loop, body=inner):
+                if loop.kind is ir.Kind.PARALLEL:
+                    raise self.fail(f"the loop over chunks {loop.fold.name} lies in another loop")
+                if loop.fold in inside:
+                    raise self.fail(f"{loop.fold.name} is looped over twice")
+                self.statement(inner, [*inside, loop.fold], dict(known))
+            case ir.First(folds=folds, then=then, otherwise=otherwise):
+                if any(f not in inside for f in folds):
+                    raise self.fail("it asks for the first iteration of a loop from outside of it")
+                self.statement(then, inside, dict(known))
+                self.statement(otherwise, inside, dict(known))
+            case ir.Let(name=name, value=value):
+                self.value(value, known, inside)
+                known[name] = ()
+            case ir.Declare(name=name, over=over):
+                if any(f not in self.fixed or f in inside for f in over):
+                    raise self.fail(f"{name} is declared over a loop that has no registers")
+                known[name] = over
+            case ir.Accumulate(name=name, value=value):
+                if name not in known:
+                    raise self.fail(f"accumulator {name} is not declared here")
+                self.own(name, known, inside)
+                self.value(value, known, inside)
+            case ir.Store():
+                self.store(statement, inside, known)
+            case ir.Prefetch(ref=ref):
+                self.ref(ref, inside)
+            case ir.Barrier():
+                self.barrier(inside)
+            case _:
+                assert_never(statement)
+
+    def barrier(self, inside: Sequence[ir.Fold]) -> None:
+        if self.threads.intersection(inside):
+            raise self.fail("threads meet at a barrier in a loop that they share")
+
+    def store(self, store: ir.Store, inside: list[ir.Fold], known: _Known) -> None:
+        tensor = store.ref.tensor
+        self.ref(store.ref, inside)
+        if tensor not in self.panels and self.reduced_lanes(inside):
+            raise self.fail(f"lanes that are reduced write the same element of {tensor}")
+        if self.program.tensor(tensor).role is ir.Role.INPUT:
+            raise self.fail(f"it writes the input {tensor}")
+        self.value(store.value, known, inside)
+
+    def own(self, name: str, known: _Known, inside: Sequence[ir.Fold]) -> None:
+        """Which accumulator the name means is decided here."""
+        if any(f not in inside for f in known[name]):
+            raise self.fail(f"accumulator {name} is used outside of its loops")
+        if any(f not in known[name] for f in self.reduced_lanes(inside)):
+            raise self.fail(f"lanes that are reduced share the accumulator {name}")
+
+    def reduced_lanes(self, inside: Sequence[ir.Fold]) -> list[ir.Fold]:
+        """The loops around this place whose iterations run at once and are combined."""
+        return [f for f in inside if f in self.at_once and self.dims[f.dim].reduction]
+
+    def value(
+        self, value: ir.Value, known: _Known, inside: Sequence[ir.Fold] | None = None
+    ) -> None:
+        for v in walk(value):
+            match v:
+                case ir.Variable(name=name):
+                    if name not in known:
+                        raise self.fail(f"{name} is used before it has a value")
+                    if inside is not None and any(f not in inside for f in known[name]):
+                        raise self.fail(f"accumulator {name} is used outside of its loops")
+                case ir.Combined(value=each, folds=folds):
+                    if inside is None:
+                        raise self.fail("accumulators are combined before there are any")
+                    self.value(each, known, [*inside, *folds])
+                    self.combined(each, known, folds)
+                case ir.Position(index=index):
+                    self.affine(index, inside)
+                case ir.Load(ref=ref):
+                    self.ref(ref, inside)
+
+    def combined(self, value: ir.Value, known: _Known, folds: Sequence[ir.Fold]) -> None:
+        """Lanes that are reduced have values of their own to be combined, not one that they
+        share."""
+        named = {f for v in walk(value) if isinstance(v, ir.Variable) for f in known[v.name]}
+        for fold in self.reduced_lanes(folds):
+            if fold not in named:
+                raise self.fail(f"lanes of {fold.name} are combined, which share one value")
+
+    def ref(self, ref: ir.TensorRef, inside: Sequence[ir.Fold] | None = None) -> None:
+        layout = self.program.tensor(ref.tensor).layout
+        if len(ref.subscripts) != len(layout.extents):
+            raise self.fail(f"{ref.tensor} has {len(layout.extents)} dimensions")
+        for subscript in ref.subscripts:
+            if isinstance(subscript, ir.Affine):
+                self.affine(subscript, inside)
+            elif subscript.value.type not in (INT64, UINT64):
+                raise self.fail(f"a subscript of {ref.tensor} is not int64 or uint64")
+
+    def affine(self, index: ir.Affine, inside: Sequence[ir.Fold] | None) -> None:
+        """Every name is a fold, or a dim with all of its folds, of the loops around this place."""
+        for name, _ in index.terms:
+            around = {f.name for f in inside or ()}
+            if name in self.names or name in around:
+                if inside is not None and name not in around:
+                    raise self.fail(f"{name} is used outside of its loop")
+                continue
+            if name not in self.dims:
+                raise self.fail(f"it has no dimension {name}")
+            if inside is None:
+                continue
+            here = tuple(f for f in inside if f.dim == name)
+            if set(here) != set(self.folds_of[name]) and not self.whole(name, here):
+                raise self.fail(f"{name} is used outside of its loops")
+
+
+def built(program: ir.Program) -> None:
+    """Raises ``IRError`` unless the loops of all nests are built out."""
+    if program.body is None:
+        raise ir.IRError(f"program {program.name} has no body yet")
+    stored = {s.ref.tensor for s in statements(program.body) if isinstance(s, ir.Store)}
+    for nest in program.nests:
+        if nest.point.target.tensor not in stored:
+            raise ir.IRError(f"nest {nest.name} stores nothing")

@@ -1,0 +1,180 @@
+"""Walks over values of the loop IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from tcl.codegen.loopir import ir
+
+
+def children(value: ir.Value) -> tuple[ir.Value, ...]:
+    """The values directly inside a value, those of computed subscripts included; what is combined
+    is at another place, and not."""
+    match value:
+        case ir.Const() | ir.Position() | ir.Variable() | ir.Combined():
+            return ()
+        case ir.Load(ref=ref):
+            return tuple(s.value for s in ref.subscripts if isinstance(s, ir.Computed))
+        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
+            return (operand,)
+        case ir.Binary(left=left, right=right):
+            return left, right
+        case ir.Select(condition=condition, then=then, otherwise=otherwise):
+            return condition, then, otherwise
+        case ir.Call(arguments=arguments):
+            return arguments
+        case _:
+            assert_never(value)
+
+
+def walk(value: ir.Value) -> Iterator[ir.Value]:
+    """``value`` and everything inside it, from left to right; deep trees need no recursion."""
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending.extend(reversed(children(current)))
+
+
+def loads(value: ir.Value) -> Iterator[ir.Load]:
+    """All reads inside ``value``."""
+    return (v for v in walk(value) if isinstance(v, ir.Load))
+
+
+def rebuilt(value: ir.Value, change: Callable[[ir.Value], ir.Value]) -> ir.Value:
+    """``value`` with the values directly inside it changed, subscripts left as they are."""
+    match value:
+        case ir.Const() | ir.Position() | ir.Variable() | ir.Combined() | ir.Load():
+            return value
+        case ir.Unary(operand=operand) | ir.Cast(operand=operand):
+            return replace(value, operand=change(operand))
+        case ir.Binary(left=left, right=right):
+            return replace(value, left=change(left), right=change(right))
+        case ir.Select(condition=condition, then=then, otherwise=otherwise):
+            return ir.Select(change(condition), change(then), change(otherwise), value.type)
+        case ir.Call(arguments=arguments):
+            return replace(value, arguments=tuple(map(change, arguments)))
+        case _:
+            assert_never(value)
+
+
+def rewritten(value: ir.Value, change: Callable[[ir.Load], ir.Value]) -> ir.Value:
+    """``value`` with its reads changed, those in computed subscripts left as they are."""
+    if isinstance(value, ir.Load):
+        return change(value)
+    return rebuilt(value, lambda inner: rewritten(inner, change))
+
+
+def replaced(value: ir.Value, part: ir.Value, by: ir.Value) -> ir.Value:
+    """``value`` with every occurrence of a part replaced, those in subscripts left as they are."""
+    return by if value == part else rebuilt(value, lambda inner: replaced(inner, part, by))
+
+
+def renamed(value: ir.Value, names: Mapping[str, str]) -> ir.Value:
+    """``value`` with the names of dimensions replaced."""
+
+    def again(inner: ir.Value) -> ir.Value:
+        return renamed(inner, names)
+
+    def subscript(s: ir.Subscript) -> ir.Subscript:
+        return moved(s, names) if isinstance(s, ir.Affine) else replace(s, value=again(s.value))
+
+    match value:
+        case ir.Position(index=index):
+            return replace(value, index=moved(index, names))
+        case ir.Load(ref=ref):
+            subscripts = tuple(map(subscript, ref.subscripts))
+            return replace(value, ref=replace(ref, subscripts=subscripts))
+    return rebuilt(value, again)
+
+
+def moved(index: ir.Affine, names: Mapping[str, str]) -> ir.Affine:
+    """An index expression with the names of dimensions replaced."""
+    terms = ((_fold_of(name, names), c) for name, c in index.terms)
+    return ir.Affine(tuple(sorted(terms)), index.constant)
+
+
+def _fold_of(name: str, names: Mapping[str, str]) -> str:
+    """The other nest's dimension, or its fold of the same level."""
+    if name in names:
+        return names[name]
+    dim, _, level = name.rpartition(".")
+    return f"{names[dim]}.{level}" if dim in names else name
+
+
+def operands(point: ir.Point) -> tuple[ir.Load, ...]:
+    """The different elements that a point reads, in order of appearance."""
+    found: dict[ir.TensorRef, ir.Load] = {}
+    for value in values_of(point):
+        for load in loads(value):
+            found.setdefault(load.ref, load)
+    return tuple(found.values())
+
+
+def values_of(point: ir.Point) -> tuple[ir.Value, ...]:
+    """The values that a point computes."""
+    return (*(let.value for let in point.lets), point.value)
+
+
+def indices(value: ir.Value) -> Iterator[ir.Affine]:
+    """All index expressions inside ``value``."""
+    for v in walk(value):
+        if isinstance(v, ir.Position):
+            yield v.index
+        elif isinstance(v, ir.Load):
+            yield from (s for s in v.ref.subscripts if isinstance(s, ir.Affine))
+
+
+def statements(statement: ir.Statement) -> Iterator[ir.Statement]:
+    """``statement`` and everything inside it, in order."""
+    yield statement
+    if isinstance(statement, ir.For):
+        yield from statements(statement.body)
+    elif isinstance(statement, ir.First):
+        yield from statements(statement.then)
+        yield from statements(statement.otherwise)
+    elif isinstance(statement, ir.Block):
+        for s in statement.body:
+            yield from statements(s)
+
+
+def values_in(statement: ir.Statement) -> tuple[ir.Value, ...]:
+    """The values that a statement computes itself, those of the subscripts that it writes to
+    included."""
+    match statement:
+        case ir.Let(value=value) | ir.Accumulate(value=value):
+            return (value,)
+        case ir.Store(ref=ref, value=value):
+            return value, *(s.value for s in ref.subscripts if isinstance(s, ir.Computed))
+    return ()
+
+
+def straight(statement: ir.Statement) -> bool:
+    """Whether it is run from front to back, once everything that is unrolled is written out."""
+    for s in statements(statement):
+        if isinstance(s, ir.First) or (isinstance(s, ir.For) and s.loop.kind is ir.Kind.SERIAL):
+            return False
+    return not branches(statement)
+
+
+def branches(statement: ir.Statement) -> bool:
+    """Whether what some statement in it computes takes branches."""
+    return any(
+        _may_branch(v)
+        for s in statements(statement)
+        if isinstance(s, ir.Let | ir.Accumulate | ir.Store)
+        for v in walk(s.value)
+    )
+
+
+def _may_branch(value: ir.Value) -> bool:
+    match value:
+        case ir.Select() | ir.Call():
+            return True
+        case ir.Binary(op=op):
+            return op in ("&&", "||")
+        case ir.Load(ref=ref):
+            return any(isinstance(s, ir.Computed) for s in ref.subscripts)
+    return False

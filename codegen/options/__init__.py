@@ -1,0 +1,1 @@
+"""How a def is mapped to a machine: what users and searches say."""

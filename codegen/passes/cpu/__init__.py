@@ -1,0 +1,1 @@
+"""Passes for a CPU: lanes, register tiles, panels, prefetching."""

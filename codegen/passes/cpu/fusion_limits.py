@@ -1,0 +1,54 @@
+"""Which nests go along with others in a CPU's loops."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.passes.cpu.levels import Levels
+from tcl.codegen.passes.cpu.register import vector_registers
+from tcl.codegen.passes.fusion.epilogues import same_result_loops
+from tcl.codegen.passes.fusion.groups import Unit
+from tcl.codegen.passes.fusion.siblings import Beside, same_loops
+
+OPERANDS = 4
+"""Registers for what is not accumulated."""
+_CALLS = 64
+"""Calls of functions, each some dozens of instructions, that may be written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiled:
+    """For nests with all of their loops."""
+
+    device: CpuProfile
+
+    def points(self, unit: Unit, other: Beside, nest: ir.Nest) -> bool:
+        if not same_loops(unit.leader, nest) or not results_at_once(unit.leader):
+            return False
+        held = (unit.sums + 1) * self._vectors(unit.leader)
+        return not other.always or held + OPERANDS <= vector_registers(self.device)
+
+    def results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
+        return same_result_loops(leader, nest) and may_have_epilogues(leader, calls)
+
+    def _vectors(self, nest: ir.Nest) -> int:
+        """The registers of a nest's accumulators."""
+        over = Levels.of(nest).registers
+        lanes = math.prod(x.fold.count for x in over if x.kind is ir.Kind.VECTOR)
+        points = math.prod(x.fold.count for x in over if x.kind is ir.Kind.UNROLL)
+        return points * -(-lanes // self.device.lanes(nest.point.type))
+
+
+def results_at_once(nest: ir.Nest) -> bool:
+    """Whether each result of a nest with its loops is finished once it is stored."""
+    return not Levels.of(nest).before
+
+
+def may_have_epilogues(nest: ir.Nest, calls: int) -> bool:
+    """Whether work on the results of a nest with its loops can be written out among them."""
+    unrolled = (x.fold for x in nest.loops if x.kind is ir.Kind.UNROLL)
+    points = math.prod(f.count for f in unrolled if not nest.dim(f.dim).reduction)
+    return results_at_once(nest) and points * calls <= _CALLS

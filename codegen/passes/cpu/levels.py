@@ -1,0 +1,43 @@
+"""The loops of a reduction, by what happens between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.passes.cpu.copies import fixed
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The loops of a nest. Without reductions, none are inner ones."""
+
+    outer: tuple[ir.Loop, ...]
+    """Around the accumulators."""
+    inner: tuple[ir.Loop, ...]
+    """Reductions over which the accumulators are kept in registers."""
+    registers: tuple[ir.Loop, ...]
+    """Unrolled loops and lanes: each point of them has an accumulator."""
+    combined: tuple[ir.Fold, ...]
+    """Reductions among the registers, whose accumulators are combined in the end."""
+    before: tuple[ir.Fold, ...]
+    """Reductions among the outer loops: after their first iteration, there are partial results."""
+
+    @staticmethod
+    def of(nest: ir.Nest) -> Levels:
+        reduced = {d.name for d in nest.dims if d.reduction}
+        # Lanes of a reduction have accumulators anyway; then its unrolled loop has some, too.
+        own = {x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR}
+        held = [fixed(x) and (x.fold.dim in own or x.fold.dim not in reduced) for x in nest.loops]
+        stop = len(nest.loops)
+        while stop and held[stop - 1]:
+            stop -= 1
+        split = stop
+        # A sequential nest may read its target at any point: no accumulator, then.
+        if not (nest.sequential and reduced):
+            while split and nest.loops[split - 1].fold.dim in reduced:
+                split -= 1
+        outer, registers = nest.loops[:split], nest.loops[stop:]
+        combined = tuple(x.fold for x in registers if x.fold.dim in reduced)
+        before = tuple(x.fold for x in outer if x.fold.dim in reduced)
+        return Levels(outer, nest.loops[split:stop], registers, combined, before)

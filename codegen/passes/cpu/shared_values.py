@@ -1,0 +1,187 @@
+"""Keeps values that joined nests have in common: computed by the first, read by the others.
+
+Only what calls a function is worth keeping, and only what a chunk needs of it: every thread has
+room for one chunk, which is still in its cache when the next nest comes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import children, indices, moved, renamed, replaced, walk
+from tcl.codegen.passes.cpu.stage import dims_of
+from tcl.codegen.passes.fusion.groups import Unit
+
+_PART = 4
+"""The part of the second cache that may be filled."""
+
+
+def keep(program: ir.Program, joined: Sequence[Unit], device: CpuProfile) -> _Kept:
+    """Joined nests with their common values computed once, and the memory that holds these."""
+    kept = _Kept(list(joined), [])
+    for later in range(1, len(joined)):
+        pending = [joined[later].leader.point.value]
+        while pending:
+            value = pending.pop()
+            if not any(isinstance(v, ir.Call) for v in walk(value)):
+                continue
+            makers = range(later) if _plain(value) else ()
+            if not any(_share(program, kept, k, later, value, device) for k in makers):
+                pending += _parts(value)
+    return kept
+
+
+@dataclass(slots=True)
+class _Kept:
+    units: list[Unit]
+    memory: list[ir.Tensor]
+
+
+def _share(
+    program: ir.Program,
+    kept: _Kept,
+    earlier: int,
+    later: int,
+    value: ir.Value,
+    device: CpuProfile,
+) -> bool:
+    """Let a nest read a value that an earlier one computes, if it does."""
+    maker, user = kept.units[earlier].leader, kept.units[later].leader
+    names = _same_dims(maker, user)
+    if not {n for index in indices(value) for n, _ in index.terms} <= names.keys():
+        return False
+    wanted = renamed(value, names)
+    changed = set[str]().union(*(u.written for u in kept.units[earlier:later]))
+    read = {v.ref.tensor for v in walk(wanted) if isinstance(v, ir.Load)}
+    computed = [*_always(maker.point.value), *(let.value for let in maker.point.lets)]
+    if read & changed or wanted not in computed:
+        return False
+    back = {own: its for its, own in names.items()}
+    after = kept.units[earlier + 1 : later + 1]
+    if (
+        _is_stored(kept.units[earlier], after, wanted, program)
+        and dims_of(maker.point.target) <= back.keys()
+    ):
+        ref = maker.point.target
+    else:
+        place = _place(maker, wanted)
+        if place is None or math.prod(place[1]) * value.type.itemsize > device.l2_bytes // _PART:
+            return False
+        ref = _memory(kept, earlier, wanted, *place)
+    subscripts = (moved(s, back) for s in ref.subscripts if isinstance(s, ir.Affine))
+    found = ir.Load(ir.TensorRef(ref.tensor, tuple(subscripts)), value.type, total=True)
+    point = replace(user.point, value=replaced(user.point.value, value, found))
+    kept.units[later] = replace(kept.units[later], leader=replace(user, point=point))
+    return True
+
+
+def _memory(
+    kept: _Kept,
+    position: int,
+    value: ir.Value,
+    subscripts: tuple[ir.Affine, ...],
+    extents: tuple[int, ...],
+) -> ir.TensorRef:
+    """Where a nest stores a value from now on, or already does."""
+    nest = kept.units[position].leader
+    point = nest.point
+    for let in point.lets:
+        for store in point.kept:
+            if let.value == value and store.value == ir.Variable(let.name, value.type):
+                return store.ref
+    name = f"{nest.name}.kept{len(point.kept)}"
+    ref = ir.TensorRef(name, subscripts)
+    layout = ir.contiguous(value.type, extents, (0,) * len(extents))
+    kept.memory.append(ir.Tensor(name, ir.Role.SCRATCH, layout, private=True))
+    variable = ir.Variable(name, value.type)
+    point = replace(
+        point,
+        lets=(*point.lets, ir.Let(name, value)),
+        kept=(*point.kept, ir.Store(ref, variable)),
+        value=replaced(point.value, value, variable),
+    )
+    kept.units[position] = replace(kept.units[position], leader=replace(nest, point=point))
+    return ref
+
+
+def _parts(value: ir.Value) -> tuple[ir.Value, ...]:
+    """The values directly inside a value, but for subscripts."""
+    return () if isinstance(value, ir.Load) else children(value)
+
+
+def _plain(value: ir.Value) -> bool:
+    """Whether it can be kept as it is, and is the same value wherever it stands."""
+    if not value.type.is_float or value.type.compute != value.type:
+        return False
+    for v in walk(value):
+        if isinstance(v, ir.Variable | ir.Combined):
+            return False
+        if isinstance(v, ir.Load) and any(isinstance(s, ir.Computed) for s in v.ref.subscripts):
+            return False
+    return True
+
+
+def _always(value: ir.Value) -> list[ir.Value]:
+    """The parts that are computed at every point, whatever the data."""
+    pending, found = [value], []
+    while pending:
+        current = pending.pop()
+        found.append(current)
+        match current:
+            case ir.Select(condition=condition):
+                pending.append(condition)
+            case ir.Binary(op="&&" | "||", left=left):
+                pending.append(left)
+            case _:
+                pending += _parts(current)
+    return found
+
+
+def _same_dims(maker: ir.Nest, user: ir.Nest) -> dict[str, str]:
+    """Dimensions of ``user`` → those of ``maker`` that have the same values in a chunk."""
+    names = {b.dim: a.dim for a, b in zip(maker.chunks, user.chunks, strict=True)}
+    divided = set(names) | set(names.values())
+    for dim in user.dims:
+        for own in maker.dims:
+            same = _index(own.name) == _index(dim.name)
+            alike = (own.first, own.extent) == (dim.first, dim.extent)
+            if same and alike and not {dim.name, own.name} & divided:
+                names[dim.name] = own.name
+    return names
+
+
+def _index(dim: str) -> str:
+    return dim.split(".", 1)[1]
+
+
+def _is_stored(unit: Unit, after: Sequence[Unit], value: ir.Value, program: ir.Program) -> bool:
+    """Whether what the nest stores is the value, and stays there while the nests after it run."""
+    point = unit.leader.point
+    target = point.target.tensor
+    exact = program.tensor(target).layout.type == value.type
+    written = {e.target.tensor for e in unit.epilogues}.union(*(u.written for u in after))
+    return point.op == "=" and point.value == value and exact and target not in written
+
+
+def _place(nest: ir.Nest, value: ir.Value) -> tuple[tuple[ir.Affine, ...], tuple[int, ...]] | None:
+    """Subscripts and extents of one chunk of a value that has one for each point of the nest."""
+    names = {n for index in indices(value) for n, _ in index.terms}
+    if names != {d.name for d in nest.dims if d.extent > 1} and names != {
+        d.name for d in nest.dims
+    }:
+        return None
+    steps = {f.dim: f for f in nest.chunks}
+    subscripts, extents = [], []
+    for dim in nest.dims:
+        if dim.name not in names:
+            continue
+        index = ir.Affine.of(dim.name) + ir.Affine((), -dim.first)
+        if dim.name in steps:
+            index = index + ir.Affine.of(steps[dim.name].name).scaled(-1)
+        subscripts.append(index)
+        extents.append(steps[dim.name].step if dim.name in steps else dim.extent)
+    return tuple(subscripts), tuple(extents)

@@ -1,0 +1,187 @@
+"""Staging: operands copied into panels that the inner loops read from front to back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import children, operands, values_of
+from tcl.grammar.types import Kind, ScalarType
+
+ALIGNMENT = 64
+"""Bytes: a cache line, and the widest vector."""
+MAX_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Marks operands to be copied, at a level of the loops over tiles.
+
+    A panel has an axis for each loop inside of its level over a dimension of the operand, in the
+    order of the loops. Runs after all passes that change loops.
+    """
+
+    nest: str
+    levels: tuple[int, ...]
+    """Per operand, in order of appearance: how many loops are outside of the copying, where those
+    over chunks count as one and those over tiles follow; -1 or a missing level leaves the
+    operand where it is."""
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        if not any(level >= 0 for level in self.levels):
+            return program
+        nest = program.nest(self.nest)
+        reads = operands(nest.point)
+        if len(self.levels) > len(reads):
+            raise self._refused(f"it has {len(reads)} operands, {len(self.levels)} were given")
+        panels: list[ir.Tensor] = []
+        staged: list[ir.Staged] = []
+        for position, (load, level) in enumerate(zip(reads, self.levels, strict=False)):
+            if level >= 0:
+                panel, one = self._panel(program, nest, load, level, position)
+                panels.append(panel)
+                staged.append(one)
+        changed = replace(nest, staged=tuple(staged))
+        nests = tuple(changed if n is nest else n for n in program.nests)
+        return ir.Program(program.name, (*program.tensors, *panels), nests)
+
+    def _panel(
+        self, program: ir.Program, nest: ir.Nest, load: ir.Load, level: int, position: int
+    ) -> tuple[ir.Tensor, ir.Staged]:
+        reason = why_not_staged(nest, load)
+        levels = levels_of(nest)
+        if reason is None and level >= len(levels):
+            reason = f"there are {len(levels) - 1} loops over chunks and tiles, not {level}"
+        if reason is None and level == 0 and load.ref.tensor in made_with(program, nest):
+            reason = "the nests whose chunks it shares write it"
+        if reason is not None:
+            raise self._refused(f"operand {position}, {load.ref.tensor}: {reason}")
+        dims = dims_of(load.ref)
+        inside = levels[level]
+        folds = [x.fold for x in nest.loops]
+        inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
+        subscript, size = _packed(inner)
+        value = made_of(nest.point, load)
+        type_ = _held(value)
+        slack = ALIGNMENT // type_.itemsize
+        if (size + slack) * type_.itemsize > MAX_BYTES:
+            raise self._refused(f"operand {position}: its panel would need {size} elements")
+        name = f"{nest.name}.panel{position}"
+        layout = ir.contiguous(type_, (size + slack,), (0,))
+        private = inside is not None and bool(nest.chunks)
+        tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, private)
+        across = _across(program, nest, load)
+        return tensor, ir.Staged(load, value, ir.TensorRef(name, (subscript,)), inside, across)
+
+    def _refused(self, reason: str) -> OptionsError:
+        return OptionsError(f"stage: nest {self.nest}: {reason}")
+
+
+def levels_of(nest: ir.Nest) -> list[ir.Fold | None]:
+    """The loops in which operands may be copied, by level; None stands for before all of them."""
+    tiles = [x.fold for x in nest.loops if x.fold.level == "tile"]
+    return [None, *nest.chunks[-1:], *tiles]
+
+
+def made_with(program: ir.Program, nest: ir.Nest) -> set[str]:
+    """The tensors written by the nests before this one that share its chunks."""
+    position = program.nests.index(nest)
+    found: set[str] = set()
+    while program.nests[position].joined:
+        position -= 1
+        found.add(program.nests[position].point.target.tensor)
+    return found
+
+
+def dims_of(ref: ir.TensorRef) -> frozenset[str]:
+    """The dimensions that an element's place depends on."""
+    affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
+    return frozenset(name for s in affine for name, _ in s.terms)
+
+
+def why_not_staged(nest: ir.Nest, load: ir.Load) -> str | None:
+    """Why an operand cannot be staged at any level, or None if it can."""
+    if nest.sequential:
+        return nest.sequential
+    if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
+        return "which element is read depends on data"
+    if not load.total:
+        return "it is not read everywhere, and may not be there"
+    if load.ref.tensor == nest.point.target.tensor:
+        return "the nest writes it"
+    if any(d.extent == 0 for d in nest.dims):
+        return "there is nothing to read"
+    return None
+
+
+def made_of(point: ir.Point, load: ir.Load) -> ir.Value:
+    """The largest value that a point makes of an operand alone, wherever it reads it: what is
+    copied, so that what reads the copy need not compute it. It is no wider than the operand."""
+    found: list[ir.Value] = []
+    for value in values_of(point):
+        if _made(value, load, found) == _OPERAND:
+            found.append(value)
+    value = found[0] if found else load
+    alike = all(other == value for other in found) and not value.type.is_bool
+    return value if alike and _held(value).bits <= _held(load).bits else load
+
+
+_NOTHING, _OPERAND, _MORE = range(3)
+
+
+def _made(value: ir.Value, load: ir.Load, found: list[ir.Value]) -> int:
+    """What a value is made of. If that is more than the operand, then the parts that are made of it
+    alone are ``found``."""
+    match value:
+        case ir.Load(ref=ref):
+            return _OPERAND if ref == load.ref else _MORE
+        case ir.Const():
+            return _NOTHING
+        case ir.Binary(op="/" | "%", type=type_) if not type_.is_float:
+            own = _MORE  # a condition may keep it from being computed
+        case ir.Position() | ir.Variable() | ir.Combined():
+            own = _MORE
+        case _:
+            own = _NOTHING
+    parts = children(value)
+    known = [_made(part, load, found) for part in parts]
+    own = max(own, *known, _NOTHING)
+    if own == _MORE:
+        found += [part for part, of in zip(parts, known, strict=True) if of == _OPERAND]
+    return own
+
+
+def _held(value: ir.Value) -> ScalarType:
+    """The type of a copy."""
+    return value.type.compute if value.type.kind is Kind.FLOAT else value.type
+
+
+def natural_level(tiles: Iterable[str], ref: ir.TensorRef) -> int:
+    """The level right inside of the last loop over tiles (given by dims) that moves the operand."""
+    dims = dims_of(ref)
+    return max((k for k, dim in enumerate(tiles, 1) if dim in dims), default=0)
+
+
+def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
+    """The dim along which an operand lies in memory in order, if the lanes lie apart."""
+    layout = program.tensor(load.ref.tensor).layout
+    place = layout.place(load.ref)
+    lanes = [x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR]
+    if not lanes or abs(place.coefficient(lanes[0])) in (0, layout.itemsize):
+        return ""
+    in_order = [nest.dim(name) for name, step in place.terms if step == layout.itemsize]
+    longest = max(in_order, key=lambda d: d.extent, default=None)
+    return longest.name if longest is not None and longest.extent > 1 else ""
+
+
+def _packed(folds: list[ir.Fold]) -> tuple[ir.Affine, int]:
+    """The place in a panel with one axis per fold, and the number of elements."""
+    subscript, size = ir.Affine(), 1
+    for fold in reversed(folds):
+        # Offsets of folds count points: an axis may need room for points that there are not.
+        per_point = -(-size // fold.step)
+        subscript = subscript + ir.Affine.of(fold.name).scaled(per_point)
+        size = per_point * fold.step * fold.count
+    return subscript, size

@@ -1,0 +1,69 @@
+"""Results that are written past the caches: what is not read again soon need not be there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.loopir import ir
+from tcl.codegen.passes.base import map_nest
+
+LEAST = 16
+"""Bytes of the shortest vector that processors can store so."""
+_UNITS = (64, 32, LEAST)
+"""Bytes that they can store at once, each on a boundary of as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Marks a nest whose stores go to memory without first reading what they overwrite.
+
+    Runs after all passes that change loops: where vectors begin depends on them. It depends on
+    the array, too, which is looked at when the kernel runs: stores are in pieces or plain ones
+    where its first element does not lie on a boundary.
+    """
+
+    nest: str
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        reason = why_not_streamed(program, self.nest)
+        if reason:
+            raise OptionsError(f"stream: nest {self.nest}: {reason}")
+        unit = boundary(program, program.nest(self.nest))
+        return map_nest(program, self.nest, lambda nest: replace(nest, streamed=unit))
+
+
+def why_not_streamed(program: ir.Program, name: str) -> str | None:
+    """Why a nest with its lanes cannot write past the caches, or None if it can."""
+    nest = program.nest(name)
+    target = nest.point.target
+    layout = program.tensor(target.tensor).layout
+    lane = next((x.fold for x in nest.loops if x.kind is ir.Kind.VECTOR), None)
+    if nest.point.op != "=":
+        return f"it is a reduction, which reads what it has written to {target.tensor}"
+    if lane is None:
+        return f"it writes the elements of {target.tensor} one at a time, without lanes"
+    if layout.place(target).coefficient(lane.dim) != layout.itemsize:
+        return f"lanes along {lane.dim} are apart from each other in {target.tensor}"
+    if lane.count * layout.itemsize < LEAST:
+        return f"vectors of {lane.count * layout.itemsize} bytes are too short, {LEAST} is least"
+    if not boundary(program, nest):
+        return f"not all vectors of {target.tensor} begin at multiples of {LEAST} bytes"
+    return None
+
+
+def boundary(program: ir.Program, nest: ir.Nest) -> int:
+    """Bytes of which all vectors that the nest writes begin at multiples, counted from the first
+    element: as many as can be written at once, or 0."""
+    layout = program.tensor(nest.point.target.tensor).layout
+    at = layout.place(nest.point.target)
+    lanes = max(x.fold.count for x in nest.loops if x.kind is ir.Kind.VECTOR)
+    length = lanes * layout.itemsize
+    steps = [
+        at.coefficient(x.fold.dim) * x.fold.step
+        for x in nest.loops
+        if x.fold.count > 1 and x.kind is not ir.Kind.VECTOR
+    ]
+    first = at.constant + sum(c * nest.dim(name).first for name, c in at.terms)
+    fitting = (u for u in _UNITS if all(x % u == 0 for x in (length, first, *steps)))
+    return next(fitting, 0)

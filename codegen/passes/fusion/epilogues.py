@@ -1,0 +1,168 @@
+"""Nests that work on the results of another one, at its points, while these are in registers.
+
+``O(n, f) +=! ...; O(n, f) = O(n, f) + B(f)``: the second statement needs no loops of its own, as
+each of its points needs one result of the first, which is then not stored in between (an
+*epilogue*). Likewise ``O(n, f) = B(f); O(n, f) += ...``: what the first one makes is where the sum
+starts (a *prologue*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.walk import children, loads, renamed, rewritten, values_of, walk
+from tcl.codegen.passes.vectorize import outputs
+from tcl.grammar.types import FLOAT32
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """What a nest does with results of another one, in the dimensions of that."""
+
+    nest: str
+    target: ir.TensorRef
+    value: ir.Value
+    streamed: int
+
+    @property
+    def variable(self) -> ir.Variable:
+        """What it makes, as the tensor will have it."""
+        return ir.Variable(f"{self.nest}.result", self.value.type)
+
+
+def prologue(first: ir.Nest, second: ir.Nest) -> ir.Value | None:
+    """What the first nest writes, as the start of the second one's sums, right after it; None if
+    it cannot be that. Their loops are not looked at."""
+    names = _same_results(second, first)
+    a, b = first.point, second.point
+    if names is None or not _plain(first) or a.op != "=" or b.op == "=" or b.initialise:
+        return None
+    if second.sequential or first.streamed or not (_exact(a) and _exact(b)):
+        return None
+    if any(d.extent == 0 for d in second.dims):
+        return None
+    target = _moved(a.target, names)
+    value = renamed(a.value, names)
+    if target != b.target or any(ref.tensor == target.tensor for ref in _reads(b)):
+        return None
+    return value if all(r == target for r in _within(value, {target.tensor})) else None
+
+
+def epilogue(
+    leader: ir.Nest, made: Sequence[ir.Store], start: ir.Value | None, nest: ir.Nest
+) -> Epilogue | None:
+    """The nest as one that works on results of the leader, right after it and those that go along
+    already; None if it cannot be that. ``made`` is what these write, ``start`` that of the
+    leader's sums. Loops are not looked at."""
+    names = _same_results(leader, nest)
+    if names is None or not _plain(nest) or leader.sequential:
+        return None
+    point = nest.point
+    if any(d.extent == 0 for d in leader.dims) or not (_exact(leader.point) and _exact(point)):
+        return None
+    target, value = _moved(point.target, names), renamed(_whole(point), names)
+    written = {store.ref.tensor: store.ref for store in made}
+    if any(ref != written[ref.tensor] for ref in _within(value, written)):
+        return None
+    if any(ref.tensor in written for ref in _in_subscripts(value)):
+        return None
+    # What it writes may be touched at its own point only.
+    values = [*values_of(leader.point), *(s.value for s in made), *([start] if start else ())]
+    touched = [store.ref for store in made]
+    touched += [ref for v in values for ref in _within(v, {target.tensor})]
+    if any(ref.tensor == target.tensor and ref != target for ref in touched):
+        return None
+    return Epilogue(nest.name, target, value, nest.streamed)
+
+
+def ends(
+    made: Sequence[ir.Store], epilogues: Sequence[Epilogue], names: Sequence[str]
+) -> tuple[ir.Statement, ...]:
+    """Stores of results, and of what is made of them; those that would be overwritten at once are
+    left out. ``names`` are for the results until then."""
+    if not epilogues:
+        return tuple(made)
+    steps: list[ir.Statement] = []
+    known: dict[ir.TensorRef, ir.Value] = {}
+    last: dict[str, ir.Store] = {}
+
+    def from_register(load: ir.Load) -> ir.Value:
+        return known.get(load.ref, load)
+
+    for name, store in zip(names, made, strict=True):
+        known[store.ref] = ir.Variable(name, store.value.type)
+        last[store.ref.tensor] = replace(store, value=known[store.ref])
+        steps.append(ir.Let(name, store.value))
+    for each in epilogues:
+        steps.append(ir.Let(each.variable.name, rewritten(each.value, from_register)))
+        known[each.target] = each.variable
+        last[each.target.tensor] = ir.Store(each.target, each.variable, each.streamed)
+    return (*steps, *last.values())
+
+
+def same_result_loops(leader: ir.Nest, nest: ir.Nest) -> bool:
+    """Whether a nest has the loops that the other one has over its results."""
+
+    def shapes(one: ir.Nest) -> list[tuple[object, ...]]:
+        at = {d.name: k for k, d in enumerate(outputs(one))}
+        folds = ((x.fold, x.kind) for x in one.loops if x.fold.dim in at)
+        return [(at[f.dim], f.level, f.step, f.count, kind) for f, kind in folds]
+
+    return shapes(leader) == shapes(nest)
+
+
+def _same_results(leader: ir.Nest, nest: ir.Nest) -> dict[str, str] | None:
+    """Dimensions of a nest without reductions → those of the leader's results, if alike."""
+    own = outputs(leader)
+    if [(d.first, d.extent) for d in own] != [(d.first, d.extent) for d in nest.dims]:
+        return None
+    if any(d.reduction for d in nest.dims):
+        return None
+    return {b.name: a.name for a, b in zip(own, nest.dims, strict=True)}
+
+
+def _plain(nest: ir.Nest) -> bool:
+    """Whether nothing is done for the nest besides what its point says."""
+    point = nest.point
+    return not (
+        nest.sequential or nest.staged or nest.prefetched or point.lets or point.kept
+    ) and all(isinstance(s, ir.Affine) for s in point.target.subscripts)
+
+
+def _exact(point: ir.Point) -> bool:
+    """Whether what is read back is what was computed: nothing is rounded when it is stored."""
+    return point.type.compute == point.type == point.value.type
+
+
+def _whole(point: ir.Point) -> ir.Value:
+    """What a point without reductions writes, its first value included."""
+    if point.op == "=":
+        return point.value
+    stored: ir.Value = ir.Load(point.target, point.type, total=True)
+    first = identity(point.op, point.type) if point.initialise else stored
+    return ir.Binary(point.op, first, point.value, point.type)
+
+
+def _moved(ref: ir.TensorRef, names: Mapping[str, str]) -> ir.TensorRef:
+    moved = renamed(ir.Load(ref, FLOAT32, total=True), names)
+    assert isinstance(moved, ir.Load)
+    return moved.ref
+
+
+def _reads(point: ir.Point) -> Iterator[ir.TensorRef]:
+    return (load.ref for value in values_of(point) for load in loads(value))
+
+
+def _within(value: ir.Value, tensors: Container[str]) -> list[ir.TensorRef]:
+    """The elements of these tensors that a value reads."""
+    return [load.ref for load in loads(value) if load.ref.tensor in tensors]
+
+
+def _in_subscripts(value: ir.Value) -> Iterator[ir.TensorRef]:
+    """The elements that decide which others are read."""
+    for load in loads(value):
+        for inner in children(load):
+            yield from (v.ref for v in walk(inner) if isinstance(v, ir.Load))

@@ -1,0 +1,154 @@
+"""Units: a nest, and those that go along with it, in its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Protocol
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import loads, walk
+from tcl.codegen.passes.fusion.epilogues import Epilogue, epilogue, prologue
+from tcl.codegen.passes.fusion.siblings import Beside, beside
+
+SHORT = frozenset("fmin fmax fabs floor ceil trunc round copysign fma".split())
+"""Built-in functions of one instruction."""
+_MOST = 16
+"""Nests that may go along with one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A nest with loops, and what is done in them besides."""
+
+    leader: ir.Nest
+    start: tuple[str, ir.Value] | None = None
+    """A nest before it, and where its sums start because of that."""
+    besides: tuple[Beside, ...] = ()
+    """Reductions at the same points."""
+    epilogues: tuple[Epilogue, ...] = ()
+    """What is done with the results."""
+
+    @property
+    def sums(self) -> int:
+        """Accumulators of each result."""
+        return 1 + len(self.besides)
+
+    @property
+    def others(self) -> set[str]:
+        """The nests that have no loops of their own."""
+        before = [self.start[0]] if self.start else []
+        return {*before, *(b.nest for b in self.besides), *(e.nest for e in self.epilogues)}
+
+    @property
+    def stores(self) -> list[ir.Store]:
+        """What is written, in order."""
+        leader = self.leader
+        found = [ir.Store(leader.point.target, leader.point.value, leader.streamed)]
+        found += [ir.Store(b.point.target, b.point.value) for b in self.besides]
+        return found + [ir.Store(e.target, e.value, e.streamed) for e in self.epilogues]
+
+    @property
+    def written(self) -> set[str]:
+        """All tensors that are written."""
+        return {store.ref.tensor for store in self.stores}
+
+
+class Fit(Protocol):
+    """Whether nests that could go along with each other have, or will have, the loops for that."""
+
+    def points(self, unit: Unit, other: Beside, nest: ir.Nest) -> bool:
+        """Whether the nest of a reduction has the leader's loops."""
+        ...
+
+    def results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
+        """Whether the nest has the leader's loops over its results. ``calls`` are those of
+        functions, for each of them."""
+        ...
+
+
+def units(nests: Iterable[ir.Nest], fit: Fit) -> list[Unit]:
+    """The nests in order, those together that go along with each other."""
+    found: list[Unit] = []
+    pending = list(nests)
+    for nest, following in zip_longest(pending, pending[1:]):
+        longer = _longer(found[-1], nest, following, fit) if found else None
+        if longer is not None:
+            found[-1] = longer
+        else:
+            found.append(Unit(nest))
+    return found
+
+
+def _longer(unit: Unit, nest: ir.Nest, following: ir.Nest | None, fit: Fit) -> Unit | None:
+    """The unit with the nest after it, if that can go along, and need not be where the sums of the
+    one that follows start."""
+    leader = unit.leader
+    if len(unit.others) >= _MOST or not _together(leader, nest):
+        return None
+    if unit == Unit(leader):
+        start = _start(leader, nest, fit)
+        if start is not None:
+            return Unit(nest, (leader.name, start))
+    if following is not None and _start(nest, following, fit) is not None:
+        return None
+    other = beside(leader, nest)
+    if other is not None and _apart(unit, other) and fit.points(unit, other, nest):
+        return replace(unit, besides=(*unit.besides, other))
+    after = epilogue(leader, unit.stores, unit.start[1] if unit.start else None, nest)
+    if after is not None and _stores_stay(unit.stores, after):
+        calls = _calls([after.value, *(e.value for e in unit.epilogues)])
+        if fit.results(leader, nest, calls):
+            return replace(unit, epilogues=(*unit.epilogues, after))
+    return None
+
+
+def _together(one: ir.Nest, after: ir.Nest) -> bool:
+    """Whether a nest is in the same chunks as the one before it."""
+    return after.joined or not (one.chunks or after.chunks)
+
+
+def _start(one: ir.Nest, after: ir.Nest, fit: Fit) -> ir.Value | None:
+    """Where the sums of a nest start because of the one before it, if that can go along."""
+    start = prologue(one, after) if _together(one, after) else None
+    return start if start is not None and fit.results(after, one, _calls([start])) else None
+
+
+def _calls(values: Iterable[ir.Value]) -> int:
+    """Calls of functions that are more than an instruction or two."""
+    calls = (v for value in values for v in walk(value) if isinstance(v, ir.Call))
+    return sum(call.name not in SHORT for call in calls)
+
+
+def _stores_stay(made: Sequence[ir.Store], after: Epilogue) -> bool:
+    """Whether no store that is to go past the caches would be left out."""
+    return not any(s.streamed and s.ref == after.target for s in made)
+
+
+def _apart(unit: Unit, other: Beside) -> bool:
+    """Whether a reduction does not touch what those write that go along already, nor they what it
+    writes."""
+    target = other.point.target.tensor
+    read = {load.ref.tensor for load in loads(other.point.value)}
+    along = [(b.point.target.tensor, b.point.value) for b in unit.besides]
+    along += [(e.target.tensor, e.value) for e in unit.epilogues]
+    if unit.start is not None:
+        along.append((unit.leader.point.target.tensor, unit.start[1]))
+    return all(
+        tensor != target
+        and tensor not in read
+        and all(load.ref.tensor != target for load in loads(value))
+        for tensor, value in along
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Untiled:
+    """For nests that may have chunks, but have no other choices yet: they can get the same."""
+
+    def points(self, unit: Unit, other: Beside, nest: ir.Nest) -> bool:
+        return True
+
+    def results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
+        return True

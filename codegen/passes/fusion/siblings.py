@@ -1,0 +1,237 @@
+"""Reductions that go along with the one before them, in the same loops.
+
+Either over the same points, where both read the same memory: ``S +=! A(n); Q +=! A(n) * A(n)``.
+Or over those points that have the extreme value of the first one. The second statement of
+``L min=! A(n); B min=! A(n) == L ? n : N`` needs no pass of its own over ``A``: wherever the first
+one keeps an extreme value, the second keeps what it has of the points that have this value. Two
+such pairs, of lanes or of a lane and a point, are combined so: the better value, and of the sides
+that have it what they had. A NaN is better than all values and equal to none, so that nothing is
+left of either side, as a second pass would find nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.walk import loads, renamed, values_of, walk
+from tcl.grammar.types import BOOL
+
+ACCUMULATOR = "accumulator"
+_VALUE = f"{ACCUMULATOR}.value"
+_BEST = f"{ACCUMULATOR}.best"
+_NO_WORSE = {"min": "<=", "max": ">="}
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A reduction in the dimensions of another one."""
+
+    nest: str
+    point: ir.Point
+    """Its value is that of the points that count."""
+    always: bool
+    """All points count; else those that have the extreme value of the other one."""
+    otherwise: ir.Const | None
+    """What the points that do not count have. None where that changes nothing."""
+
+    @property
+    def accumulator(self) -> str:
+        """Its name."""
+        return f"{ACCUMULATOR}.{self.nest}"
+
+    @property
+    def start(self) -> ir.Const:
+        """The first value of the accumulator."""
+        return identity(self.point.op, self.point.type)
+
+    def held(self) -> ir.Variable:
+        """What the accumulator holds."""
+        return ir.Variable(self.accumulator, self.point.type)
+
+    def update(self, best: ir.Variable, new: ir.Variable, op: str) -> ir.Accumulate:
+        """One more point; ``best`` is the extreme value without it."""
+        if self.always:
+            return ir.Accumulate(self.accumulator, self.point.op, self.point.value)
+        type_ = self.point.type
+        stays = ir.Binary(_NO_WORSE[op], best, new, BOOL)
+        comes = ir.Binary(_NO_WORSE[op], new, best, BOOL)
+        before = ir.Select(stays, self.held(), self.start, type_)
+        now = ir.Select(comes, self.point.value, self.start, type_)
+        both = ir.Binary(self.point.op, before, now, type_)
+        return ir.Accumulate(self.accumulator, "=", both)
+
+    def end(self, best: ir.Variable, held: ir.Variable, folds: tuple[ir.Fold, ...]) -> ir.Store:
+        """Stores the result. ``best`` is the extreme value of all, ``held`` that of an iteration
+        of these folds, which are to be combined."""
+        point, type_ = self.point, self.point.type
+        value: ir.Value = self.held()
+        if folds and self.always:
+            value = ir.Combined(value, point.op, folds, type_)
+        elif folds:
+            has = ir.Binary("==", held, best, BOOL)
+            own = ir.Select(has, value, self.start, type_)
+            value = ir.Combined(own, point.op, folds, type_)
+        if self.otherwise is not None:
+            value = ir.Binary(point.op, self.otherwise, value, type_)
+        if not point.initialise:
+            value = ir.Binary(point.op, ir.Load(point.target, type_, total=True), value, type_)
+        return ir.Store(point.target, value)
+
+
+def updates(point: ir.Point, besides: Sequence[Beside]) -> tuple[ir.Statement, ...]:
+    """What one point of a reduction does to its accumulator and to those that go along."""
+    if all(b.always for b in besides):
+        own = ir.Accumulate(ACCUMULATOR, point.op, point.value)
+        return (
+            own,
+            *(b.update(ir.Variable(ACCUMULATOR, point.type), b.held(), "") for b in besides),
+        )
+    best, new = ir.Variable(ACCUMULATOR, point.type), ir.Variable(_VALUE, point.type)
+    own = ir.Accumulate(ACCUMULATOR, point.op, new)
+    return (
+        ir.Let(_VALUE, point.value),
+        *(b.update(best, new, point.op) for b in besides),
+        own,
+    )
+
+
+def results(
+    into: ir.TensorRef, value: ir.Value, besides: Sequence[Beside], folds: tuple[ir.Fold, ...]
+) -> tuple[list[ir.Let], list[ir.Store]]:
+    """Stores of the result of a reduction and of those that go along, and what they need before.
+    ``folds`` are combined."""
+    if not besides:
+        return [], [ir.Store(into, value)]
+    best, held = ir.Variable(_BEST, value.type), ir.Variable(ACCUMULATOR, value.type)
+    ends = (b.end(best, held, folds) for b in besides)
+    return [ir.Let(_BEST, value)], [ir.Store(into, best), *ends]
+
+
+def beside(first: ir.Nest, second: ir.Nest) -> Beside | None:
+    """The second nest as a reduction that can go along with the first, right before it; None if it
+    cannot. Their loops are not looked at."""
+    a, b = first.point, second.point
+    names = _same_dims(first, second)
+    value = b.value
+    if names is None or "=" in (a.op, b.op):
+        return None
+    if any(p.type.compute != p.type or p.value.type != p.type for p in (a, b)):
+        return None
+    if b.lets or b.kept or a.lets or first.sequential or second.sequential:
+        return None
+    if second.staged or second.prefetched:
+        return None
+    read = {load.ref.tensor for v in values_of(a) for load in loads(v)}
+    if b.target.tensor in read or a.target.tensor == b.target.tensor:
+        return None
+    changed = {a.target.tensor, b.target.tensor}
+    if not {load.ref.tensor for load in loads(value)} & changed:
+        if not all(map(_known_everywhere, walk(value))):
+            return None
+        point = replace(b, target=_target(b, names), value=renamed(value, names))
+        # Worth it where both read the same elements.
+        own = {load.ref for v in values_of(a) for load in loads(v)}
+        same = any(load.ref in own for load in loads(point.value))
+        return Beside(second.name, point, True, None) if same else None
+    if a.op not in _NO_WORSE or not isinstance(value, ir.Select):
+        return None
+    then = renamed(value.then, names)
+    if not _equal(renamed(value.condition, names), a) or not _anywhere(then, changed):
+        return None
+    otherwise = value.otherwise
+    point = ir.Point((), _target(b, names), b.type, b.op, b.initialise, then)
+    start = identity(b.op, b.type)
+    if not isinstance(otherwise, ir.Const):
+        return None
+    if otherwise.value == start.value:
+        return Beside(second.name, point, False, None)
+    if not _never_better(otherwise, then, b.op, first):
+        return None
+    return Beside(second.name, point, False, otherwise)
+
+
+def _known_everywhere(value: ir.Value) -> bool:
+    """Whether it is the same value in other loops over the same points."""
+    if isinstance(value, ir.Load):
+        return all(isinstance(s, ir.Affine) for s in value.ref.subscripts)
+    return not isinstance(value, ir.Variable | ir.Combined)
+
+
+def same_loops(first: ir.Nest, second: ir.Nest) -> bool:
+    """Whether both nests have the same loops, dimension for dimension."""
+
+    def shapes(nest: ir.Nest) -> list[tuple[object, ...]]:
+        at = {d.name: k for k, d in enumerate(nest.dims)}
+        folds = ((x.fold, x.kind) for x in nest.loops)
+        return [(at[f.dim], f.level, f.step, f.count, kind) for f, kind in folds]
+
+    return shapes(first) == shapes(second)
+
+
+def _same_dims(first: ir.Nest, second: ir.Nest) -> dict[str, str] | None:
+    """Dimensions of the second → those of the first, if they are alike and there is a reduction
+    that has points."""
+    own, its = ([(d.first, d.extent, d.reduction) for d in nest.dims] for nest in (first, second))
+    reduced = [d.extent for d in first.dims if d.reduction]
+    if own != its or not reduced or 0 in reduced:
+        return None
+    return {b.name: a.name for a, b in zip(first.dims, second.dims, strict=True)}
+
+
+def _target(point: ir.Point, names: dict[str, str]) -> ir.TensorRef:
+    moved = renamed(ir.Load(point.target, point.type, total=True), names)
+    assert isinstance(moved, ir.Load)
+    return moved.ref
+
+
+def _equal(condition: ir.Value, a: ir.Point) -> bool:
+    """Whether the condition is that a point has the extreme value."""
+    if not isinstance(condition, ir.Binary) or condition.op != "==":
+        return False
+    for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
+        best = isinstance(other, ir.Load) and other.ref == a.target
+        if best and one == a.value:
+            return True
+    return False
+
+
+def _anywhere(value: ir.Value, changed: set[str]) -> bool:
+    """Whether a value may and should be computed at every point, before these tensors are known."""
+    for v in walk(value):
+        if isinstance(v, ir.Call | ir.Variable | ir.Combined):
+            return False
+        if isinstance(v, ir.Load) and (
+            not v.total
+            or v.ref.tensor in changed
+            or any(isinstance(s, ir.Computed) for s in v.ref.subscripts)
+        ):
+            return False
+    return True
+
+
+def _never_better(constant: ir.Const, value: ir.Value, op: str, nest: ir.Nest) -> bool:
+    """Whether min or max of the value, at whichever points, and the constant is that of the value.
+    Where no point counts at all, the constant is the result."""
+    range_ = _interval(value, {d.name: d for d in nest.dims})
+    if range_ is None or constant.type.is_bool:
+        return False
+    return (op == "min" and constant.value >= range_[1]) or (
+        op == "max" and constant.value <= range_[0]
+    )
+
+
+def _interval(value: ir.Value, dims: dict[str, ir.Dim]) -> tuple[int, int] | None:
+    """The smallest and the largest value of an index expression or an integer."""
+    if any(d.extent == 0 for d in dims.values()):
+        return None
+    match value:
+        case ir.Position(index=index, type=type_):
+            low, high = index.interval(dims)
+            least, most = type_.limits
+            return (low, high) if least <= low and high <= most else None
+        case ir.Const(value=int(constant), type=type_) if not type_.is_bool:
+            return constant, constant
+    return None

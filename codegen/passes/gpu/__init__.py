@@ -1,0 +1,1 @@
+"""Passes for a GPU: blocks, threads, shared memory."""

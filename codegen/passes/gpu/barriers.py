@@ -1,0 +1,138 @@
+"""Sets barriers where threads of a block need what others wrote, or write what others read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import statements, values_in, walk
+from tcl.codegen.passes.gpu.bind import thread_folds
+
+Owner: TypeAlias = tuple[object, ...]
+"""What decides which thread has an element: two phases with the same owner touch an element by
+the same thread. ``()``: any thread may."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Touched:
+    """Tensors that threads read and wrote since they last met, each with its owners."""
+
+    read: frozenset[tuple[str, Owner]] = frozenset()
+    written: frozenset[tuple[str, Owner]] = frozenset()
+
+    def meets(self, other: _Touched) -> bool:
+        """Whether one of the two writes what other threads touch in the other one."""
+        return _meet(self.written, other.read | other.written) or _meet(self.read, other.written)
+
+    def __or__(self, other: _Touched) -> _Touched:
+        return _Touched(self.read | other.read, self.written | other.written)
+
+
+def _meet(some: frozenset[tuple[str, Owner]], others: frozenset[tuple[str, Owner]]) -> bool:
+    return any(a == b and (own != its or not own) for a, own in some for b, its in others)
+
+
+def with_barriers(body: ir.Block, program: ir.Program) -> ir.Block:
+    """The work of a block with as few barriers as it needs. Phases between barriers are the
+    statements that threads run on their own: loops over threads, with all that lies in them."""
+    inputs = frozenset(t.name for t in program.tensors if t.role is ir.Role.INPUT)
+    nests = {d.name: n for n in program.all_nests for d in n.dims}
+    made, _ = _Setting(inputs, nests).block(body, _Touched())
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    inputs: frozenset[str]
+    """Nobody writes them."""
+    nests: Mapping[str, ir.Nest]
+    """By dimension."""
+
+    def block(self, block: ir.Block, before: _Touched) -> tuple[ir.Block, _Touched]:
+        """The block with barriers, and what was touched since the last one."""
+        found: list[ir.Statement] = []
+        since = before
+        for statement in block.body:
+            made, since = self.statement(statement, since)
+            found += made
+        return ir.Block(tuple(found)), since
+
+    def statement(
+        self, statement: ir.Statement, since: _Touched
+    ) -> tuple[list[ir.Statement], _Touched]:
+        if isinstance(statement, ir.Block) and not alone(statement):
+            block, since = self.block(statement, since)
+            return list(block.body), since
+        if isinstance(statement, ir.For) and _uniform(statement):
+            return self.loop(statement, since)
+        touched = self.touched(statement)
+        if since.meets(touched):
+            return [ir.Barrier(), statement], touched
+        return [statement], since | touched
+
+    def loop(self, loop: ir.For, since: _Touched) -> tuple[list[ir.Statement], _Touched]:
+        """A loop that all threads run together: its end comes before its beginning, too."""
+        body = loop.body if isinstance(loop.body, ir.Block) else ir.Block((loop.body,))
+        if loop.loop.fold.count == 1:
+            made, after = self.block(body, since)
+            return [ir.For(loop.loop, made, loop.along)], after
+        again = since
+        while True:
+            made, after = self.block(body, again)
+            if after | again == again:
+                return [ir.For(loop.loop, made, loop.along)], after | since
+            again = again | after
+
+    def touched(self, statement: ir.Statement) -> _Touched:
+        """What a phase reads and writes, but for inputs."""
+        read: set[tuple[str, Owner]] = set()
+        written: set[tuple[str, Owner]] = set()
+        for s in statements(statement):
+            if isinstance(s, ir.Store):
+                written.add((s.ref.tensor, self.owner(s.ref)))
+            for value in values_in(s):
+                for v in walk(value):
+                    if isinstance(v, ir.Load) and v.ref.tensor not in self.inputs:
+                        read.add((v.ref.tensor, self.owner(v.ref)))
+        return _Touched(frozenset(read), frozenset(written))
+
+    def owner(self, ref: ir.TensorRef) -> Owner:
+        """What decides which thread has an element: the folds along each axis, if all threads'
+        folds are among them."""
+        axes: list[tuple[object, ...]] = []
+        threads: dict[ir.Fold, tuple[int, int]] = {}
+        nest: ir.Nest | None = None
+        for axis, s in enumerate(ref.subscripts):
+            if not isinstance(s, ir.Affine) or len(s.terms) > 1:
+                return ()
+            if not s.terms:
+                axes.append((s.constant,))
+                continue
+            ((name, c),) = s.terms
+            if name not in self.nests or c != 1 or (nest or self.nests[name]) != self.nests[name]:
+                return ()
+            nest = self.nests[name]
+            folds = [f for f in nest.folds(name) if f.count > 1]
+            axes.append((s.constant + nest.dim(name).first,))
+            threads |= {f: (axis, f.step) for f in folds}
+        own = thread_folds(nest) if nest is not None else ()
+        if not own or any(f not in threads for f in own):
+            return ()
+        return (*axes, *((*threads[f], f.count) for f in own))
+
+
+def alone(block: ir.Block) -> bool:
+    """Whether a block is what a thread does on its own: nothing but values and stores."""
+    plain = (ir.Let, ir.Accumulate, ir.Store, ir.Block)
+    return all(isinstance(s, plain) for s in statements(block))
+
+
+def _uniform(loop: ir.For) -> bool:
+    """Whether threads run the loop together: threads' loops lie in it, and phases between which
+    they may have to meet."""
+    if loop.loop.kind is not ir.Kind.SERIAL:
+        return False
+    inside = list(statements(loop.body))
+    return any(isinstance(s, ir.For) and s.loop.kind is ir.Kind.THREAD for s in inside)

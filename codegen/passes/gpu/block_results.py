@@ -1,0 +1,100 @@
+"""Results that all threads of a block have in registers, for the nests that share the block.
+
+Where a block reduces to one result, all of its threads get it (they combine their sums by
+exchanging them). What comes after it in the same block need not read it back from memory, nor wait
+until it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import rewritten
+from tcl.codegen.passes.fusion.groups import Unit
+from tcl.codegen.passes.gpu.bind import thread_count
+
+Place: TypeAlias = tuple[str, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]]
+"""An element by its tensor and, per axis, a constant and factors of the chunks' offsets."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known while a block's statements are built."""
+
+    threads: int
+    """Of the block, that have something to do."""
+    declared: list[ir.Declare] = field(default_factory=list)
+    places: dict[Place, ir.Variable] = field(default_factory=dict)
+
+    def reading(self, unit: Unit) -> Unit:
+        """The unit, with what is known not read from memory."""
+        nest = unit.leader
+
+        def here(load: ir.Load) -> ir.Value:
+            place = _place(load.ref, nest)
+            return load if place is None else self.places.get(place, load)
+
+        def value(one: ir.Value) -> ir.Value:
+            return rewritten(one, here)
+
+        point = nest.point
+        lets = tuple(replace(x, value=value(x.value)) for x in point.lets)
+        leader = replace(nest, point=replace(point, lets=lets, value=value(point.value)))
+        besides = tuple(
+            replace(b, point=replace(b.point, value=value(b.point.value))) for b in unit.besides
+        )
+        epilogues = tuple(replace(e, value=value(e.value)) for e in unit.epilogues)
+        start = None if unit.start is None else (unit.start[0], value(unit.start[1]))
+        return Unit(leader, start, besides, epilogues)
+
+    def forget(self, tensors: Iterable[str]) -> None:
+        """These tensors are written."""
+        gone = set(tensors)
+        self.places = {k: v for k, v in self.places.items() if k[0] not in gone}
+
+    def keep(
+        self, nest: ir.Nest, loops: Sequence[ir.Loop], ended: Sequence[ir.Statement]
+    ) -> list[tuple[ir.Statement, ...]] | None:
+        """What all threads compute, and then what is stored, for the end of a nest whose loops over
+        results are these; None if a block has several results, or they are rounded."""
+        stores = [s for s in ended if isinstance(s, ir.Store)]
+        places = [_place(s.ref, nest) for s in stores]
+        if any(x.fold.count > 1 for x in loops) or None in places:
+            return None
+        if self.threads == 1 or thread_count(nest) != self.threads:
+            return None  # the others have sums of nothing
+        if any(s.value.type.compute != s.value.type for s in stores):
+            return None
+        values: list[ir.Statement] = [s for s in ended if not isinstance(s, ir.Store)]
+        kept: list[ir.Statement] = []
+        for store, place in zip(stores, places, strict=True):
+            variable = ir.Variable(f"{store.ref.tensor}.{len(self.declared)}", store.value.type)
+            self.declared.append(ir.Declare(variable.name, variable.type))
+            values.append(ir.Accumulate(variable.name, "=", store.value))
+            kept.append(replace(store, value=variable))
+            if place is not None:
+                self.places[place] = variable
+        return [tuple(values), tuple(kept)]
+
+
+def _place(ref: ir.TensorRef, nest: ir.Nest) -> Place | None:
+    """An element that is the same for all of a block; None for one that is not."""
+    axes = []
+    for s in ref.subscripts:
+        if not isinstance(s, ir.Affine):
+            return None
+        constant, factors = s.constant, []
+        for name, c in s.terms:
+            if all(name != d.name for d in nest.dims):
+                return None
+            constant += c * nest.dim(name).first
+            for fold in nest.folds(name):
+                if fold in nest.chunks:
+                    factors.append((nest.chunks.index(fold), c))
+                elif fold.count > 1:
+                    return None
+        axes.append((constant, tuple(sorted(factors))))
+    return ref.tensor, tuple(axes)

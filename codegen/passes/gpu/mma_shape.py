@@ -1,0 +1,131 @@
+"""Tensor cores: how a warp's threads hold the parts of a product of small matrices.
+
+PTX ISA, "Matrix fragments for mma.m16n8k16" and ".m16n8k8": of 16 rows and 8 columns of results,
+thread ``t`` has rows ``t / 4`` and ``t / 4 + 8``, columns ``t % 4 * 2`` and the next one. In folds
+of the row's dimension, by step: 8 threads of 1, two halves of 8, registers of 16, warps; of the
+column's: two lanes of 1, 4 threads of 2, registers of 8, warps. So what is done with results needs
+to know nothing of tensor cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.loopir import ir
+from tcl.grammar.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
+
+ROWS, COLUMNS = 16, 8
+THREADS = ("thread", "warp")
+"""Levels of folds that threads share."""
+_ROW_THREADS, _COLUMN_THREADS, _LANES = 8, 4, 2
+
+Sizes = Mapping[str, tuple[int, int, int]]
+"""Dimension → lanes, threads, registers."""
+
+
+def mma_folds(dim: str, role: int, count: int, held: int, depth: int) -> list[ir.Fold]:
+    """The folds of a dimension's threads and registers: of rows (0), columns (1), or the reduction
+    (2), of which so many points are added up at once. Lanes are apart."""
+    if role == 2:
+        return [ir.Fold(dim, "mma", 1, depth)]
+    if role == 0:
+        kept, warps = held // 2, count // _ROW_THREADS
+        folds = [ir.Fold(dim, "thread", 1, _ROW_THREADS), ir.Fold(dim, "half", _ROW_THREADS, 2)]
+        step = ROWS
+    else:
+        kept, warps = held, count // _COLUMN_THREADS
+        folds = [ir.Fold(dim, "thread", _LANES, _COLUMN_THREADS)]
+        step = COLUMNS
+    if kept > 1:
+        folds.append(ir.Fold(dim, "register", step, kept))
+    if warps > 1:
+        folds.append(ir.Fold(dim, "warp", step * kept, warps))
+    return folds
+
+
+def factors(value: ir.Value) -> tuple[ir.Load, ir.Load] | None:
+    """The two reads whose product a value is, both of the same type; None if it is none."""
+    if not isinstance(value, ir.Binary) or value.op != "*":
+        return None
+    sides = [_read(v) for v in (value.left, value.right)]
+    if sides[0] is None or sides[1] is None or sides[0].type != sides[1].type:
+        return None
+    return sides[0], sides[1]
+
+
+def _read(value: ir.Value) -> ir.Load | None:
+    if isinstance(value, ir.Cast) and value.type == FLOAT32:
+        value = value.operand
+    return value if isinstance(value, ir.Load) else None
+
+
+def mma_type(value: ir.Value) -> ScalarType | None:
+    """The type of the factors, if tensor cores multiply it."""
+    found = factors(value)
+    known = (FLOAT16, BFLOAT16, FLOAT32)
+    return found[0].type if found is not None and found[0].type in known else None
+
+
+def mma_depth(value: ir.Value) -> int:
+    """Points of a reduction that are added up at once."""
+    return 8 if mma_type(value) == FLOAT32 else 16
+
+
+def why_no_mma(
+    nest: ir.Nest,
+    mma: tuple[int, ...],
+    sizes_of: Callable[[ir.Nest], Sizes],
+    profile: GpuProfile,
+) -> str | None:
+    """Why tensor cores cannot be used in this nest, or None if they can."""
+    if profile.capability < (8, 0):
+        return f"{profile.name} multiplies no such matrices: tensor cores are used from sm_80 on"
+    if max(mma) >= len(nest.dims):
+        return f"it has {len(nest.dims)} dimensions, there is no dimension {max(mma)}"
+    dims = [nest.dims[k] for k in mma]
+    if nest.sequential:
+        return nest.sequential
+    reduced = any(d.reduction for d in nest.dims)
+    if [d.reduction for d in dims] != [False, False, True][: len(dims)]:
+        return "rows and columns are results, and the third dimension is a reduction"
+    if reduced != (len(dims) == 3):
+        return "a reduction needs three dimensions, and what goes along with one two"
+    sizes = sizes_of(nest)
+    if reduced and (reason := _why_no_product(nest, dims)):
+        return reason
+    return _why_not_so_many(nest, dims, sizes)
+
+
+def _why_no_product(nest: ir.Nest, dims: list[ir.Dim]) -> str | None:
+    found = factors(nest.point.value)
+    if nest.point.op != "+" or found is None or mma_type(nest.point.value) is None:
+        return "it adds up no products of two reads of float16, bfloat16 or float32"
+    if nest.point.type not in (FLOAT16, BFLOAT16, FLOAT32):
+        return f"sums of {nest.point.type} are none of tensor cores"
+    rows, columns, depth = (d.name for d in dims)
+    names = [
+        {n for s in x.ref.subscripts if isinstance(s, ir.Affine) for n, _ in s.terms} for x in found
+    ]
+    for row, column in (names, names[::-1]):
+        apart = columns not in row and rows not in column
+        if apart and {rows, depth} <= row and {columns, depth} <= column:
+            return None
+    return f"no factor has {rows} and {depth} while the other one has {columns} and {depth}"
+
+
+def _why_not_so_many(nest: ir.Nest, dims: list[ir.Dim], sizes: Sizes) -> str | None:
+    lanes, threads, held = sizes[dims[0].name]
+    if lanes != 1 or threads % _ROW_THREADS or held % 2:
+        return f"rows need threads in multiples of {_ROW_THREADS} and an even number of registers"
+    lanes, threads, held = sizes[dims[1].name]
+    if lanes != _LANES or threads % _COLUMN_THREADS:
+        return f"columns need {_LANES} lanes and threads in multiples of {_COLUMN_THREADS}"
+    if len(dims) == 3:
+        deep = mma_depth(nest.point.value)
+        if sizes[dims[2].name] != (1, 1, deep):
+            return f"the reduction needs {deep} registers, and no threads or lanes"
+    named = {d.name for d in dims}
+    if any(sizes[d.name] != (1, 1, 1) for d in nest.dims if d.name not in named):
+        return "the other dimensions have no threads or registers of their own"
+    return None

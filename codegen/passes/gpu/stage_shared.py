@@ -1,0 +1,301 @@
+"""Staging: boxes of operands in shared memory, filled by all threads of a block.
+
+The *footprint* of an operand inside of some loops is a box: along each axis of its tensor, as many
+elements as its subscript reaches there. One mechanism serves products, whose boxes are tiles, and
+convolutions, whose boxes have a halo.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.passes.gpu.banks import padded
+from tcl.codegen.passes.gpu.bind import thread_count
+from tcl.codegen.passes.gpu.fold_extent import largest_offset
+from tcl.grammar.types import BOOL, INT32, INT64
+
+VECTOR = 16
+"""Bytes that a thread moves at once."""
+UNROLLED = 16
+"""Copies of a thread that are written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Stages operands of a nest that is bound to threads."""
+
+    nest: str
+    levels: tuple[int, ...]
+    """Per operand, in order of appearance: how many loops are outside of the copying, where those
+    over chunks count as one and the others that all threads run together follow; -1 or a missing
+    level leaves the operand where it is."""
+    threads: int
+    """Of a block."""
+    buffers: int = 1
+    """Copies of each panel that is filled in a loop."""
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        if not any(level >= 0 for level in self.levels):
+            return program
+        nest = program.nest(self.nest)
+        reads = operands(nest.point)
+        if len(self.levels) > len(reads):
+            raise self._refused(f"it has {len(reads)} operands, {len(self.levels)} were given")
+        panels: list[ir.Tensor] = []
+        staged: list[ir.Staged] = []
+        for position, (load, level) in enumerate(zip(reads, self.levels, strict=False)):
+            if level < 0:
+                continue
+            reason = why_not_shared(nest, load, level)
+            if reason:
+                raise self._refused(f"operand {position}, {load.ref.tensor}: {reason}")
+            box = _Box(program, nest, load, level, self.buffers if level > 1 else 1)
+            panel, one = box.panel(position, self.threads)
+            panels.append(panel)
+            staged.append(one)
+        changed = replace(nest, staged=tuple(staged))
+        nests = tuple(changed if n is nest else n for n in program.nests)
+        return ir.Program(program.name, (*program.tensors, *panels), nests)
+
+    def _refused(self, reason: str) -> OptionsError:
+        return OptionsError(f"stage: nest {self.nest}: {reason}")
+
+
+def uniform_loops(nest: ir.Nest) -> list[ir.Fold]:
+    """The loops inside of the chunks that all threads of a block run together."""
+    found = []
+    for loop in nest.loops:
+        if loop.kind is not ir.Kind.PARALLEL:
+            if loop.kind is not ir.Kind.SERIAL:
+                break
+            if loop.fold.count > 1:
+                found.append(loop.fold)
+    return found
+
+
+def why_not_shared(nest: ir.Nest, load: ir.Load, level: int) -> str | None:
+    """Why an operand cannot be staged at a level, or None if it can."""
+    if nest.sequential:
+        return nest.sequential
+    if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
+        return "which element is read depends on data"
+    if not load.ref.subscripts:
+        return "it is a single element"
+    if load.ref.tensor == nest.point.target.tensor:
+        return "the nest writes it"
+    if any(d.extent == 0 for d in nest.dims):
+        return "there is nothing to read"
+    if not thread_count(nest) > 1:
+        return "the nest has no threads that could share it"
+    loops = len(uniform_loops(nest))
+    if level == 0:
+        return "blocks share no memory: the least level is 1, inside of the chunks"
+    if level > loops + 1:
+        return f"there are {loops} loops inside of the chunks, not {level - 1}"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """The footprint of an operand inside of so many loops."""
+
+    program: ir.Program
+    nest: ir.Nest
+    load: ir.Load
+    level: int
+    buffers: int
+
+    @property
+    def inside(self) -> ir.Fold | None:
+        """The loop in each iteration of which the box is copied; None: the block's whole work."""
+        return uniform_loops(self.nest)[self.level - 2] if self.level > 1 else None
+
+    @property
+    def outer(self) -> tuple[ir.Fold, ...]:
+        """The folds outside of the copying."""
+        return (*self.nest.chunks, *uniform_loops(self.nest)[: self.level - 1])
+
+    def axes(self) -> Iterator[tuple[ir.Affine, ir.Affine, int]]:
+        """Per axis of the tensor: the box's first index, the place in the box, and its extent."""
+        outer = self.outer
+        dims = {d.name: d for d in self.nest.dims}
+        for subscript in self.load.ref.subscripts:
+            assert isinstance(subscript, ir.Affine)
+            base, place, extent = ir.Affine((), subscript.constant), ir.Affine(), 1
+            for name, c in subscript.terms:
+                folds = self.nest.folds(name)
+                base = base + ir.Affine((), c * dims[name].first)
+                for fold in folds:
+                    step = ir.Affine.of(fold.name).scaled(c)
+                    if fold in outer:
+                        base = base + step
+                    else:
+                        place = place + step
+                reach = abs(c) * largest_offset(dims[name], folds, outer)
+                extent += reach
+                if c < 0:
+                    base, place = base + ir.Affine((), -reach), place + ir.Affine((), reach)
+            yield base, place, extent
+
+    def panel(self, position: int, threads: int) -> tuple[ir.Tensor, ir.Staged]:
+        axes = list(self.axes())
+        source = self.program.tensor(self.load.ref.tensor).layout
+        extents = [extent for _, _, extent in axes]
+        # Lines of memory stay lines: the axis that is contiguous there comes last.
+        order = sorted(range(len(axes)), key=lambda k: -abs(source.strides[k]))
+        name = f"{self.nest.name}.panel{position}"
+        places = ir.TensorRef(name, tuple(axes[k][1] for k in order))
+        boxes = tuple(extents[k] for k in order)
+        layout = padded(source.type, boxes, places, self.nest)
+        tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, shared=True)
+        fill = self._fill(position, axes, order, tensor, threads)
+        value = ir.Load(self.load.ref, self.load.type, total=True)
+        staged = ir.Staged(self.load, value, places, self.inside, "", fill, self.buffers)
+        return tensor, staged
+
+    def _fill(
+        self,
+        position: int,
+        axes: list[tuple[ir.Affine, ir.Affine, int]],
+        order: list[int],
+        panel: ir.Tensor,
+        threads: int,
+    ) -> ir.Nest:
+        """The nest that copies: a point for each element of the box."""
+        source = self.program.tensor(self.load.ref.tensor).layout
+        name = f"{self.nest.name}.fill{position}"
+        dims = {k: ir.Dim(f"{name}.{k}", 0, axes[k][2], False) for k in order}
+        at = [axes[k][0] + ir.Affine.of(dims[k].name) for k in range(len(axes))]
+        conditions: list[ir.Value] = []
+        width = self._width(axes, order, panel)
+        for k in range(len(axes)):
+            base, _, extent = axes[k]
+            low, high = self._wanted(k)
+            least, most = self._interval(base)
+            step = width if k == order[-1] else 1
+            if (least < low and (low - least) % step) or (high - least) % step:
+                width = 1
+            if least < low:
+                conditions.append(_compare(">=", at[k], low))
+            if most + extent > high:
+                conditions.append(_compare("<", at[k], high))
+        ref = ir.TensorRef(self.load.ref.tensor, tuple(at))
+        value: ir.Value = ir.Load(ref, source.type, total=not conditions)
+        if conditions:
+            there = conditions[0]
+            for c in conditions[1:]:
+                there = ir.Binary("&&", there, c, BOOL)
+            zero = ir.Const(False if source.type.is_bool else 0, source.type)
+            value = ir.Select(there, value, zero, source.type)
+        target = ir.TensorRef(panel.name, tuple(ir.Affine.of(dims[k].name) for k in order))
+        point = ir.Point((), target, source.type, "=", False, value)
+        shape = [dims[k] for k in order]
+        return ir.Nest(name, tuple(shape), tuple(_shared_loops(shape, width, threads)), point)
+
+    def _wanted(self, axis: int) -> tuple[int, int]:
+        """The indices along an axis that are copied; elsewhere the panel is zero."""
+        layout = self.program.tensor(self.load.ref.tensor).layout
+        low, high = layout.origin[axis], layout.origin[axis] + layout.extents[axis]
+        subscript = self.load.ref.subscripts[axis]
+        assert isinstance(subscript, ir.Affine)
+        if len(subscript.terms) == 1:
+            # No further than the dimension goes: sums count on zeros beyond it.
+            (first, last) = subscript.interval({d.name: d for d in self.nest.dims})
+            low, high = max(low, first), min(high, last + 1)
+        return low, high
+
+    def _interval(self, base: ir.Affine) -> tuple[int, int]:
+        """The smallest and the largest value of the first index of the box."""
+        reach = {f.name: f.step * (f.count - 1) for f in self.outer}
+        low = high = base.constant
+        for name, c in base.terms:
+            low, high = low + min(0, c * reach[name]), high + max(0, c * reach[name])
+        return low, high
+
+    def _width(
+        self, axes: list[tuple[ir.Affine, ir.Affine, int]], order: list[int], panel: ir.Tensor
+    ) -> int:
+        """Elements that can be copied at once: in both memories they follow each other, and begin
+        at multiples of their size."""
+        source = self.program.tensor(self.load.ref.tensor).layout
+        last, size = order[-1] if order else -1, source.itemsize
+        if last < 0 or source.strides[last] != size or source.base < size:
+            return 1
+        steps = [panel.layout.strides[k] for k in range(len(order) - 1)]
+        steps += [source.strides[k] for k in order[:-1] if axes[k][2] > 1]
+        for k in order:
+            base = axes[k][0] + ir.Affine((), -source.origin[k])
+            terms = (c * self._step(name) for name, c in base.terms)
+            steps += [x * source.strides[k] for x in (base.constant, *terms)]
+        width = VECTOR // size
+        while width > 1 and (
+            axes[last][2] % width
+            or source.base % (width * size)
+            or any(s % (width * size) for s in steps)
+        ):
+            width //= 2
+        return max(1, width)
+
+    def _step(self, name: str) -> int:
+        return next(f.step for f in self.outer if f.name == name)
+
+
+def _compare(op: str, index: ir.Affine, bound: int) -> ir.Value:
+    # Indices of a box lie near those of its tensor.
+    type_ = INT32 if abs(bound) < 1 << 30 else INT64
+    return ir.Binary(op, ir.Position(index, type_), ir.Const(bound, type_), BOOL)
+
+
+def _shared_loops(dims: list[ir.Dim], width: int, threads: int) -> Iterator[ir.Loop]:
+    """Loops over a box whose elements the threads of a block divide among themselves, in as few
+    steps as can be."""
+    counts = [d.extent for d in dims]
+    if counts:
+        counts[-1] //= width
+    shares = _divided(tuple(counts), threads)
+    steps = [width if k == len(dims) - 1 else 1 for k in range(len(dims))]
+    for dim, share, step in zip(dims, shares, steps, strict=True):
+        if share > 1:
+            yield ir.Loop(ir.Fold(dim.name, "thread", step, share), ir.Kind.THREAD)
+    folds = [
+        ir.Fold(dim.name, "point", step * share, -(-count // share))
+        for dim, count, share, step in zip(dims, counts, shares, steps, strict=True)
+    ]
+    for k, fold in enumerate(folds):
+        inside = math.prod(f.count for f in folds[k:])
+        yield ir.Loop(fold, ir.Kind.UNROLL if inside <= UNROLLED else ir.Kind.SERIAL)
+    if width > 1:
+        yield ir.Loop(ir.Fold(dims[-1].name, "lane", 1, width), ir.Kind.VECTOR)
+
+
+def _divided(counts: tuple[int, ...], threads: int) -> tuple[int, ...]:
+    """Threads per axis: the fewest steps, and of these with the most threads along the last axes,
+    where memory is contiguous."""
+
+    @functools.cache
+    def best(axis: int, left: int) -> tuple[int, tuple[int, ...]]:
+        """Steps and threads of the axes up to this one, which share so many threads."""
+        if axis < 0:
+            return 1, ()
+        found: tuple[int, tuple[int, ...]] | None = None
+        for share in _shares(counts[axis], left):  # the largest first
+            steps, before = best(axis - 1, left // share)
+            steps *= -(-counts[axis] // share)
+            if found is None or steps < found[0]:
+                found = steps, (*before, share)
+        assert found is not None  # one thread is always there
+        return found
+
+    return best(len(counts) - 1, threads)[1]
+
+
+def _shares(count: int, most: int) -> list[int]:
+    """The fewest threads for each number of steps that so many elements can take."""
+    steps = {-(-count // share) for share in range(1, min(count, most) + 1)}
+    return sorted({-(-count // s) for s in steps}, reverse=True)

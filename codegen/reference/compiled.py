@@ -1,0 +1,176 @@
+"""From a sized definition to something that runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tcl.codegen.common.dtypes import storage_dtype
+from tcl.codegen.common.errors import ArgumentError, CompileError
+from tcl.codegen.common.headroom import MEGABYTE, need_room
+from tcl.codegen.reference.expressions import Site
+from tcl.codegen.reference.runtime import jit_options, namespace
+from tcl.codegen.reference.statements import Function, emit_statement
+from tcl.grammar.checked import Tensor
+from tcl.grammar.interrupts import deferred
+from tcl.grammar.sized import SizedDef
+
+_Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceKernel:
+    """A definition for one set of sizes, ready to run."""
+
+    sized: SizedDef
+    source: str
+    """The generated Python, one function per statement."""
+    _steps: tuple[_Step, ...] = field(repr=False)
+
+    def __call__(self, inputs: Sequence[_Array], outputs: Sequence[_Array]) -> None:
+        """Run all statements in order, writing ``outputs`` in place.
+
+        Arrays come in the def's order with the shapes of ``sized.shapes`` (scalars as arrays of
+        rank 0), any strides, in native byte order; 16-bit floats also as uint16 bits. No output
+        may overlap another array. Raises ArgumentError if an array does not fit, and IndexError
+        if a data-dependent subscript leaves its tensor; statements before that one, and points
+        before that one, have then been written. A statement is one call of native code: Ctrl+C is
+        heard when it ends.
+        """
+        arrays = _bind(self.sized, self.sized.checked.inputs, inputs, "input")
+        arrays |= _bind(self.sized, self.sized.checked.outputs, outputs, "output")
+        error = np.zeros(2, np.int64)
+        with np.errstate(all="ignore"):
+            for step in self._steps:
+                step.run(*(arrays[name] for name in step.tensors), error)
+                if error[0]:
+                    raise IndexError(self._sentence(step.sites[error[0] - 1], int(error[1])))
+
+    def _sentence(self, site: Site, value: int) -> str:
+        value = value % 2**64 if site.unsigned else value
+        first = self.sized.origins[site.tensor][site.axis]
+        extent = self.sized.shapes[site.tensor][site.axis]
+        has = f"has indices {first} to {first + extent - 1}" if extent else "is empty"
+        return (
+            f"index {value} is out of range for dimension {site.axis} "
+            f"of tensor {site.tensor}, which {has}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One statement: its function, the arrays it takes, its checks."""
+
+    run: Callable[..., None]
+    tensors: tuple[str, ...]
+    sites: tuple[Site, ...]
+
+
+def compile_reference(
+    sized: SizedDef, *, unchecked: bool = False, jit: bool = True
+) -> ReferenceKernel:
+    """Compile ``sized`` to plain loops.
+
+    ``unchecked`` leaves out the run-time checks of data-dependent subscripts: out-of-range ones
+    are then undefined behaviour. ``jit=False`` runs the same text in the Python interpreter,
+    slowly. Raises CompileError if Numba cannot compile the text.
+    """
+    shown: list[str] = []
+    steps: list[_Step] = []
+    for number, statement in enumerate(sized.statements):
+        name = f"statement_{number}"
+        function = emit_statement(sized, statement, name, readable=True, unchecked=unchecked)
+        shown.append(function.text)
+        if jit:
+            # Statements that differ in names alone are compiled once.
+            same = emit_statement(sized, statement, "run", readable=False, unchecked=unchecked)
+            types = tuple(_argument(sized, tensor) for tensor in same.tensors)
+            with deferred():  # Numba stands on llvmlite, see tcl.codegen.cpu.object_code.compile
+                run = _compile(same.text, types)
+        else:
+            run = _interpret(function)
+        steps.append(_Step(run, function.tensors, function.sites))
+    return ReferenceKernel(sized, "\n\n".join(shown), tuple(steps))
+
+
+def _interpret(function: Function) -> Callable[..., None]:
+    return _define(function.text, function.name, dict(namespace(False)))
+
+
+def _define(text: str, name: str, names: dict[str, Any]) -> Callable[..., None]:
+    exec(compile(text, f"<{name}>", "exec"), names)
+    function: Callable[..., None] = names[name]
+    return function
+
+
+_Argument = tuple[str, int, bool]
+"""Element dtype, rank, whether it is read only."""
+
+
+def _argument(sized: SizedDef, name: str) -> _Argument:
+    tensor = sized.checked.tensors[name]
+    return storage_dtype(tensor.type).name, tensor.rank, tensor.is_input
+
+
+@lru_cache(maxsize=512)
+def _compile(text: str, arguments: tuple[_Argument, ...]) -> Callable[..., None]:
+    if "numba" not in sys.modules:  # it brings SciPy, whose BLAS has memory for each core
+        need_room("Numba", (192 + 32 * (os.cpu_count() or 1)) * MEGABYTE)
+    import numba
+    from numba.core.errors import NumbaError
+
+    signature = [
+        numba.types.Array(
+            numba.from_dtype(np.dtype(dtype)), rank, "A", readonly=readonly, aligned=False
+        )
+        for dtype, rank, readonly in arguments
+    ]
+    signature.append(numba.types.Array(numba.int64, 1, "C"))
+    function = _define(text, "run", dict(namespace(True)))
+    try:
+        compiled: Callable[..., None] = numba.njit(tuple(signature), **jit_options())(function)
+    except NumbaError as problem:
+        raise CompileError(
+            f"Numba could not compile the reference of this definition: {problem}"
+        ) from problem
+    return compiled
+
+
+def _bind(
+    sized: SizedDef, tensors: Sequence[Tensor], arrays: Sequence[_Array], role: str
+) -> dict[str, _Array]:
+    """Arrays by tensor name, seen as their storage type."""
+    if len(arrays) != len(tensors):
+        raise ArgumentError(
+            f"{sized.checked.name} has {len(tensors)} {role}s; {len(arrays)} arrays were given"
+        )
+    return {
+        tensor.name: _fitted(sized, tensor, array, role)
+        for tensor, array in zip(tensors, arrays, strict=True)
+    }
+
+
+def _fitted(sized: SizedDef, tensor: Tensor, array: _Array, role: str) -> _Array:
+    shape = sized.shapes[tensor.name]
+    if array.shape != shape:
+        raise ArgumentError(
+            f"{role} {tensor.name} has to have shape {shape}; an array of shape {array.shape} "
+            f"was given"
+        )
+    storage = storage_dtype(tensor.type)
+    if (
+        array.dtype.name != tensor.type.name and array.dtype != storage
+    ) or not array.dtype.isnative:
+        raise ArgumentError(
+            f"{role} {tensor.name} has to be an array of {tensor.type.name}; one of "
+            f"{array.dtype} was given"
+        )
+    if not tensor.is_input and not array.flags.writeable:
+        raise ArgumentError(f"{role} {tensor.name} is read only; pass an array that can be written")
+    return array if array.dtype == storage else array.view(storage)

@@ -1,0 +1,1 @@
+"""What callers pass: arrays of all kinds, checked against a def."""

@@ -1,0 +1,1 @@
+"""What the tuner sees of a machine."""

@@ -1,0 +1,201 @@
+"""CUDA as the tuner sees it: a GPU, or one that the CPU emulates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from numpy.lib.stride_tricks import as_strided
+
+from tcl.arrays.arguments import Array
+from tcl.backends.cuda_harness import CudaBench, DeviceArray
+from tcl.backends.program_backend import Layout, ProgramBackend
+from tcl.codegen.common.errors import CompileError, OptionsError
+from tcl.codegen.common.recursion import with_room
+from tcl.codegen.cuda.emit.emit import emit
+from tcl.codegen.cuda.emit.module import Module
+from tcl.codegen.cuda.emulator import compile_modules
+from tcl.codegen.cuda.run.compile import Cubin
+from tcl.codegen.cuda.run.cubin_store import cubin
+from tcl.codegen.cuda.run.launch import Launcher
+from tcl.codegen.cuda.run.module_bytes import decode, encode
+from tcl.codegen.cuda.run.occupancy import occupancy
+from tcl.codegen.cuda.run.ready import WIDEST
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.layouts import layouts
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.printer import show
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.gpu import schedule
+from tcl.executors.cuda_executor import this_machine
+from tcl.tuner.cache.key import ArrayLayout
+from tcl.tuner.measure.backend import Kernel, Problem
+
+SPILLS = 256
+"""Bytes that a thread may move to and from memory for want of registers."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuBackend(ProgramBackend):
+    """One def on one set of inputs, for a GPU."""
+
+    profile: GpuProfile
+
+    @property
+    def device(self) -> GpuProfile:
+        """What it is like."""
+        return self.profile
+
+    def program(self) -> ir.Program:
+        """The loop nests that options map, before anything is done to them."""
+        return lower(self.sized, self._layouts())
+
+    def _layouts(self) -> dict[str, ir.Layout]:
+        """Tensors begin at multiples of the widest access, as they do in ``problem``, but for those
+        whose first element is not the first in memory."""
+        strides = self.strides()
+        found = layouts(self.sized, strides, aligned=True)
+        for name, layout in found.items():
+            reach = zip(strides.get(name, ()), layout.extents, strict=False)
+            below = sum(s * (n - 1) for s, n in reach if s < 0)
+            base = layout.itemsize if below % WIDEST else WIDEST
+            found[name] = replace(layout, base=base)
+        return found
+
+    def explained(self, options: MappingOptions) -> dict[str, str]:
+        """What becomes of the def with these options, as texts by title."""
+        program = self._scheduled(options)
+        return {"Loop program": show(program), "CUDA C++": self._emitted(program).source}
+
+    def module(self, options: MappingOptions) -> Module:
+        """The kernels. Raises ``OptionsError``."""
+        return self._emitted(self._scheduled(options))
+
+    def _scheduled(self, options: MappingOptions) -> ir.Program:
+        return schedule(self.sized, options, self.profile, self._layouts())
+
+    def _emitted(self, program: ir.Program) -> Module:
+        return with_room(lambda: emit(program, self.profile))
+
+
+@dataclass(frozen=True, slots=True)
+class CudaBackend(GpuBackend):
+    """On a device of this machine."""
+
+    number: int = 0
+    """Of the device."""
+
+    @classmethod
+    def described(
+        cls,
+        source: str,
+        entry: str,
+        arrays: Sequence[Array | ArrayLayout],
+        profile: GpuProfile,
+        number: int = 0,
+    ) -> CudaBackend:
+        """A backend that knows what these inputs are like and not their values."""
+        found = tuple(Layout(a.shape, a.strides) for a in arrays)
+        return cls(source, entry, found, "", profile, number)
+
+    def compile(self, options: MappingOptions) -> bytes:
+        """Machine code and what a launch needs. Needs no device.
+
+        Raises ``OptionsError`` for options that cannot be applied, and for kernels that the device
+        cannot run, or not well.
+        """
+        module = self.module(options)
+        found = cubin(module, self.profile)
+        check_resources(module, found, self.profile)
+        return encode(module, found.code)
+
+    def load(self, code: bytes) -> Kernel:
+        """The kernel, on the device."""
+        found = decode(code)
+        if found is None:
+            raise CompileError("the kernel arrived damaged")
+        return _Kernel(Launcher(*found, this_machine().driver, self.number))
+
+    def problem(self) -> Problem:
+        """The inputs, and outputs to write to."""
+        return self._problem(CudaBench(self.number, self.profile))
+
+
+def check_resources(module: Module, compiled: Cubin, profile: GpuProfile) -> None:
+    """``OptionsError`` for kernels that cannot run on the device, or spill heavily."""
+    for launch, taken in zip(module.launches, compiled.resources, strict=True):
+        full = occupancy(taken, launch, profile)
+        if full.blocks == 0:
+            raise OptionsError(
+                f"{launch.name} cannot run on {profile.name}: its {launch.threads} threads with "
+                f"{taken.registers} registers and {taken.shared + launch.shared} bytes of shared "
+                f"memory are more than a multiprocessor has ({', '.join(full.limits)})"
+            )
+        spilled = taken.spill_loads + taken.spill_stores
+        if spilled > SPILLS:
+            raise OptionsError(
+                f"{launch.name} has too few registers: a thread moves {spilled} bytes to and from "
+                f"memory instead, at most {SPILLS} are worth a try"
+            )
+
+
+class _Kernel:
+    """Loaded kernels. What checks of subscripts find is not waited for: it would be most of what is
+    timed. The reference refuses inputs that are out of range; if a kernel gets a subscript wrong,
+    its results are."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+
+    def __call__(self, inputs: Sequence[DeviceArray], outputs: Sequence[DeviceArray]) -> None:
+        """Launches, on the bench's stream."""
+        arrays = (*inputs, *outputs)
+        if arrays:
+            held = arrays[0]
+            addresses = [a.address for a in arrays]
+            self._launcher(addresses, held.device.stream, held.device.memory, wait=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedBackend(GpuBackend):
+    """On the CPU, which emulates the GPU and checks every access. Times mean nothing."""
+
+    @classmethod
+    def described(
+        cls,
+        source: str,
+        entry: str,
+        arrays: Sequence[Array | ArrayLayout],
+        profile: GpuProfile,
+    ) -> EmulatedBackend:
+        """A backend that knows what these inputs are like and not their values."""
+        found = tuple(Layout(a.shape, a.strides) for a in arrays)
+        return cls(source, entry, found, "", profile)
+
+    def compile(self, options: MappingOptions) -> bytes:
+        """The source, which is compiled where it runs, and what a launch needs."""
+        module = self.module(options)
+        return encode(module, module.source.encode())
+
+    def load(self, code: bytes) -> Kernel:
+        """The kernel in this process. Raises ``EmulationError`` if none can be emulated here."""
+        found = decode(code)
+        if found is None:
+            raise CompileError("the kernel arrived damaged")
+        module, source = found
+        (emulated,) = compile_modules([replace(module, source=source.decode())])
+        tensors = [t for t in module.tensors if t.role is not ir.Role.SCRATCH]
+
+        def run(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+            # Merged dimensions are one here; the same elements lie at the same places.
+            pairs = zip(tensors, (*inputs, *outputs), strict=True)
+            emulated.run({t.name: _seen_as(t.layout, array) for t, array in pairs})
+
+        return run
+
+
+def _seen_as(layout: ir.Layout, array: Array) -> Array:
+    """An array with the axes of a layout."""
+    seen: Array = as_strided(array, layout.extents, layout.strides)
+    return seen

@@ -1,0 +1,298 @@
+"""A GPU's memory and clock, as the tuner's bench (FINDINGS, "Timing short kernels").
+
+Events around the kernels alone, after the second-level cache was filled with something else: what
+fills it is still running while the kernels are launched, so that launching takes no part in what is
+measured. Short kernels are launched many times by a graph, on one set of arrays after the other,
+which together do not fit into that cache.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from tcl.arrays.arguments import Array
+from tcl.codegen.devices.cupy_driver import Memory
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.tuner.measure.correctness import Guarded
+from tcl.tuner.measure.harness import Bench, Held, Run
+from tcl.tuner.measure.machine_lock import locked
+from tcl.tuner.measure.timing import MeasureSettings
+
+TIMING = MeasureSettings(sample=2e-5, discard=3, samples=15, budget=0.1, slow=3.0)
+"""Calls that take less than the sample are timed in graphs."""
+_LAUNCHES = 50
+"""Of a graph, at least: so many that its own start is no part to speak of."""
+_SETS = 64
+"""Of arrays that a graph goes through, at most."""
+_FLUSHING = 5e-5
+"""Seconds that filling the cache takes at least: longer than launching what is timed, which is
+done meanwhile."""
+_ALIGNED = 256
+"""Arrays begin at multiples of so many bytes, as they do in memory that CUDA allocates: vectors
+that straddle sectors would make all kernels slower than they are."""
+_FATAL = 70
+"""The exit code of a process whose device is lost."""
+
+
+class Device(Protocol):
+    """What is asked of a GPU."""
+
+    @property
+    def stream(self) -> int:
+        """Where kernels are launched."""
+
+    def memory(self, size: int) -> Memory:
+        """New memory."""
+
+    def upload(self, address: int, values: Array) -> None:
+        """Copy bytes to the device."""
+
+    def download(self, address: int, values: Array) -> None:
+        """Copy bytes from the device, once all that was launched has ended."""
+
+    def flush(self) -> None:
+        """Fill the second-level cache with something else; returns at once."""
+
+    def timed(self, launch: Run) -> float:
+        """Seconds from the start of what is launched to its end; both are waited for."""
+
+    def graph(self, launches: Sequence[Run]) -> Run | None:
+        """These launches as one; None if they cannot be captured."""
+
+    def check(self) -> None:
+        """Raises if the device is lost to this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceArray:
+    """An array on a device."""
+
+    device: Device
+    address: int
+    """Of its first element."""
+
+
+class DeviceGuarded:
+    """As ``Guarded``, on a device: its bytes are those of a twin in the host's memory."""
+
+    def __init__(self, like: Array, device: Device) -> None:
+        self._twin = Guarded(like)
+        self._device = device
+        raw = self._twin.raw
+        self._memory = device.memory(len(raw) + _ALIGNED)
+        self._base = self._memory.ptr + -(self._memory.ptr + self._twin.start) % _ALIGNED
+        first = self._twin.array.ctypes.data - raw.ctypes.data
+        self.array = DeviceArray(device, self._base + first)
+
+    def poison(self) -> None:
+        self._twin.poison()
+        self._device.upload(self._base, self._twin.raw)
+
+    def hold(self, values: Array) -> None:
+        self._twin.hold(values)
+        self._device.upload(self._base, self._twin.raw)
+
+    def values(self) -> Array:
+        self._device.download(self._base, self._twin.raw)
+        return self._twin.array
+
+    def checksum(self) -> int:
+        self.values()
+        return self._twin.checksum()
+
+    def intact(self) -> bool:
+        return self._twin.intact()
+
+    def another(self) -> DeviceGuarded:
+        """Memory of its own with the same contents."""
+        found = DeviceGuarded(self._twin.array, self._device)
+        found.hold(self.values())
+        return found
+
+    @property
+    def size(self) -> int:
+        """Bytes on the device."""
+        return len(self._twin.raw)
+
+
+class Bound:
+    """A call of a kernel, on one set of arrays or on others with the same contents."""
+
+    def __init__(
+        self,
+        kernel: Callable[..., object],
+        inputs: Sequence[DeviceGuarded],
+        outputs: Sequence[DeviceGuarded],
+        most: int,
+    ) -> None:
+        self._kernel = kernel
+        self._inputs, self._outputs = inputs, outputs
+        self._most = most
+        """Bytes that all sets together need not be more than."""
+        self._sets: list[Run] = []
+        self._keep: list[object] = []
+        self.graphs: dict[int, Run | None] = {}
+
+    def __call__(self) -> object:
+        return self._run(self._inputs, self._outputs)
+
+    def _run(self, inputs: Sequence[DeviceGuarded], outputs: Sequence[DeviceGuarded]) -> object:
+        return self._kernel([h.array for h in inputs], [h.array for h in outputs])
+
+    def sets(self) -> Sequence[Run]:
+        """The call on each set of arrays."""
+        if not self._sets:
+            own = sum(h.size for h in (*self._inputs, *self._outputs))
+            count = max(1, min(_SETS, -(-self._most // max(1, own))))
+            self._sets.append(self)
+            for _ in range(count - 1):
+                inputs, outputs = ([h.another() for h in x] for x in (self._inputs, self._outputs))
+                self._keep.append((inputs, outputs))
+                self._sets.append(partial(self._run, inputs, outputs))
+        return self._sets
+
+
+class CudaBench(Bench):
+    """One device of this machine."""
+
+    def __init__(
+        self,
+        number: int,
+        profile: GpuProfile,
+        device: Callable[[int, GpuProfile], Device] | None = None,
+    ) -> None:
+        self._number, self._profile = number, profile
+        self._make = device or CupyDevice
+        self._made: Device | None = None
+
+    @property
+    def device(self) -> Device:
+        """The device, from when it is first used on."""
+        if self._made is None:
+            self._made = self._make(self._number, self._profile)
+        return self._made
+
+    def guarded(self, like: Array) -> DeviceGuarded:
+        return DeviceGuarded(like, self.device)
+
+    def bound(
+        self, kernel: Callable[..., object], inputs: Sequence[Held], outputs: Sequence[Held]
+    ) -> Run:
+        ours, theirs = ([h for h in x if isinstance(h, DeviceGuarded)] for x in (inputs, outputs))
+        return Bound(kernel, ours, theirs, 2 * self._profile.l2_bytes)
+
+    def seconds(self, run: Run, calls: int) -> float:
+        """Cold calls on their own, but for short ones: then many by a graph."""
+        device = self.device
+        if calls > 1 and isinstance(run, Bound):
+            count = max(calls, _LAUNCHES)
+            graph = self._graph(run, count)
+            if graph is not None:
+                graph()  # the first launch of a graph uploads it
+                device.flush()
+                return device.timed(graph) / count
+        total = 0.0
+        for _ in range(calls):
+            device.flush()
+            total += device.timed(run)
+        return total / calls
+
+    def _graph(self, run: Bound, count: int) -> Run | None:
+        if count not in run.graphs:
+            sets = run.sets()
+            run.graphs[count] = self.device.graph([sets[k % len(sets)] for k in range(count)])
+        return run.graphs[count]
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        with locked(f"tcl-measuring-cuda-{self._number}"):
+            yield
+
+    def failed(self, error: Exception) -> None:
+        """After an illegal access no kernel runs in this process any more: it ends."""
+        try:
+            self.device.check()
+        except Exception:
+            print(" ".join(str(error).split()), file=sys.stderr, flush=True)
+            os._exit(_FATAL)
+
+
+class CupyDevice:
+    """A device by CuPy's bindings."""
+
+    def __init__(self, number: int, profile: GpuProfile) -> None:
+        import cupy
+
+        self._runtime: Any = cupy.cuda.runtime
+        self._cuda: Any = cupy.cuda
+        self._runtime.setDevice(number)
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._start, self._stop = cupy.cuda.Event(), cupy.cuda.Event()
+        written = int(_FLUSHING * profile.memory_bytes_per_second)
+        self._flushed = cupy.cuda.alloc(max(2 * profile.l2_bytes, written))
+        self._captured: list[Memory] | None = None
+        """What was allocated since a capture began."""
+
+    @property
+    def stream(self) -> int:
+        return int(self._stream.ptr)
+
+    def memory(self, size: int) -> Memory:
+        with self._stream:
+            found: Memory = self._cuda.alloc(size)
+        if self._captured is not None:
+            self._captured.append(found)
+        return found
+
+    def upload(self, address: int, values: Array) -> None:
+        kind = self._runtime.memcpyHostToDevice
+        self._copy(address, values.ctypes.data, values.nbytes, kind)
+
+    def download(self, address: int, values: Array) -> None:
+        kind = self._runtime.memcpyDeviceToHost
+        self._copy(values.ctypes.data, address, values.nbytes, kind)
+
+    def _copy(self, to: int, of: int, size: int, kind: int) -> None:
+        """In the stream's order. CUDA's ``memcpy`` is not: it may return while the bytes are still
+        on their way to the device, and this stream does not wait for it."""
+        self._runtime.memcpyAsync(to, of, size, kind, self.stream)
+        self._stream.synchronize()
+
+    def flush(self) -> None:
+        size = self._flushed.mem.size
+        self._runtime.memsetAsync(self._flushed.ptr, 0, size, self.stream)
+
+    def timed(self, launch: Run) -> float:
+        self._start.record(self._stream)
+        launch()
+        self._stop.record(self._stream)
+        self._stop.synchronize()
+        return float(self._cuda.get_elapsed_time(self._start, self._stop)) * 1e-3
+
+    def graph(self, launches: Sequence[Run]) -> Run | None:
+        kept = self._captured = []
+        try:
+            self._stream.begin_capture()
+            try:
+                for launch in launches:
+                    launch()
+            finally:
+                graph = self._stream.end_capture()
+        except RuntimeError:  # of launches that cannot be captured
+            return None
+        finally:
+            self._captured = None
+        return partial(self._launch, graph, kept)
+
+    def _launch(self, graph: Any, kept: object) -> None:
+        """``kept``: memory that the graph's kernels write to."""
+        graph.launch(self._stream)
+
+    def check(self) -> None:
+        self._stream.synchronize()

@@ -1,0 +1,233 @@
+"""What kernels are made for, by the names that users give devices: ``cpu``, ``cuda:0``,
+``cuda-emulated``."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tcl.arrays.arguments import Array
+from tcl.backends.cpu_backend import CpuBackend
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.grammar.shown import shown
+from tcl.grammar.sized import SizedDef
+from tcl.selection.best_options import (
+    array_layouts,
+    cuda_key,
+    device_identity,
+    gpu_identity,
+    layout_key,
+)
+from tcl.tuner.cache.key import ArrayLayout, CacheKey
+from tcl.tuner.measure.timing import MeasureSettings
+from tcl.tuner.space.cpu.mapping import MappingSpace
+from tcl.tuner.space.knobs import Value
+from tcl.tuner.space.program_space import ProgramSpace
+
+if TYPE_CHECKING:
+    from tcl.codegen.devices.gpu import GpuProfile
+
+EMULATED = "cuda-emulated"
+EMULATED_POINTS = 20_000_000
+"""Points of all statements together that are emulated at most."""
+
+
+class Target(ABC):
+    """A device."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As users say it."""
+
+    @property
+    def cores(self) -> int:
+        """Of the host, that kernels are measured on."""
+        return 1
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """What measured times depend on."""
+
+    @property
+    def timing(self) -> MeasureSettings:
+        """How long and how often to measure."""
+        return MeasureSettings()
+
+    @abstractmethod
+    def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
+        """A ``ProgramBackend`` that knows what these inputs are like and not their values."""
+
+    @abstractmethod
+    def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
+        """What is searched. ``ValueError`` for a fixed knob that there is not."""
+
+    @abstractmethod
+    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
+        """What measured times of a def on inputs of these layouts depend on."""
+
+    def key(self, sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
+        """What measured times of a def on these inputs depend on."""
+        return self.layout_key(sized, array_layouts(arrays))
+
+
+@dataclass(frozen=True)
+class CpuTarget(Target):
+    """This CPU, with that many threads."""
+
+    threads: int
+
+    @property
+    def name(self) -> str:
+        return "cpu"
+
+    @property
+    def cores(self) -> int:
+        return self.threads
+
+    @property
+    def identity(self) -> str:
+        return device_identity(replace(host_cpu(), threads=self.threads))
+
+    def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> CpuBackend:
+        return CpuBackend.described(source, entry, arrays, self.threads)
+
+    def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
+        return MappingSpace(backend.program(), backend.device, fixed)
+
+    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
+        return layout_key(sized, inputs, self.threads)
+
+
+@dataclass(frozen=True)
+class CudaTarget(Target):
+    """A GPU of this machine."""
+
+    number: int
+    profile: GpuProfile
+
+    @property
+    def name(self) -> str:
+        return f"cuda:{self.number}"
+
+    @property
+    def identity(self) -> str:
+        return gpu_identity(self.profile)
+
+    @property
+    def timing(self) -> MeasureSettings:
+        from tcl.backends.cuda_harness import TIMING
+
+        return TIMING
+
+    def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
+        from tcl.backends.cuda_backend import CudaBackend
+
+        return CudaBackend.described(source, entry, arrays, self.profile, self.number)
+
+    def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
+        from tcl.tuner.space.gpu.mapping import GpuMappingSpace
+
+        return GpuMappingSpace(backend.program(), self.profile, fixed)
+
+    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
+        return cuda_key(sized, inputs, self.profile)
+
+
+@dataclass(frozen=True)
+class EmulatedTarget(CudaTarget):
+    """A GPU that the CPU emulates: what is right there is right, but times mean nothing."""
+
+    @property
+    def name(self) -> str:
+        return EMULATED
+
+    @property
+    def identity(self) -> str:
+        return f"{gpu_identity(self.profile)}, emulated"
+
+    @property
+    def timing(self) -> MeasureSettings:
+        return MeasureSettings()
+
+    def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> Any:
+        from tcl.backends.cuda_backend import EmulatedBackend
+
+        return EmulatedBackend.described(source, entry, arrays, self.profile)
+
+    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
+        key = super().layout_key(sized, inputs)
+        return replace(key, backend=EMULATED, device=self.identity)
+
+
+def target(device: str, threads: int) -> Target:
+    """The device of this name. ``threads`` are those of kernels on a CPU.
+
+    Raises ``ArgumentError`` for one that there is not, or that this machine cannot use.
+    """
+    if not isinstance(device, str):
+        raise ArgumentError(f"a device is a name such as 'cpu' or 'cuda:0', not {shown(device)}")
+    if device == "cpu":
+        return CpuTarget(threads)
+    if device == EMULATED:
+        from tcl.codegen.cuda.emulator import why_not
+        from tcl.codegen.devices.gpu import A100
+
+        if reason := why_not():
+            raise ArgumentError(reason)
+        return EmulatedTarget(0, A100)
+    found = re.fullmatch(r"cuda(?::(\d+))?", device)
+    if found is None:
+        raise ArgumentError(
+            f"there is no device {shlex.quote(device)} here; "
+            f"there can be cpu, cuda:0 and {EMULATED}{_shown(device)}"
+        )
+    from tcl.codegen.devices.gpu import of_device
+
+    number = int(found[1] or 0)
+    return CudaTarget(number, of_device(number))
+
+
+def timed_target(device: str, threads: int, *, here: bool) -> Target:
+    """``target``, for a search. ``here``: whether this machine does the work.
+
+    Raises ``ArgumentError`` for a device on which nothing is timed, or not from here, too.
+    """
+    if device == EMULATED:
+        raise ArgumentError("times of emulated kernels mean nothing: they cannot be tuned")
+    found = target(device, threads)
+    if found.name != "cpu" and not here:
+        raise ArgumentError(f"{device} is tuned on this machine; leave out --executor")
+    return found
+
+
+def _shown(name: str) -> str:
+    """What can be done with a GPU that is named and not here."""
+    from tcl.codegen.devices.gpu import profile
+
+    try:
+        known = profile(name)
+    except ArgumentError:
+        return ""
+    plain = shlex.quote(known.name.lower())
+    return f"; the kernels for any {known.name} are shown by tcl show --device {plain}"
+
+
+def check_emulated(sized: SizedDef) -> None:
+    """``ArgumentError`` for what would take too long to be emulated."""
+    points = sum(
+        math.prod(s.extent(i) for i in (*s.statement.indices, *s.statement.reduction))
+        for s in sized.statements
+    )
+    if points > EMULATED_POINTS:
+        raise ArgumentError(
+            f"{sized.checked.name} has {points:,} points with these sizes; at most "
+            f"{EMULATED_POINTS:,} are emulated"
+        )

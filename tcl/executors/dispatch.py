@@ -1,0 +1,199 @@
+"""The defs of a text with their kernels: which one runs on given arrays, and with which options."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from tcl.arrays.arguments import Argument, Array, input_arrays
+from tcl.arrays.cuda_libraries import on_cuda
+from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.user_input import SourceLike, check_flag, check_sequence, text_of
+from tcl.executors.executor import Calls, Executor
+from tcl.grammar.check import check
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.closest import closest
+from tcl.grammar.errors import Diagnostic, RangeInferenceError, SourceError, TclSemanticError
+from tcl.grammar.findings import findings, size_findings
+from tcl.grammar.ranges import infer
+from tcl.grammar.shown import kind_of
+from tcl.grammar.sized import SizedDef
+from tcl.grammar.warn import tell
+from tcl.selection.best_options import best_known
+from tcl.selection.suggested_options import CacheFactory, Chosen
+
+
+class OptionsFactory(Protocol):
+    """Makes options for inputs that are about to be run on."""
+
+    def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None: ...
+
+
+OptionsLike: TypeAlias = MappingOptions | str | OptionsFactory | None
+"""Options, a preset's name, a factory, or None for the best way that is known."""
+
+
+class Kernels:
+    """What the functions of a text share: its defs, and an executor for all sizes so far."""
+
+    def __init__(
+        self,
+        source: SourceLike,
+        options: OptionsLike,
+        threads: int | None,
+        nearest: bool,
+        strict: bool = False,
+    ) -> None:
+        check_flag("nearest", nearest)
+        check_flag("strict", strict)
+        if nearest and options is not None:
+            raise ArgumentError(
+                "nearest=True is for the user's own tuning cache, and options were given; for "
+                'a cache of yours: tcl.make_load_from_cache_options_factory("my.db", nearest=True)'
+            )
+        self.source, name = text_of(source)
+        self.options = _as_options(options)
+        self.threads = thread_count(threads)
+        self.nearest = nearest
+        self.strict = strict
+        self.defs = check(self.source, name)
+        self._told: set[Hashable] = set()
+        """Defs, and places in them, that were warned of."""
+        for definition in self.defs.values():
+            self._tell(
+                definition, findings(definition, strict=True) if strict else definition.warnings
+            )
+        self._executors: dict[tuple[object, ...], Calls[Any]] = {}
+        # An options factory runs under it, and may well call a def of this text.
+        self._lock = threading.RLock()
+
+    @property
+    def given(self) -> tuple[str, OptionsLike, int, bool, bool]:
+        """What this was made from."""
+        return self.source, self.options, self.threads, self.nearest, self.strict
+
+    def definition(self, name: str) -> CheckedDef:
+        """The checked def of that name; ``ArgumentError`` if there is none."""
+        if not isinstance(name, str):
+            raise ArgumentError(
+                f"a def is chosen by its name, a string, not {kind_of(name)}; "
+                f"there are: {', '.join(self.defs)}"
+            )
+        if name not in self.defs:
+            raise ArgumentError(unknown(name, self.defs))
+        return self.defs[name]
+
+    def size(self, definition: CheckedDef, arrays: Sequence[Array]) -> SizedDef:
+        """The definition with the sizes of these inputs, after a warning of what they show."""
+        sized = size(definition, arrays)
+        self._tell(definition, size_findings(sized), RangeInferenceError)
+        return sized
+
+    def _tell(
+        self,
+        definition: CheckedDef,
+        found: Sequence[Diagnostic],
+        error: type[SourceError] = TclSemanticError,
+    ) -> None:
+        """Warn of what was found, once for each place; it is an error if ``strict``."""
+        if found and self.strict:
+            raise error(definition.source, found)
+        for finding in found:
+            if (definition.name, finding.span) not in self._told:
+                text = finding.render(definition.source, "warning")
+                tell(text, (definition.name, finding.span), told=self._told)
+
+    def executor(
+        self, entry_point: str, inputs: Sequence[Argument]
+    ) -> tuple[Calls[Any], tuple[Any, ...]]:
+        """The executor for these inputs' sizes, and the inputs as arrays."""
+        definition = self.definition(entry_point)
+        check_sequence(definition, inputs)
+        if on_cuda(inputs):
+            return self._on_cuda(definition, inputs)
+        arrays = input_arrays(definition, inputs)
+        key = (entry_point, *(a.shape for a in arrays))
+        return self._kept(key, lambda: self._make(entry_point, arrays)), arrays
+
+    def _on_cuda(
+        self, definition: CheckedDef, inputs: Sequence[Any]
+    ) -> tuple[Calls[Any], tuple[Any, ...]]:
+        """Likewise, for arrays on a CUDA device."""
+        from tcl.arrays.cuda_arguments import cuda_inputs
+        from tcl.executors.call_inputs import gpu_inputs
+        from tcl.executors.cuda_executor import CudaExecutor, this_machine
+
+        machine = this_machine()
+        given = cuda_inputs(definition, inputs, machine.driver)
+
+        def make() -> CudaExecutor:
+            sized = self.size(definition, given.arrays)
+            options: Chosen | None = self._given(definition.name, given.arrays)
+            if options is None:
+                like = gpu_inputs(definition, given, machine)
+                options = best_known(sized, like.arrays, nearest=self.nearest, gpu=like.gpu)
+            return CudaExecutor(sized, options, given.device)
+
+        key = (definition.name, given.device, *(tuple(a.shape) for a in given.arrays))
+        return self._kept(key, make), given.arrays
+
+    def _kept(self, key: tuple[object, ...], make: Callable[[], Calls[Any]]) -> Calls[Any]:
+        """The executor of these sizes, made if there is none."""
+        executor = self._executors.get(key)
+        if executor is None:
+            with self._lock:
+                executor = self._executors.get(key)
+                if executor is None:
+                    executor = self._executors[key] = make()
+        return executor
+
+    def _make(self, entry_point: str, arrays: tuple[Array, ...]) -> Executor:
+        sized = self.size(self.defs[entry_point], arrays)
+        options = self._given(entry_point, arrays) or best_known(
+            sized, arrays, self.threads, nearest=self.nearest
+        )
+        return Executor(sized, options, self.threads)
+
+    def _given(self, entry_point: str, arrays: tuple[Any, ...]) -> Chosen | None:
+        """The caller's options for these inputs; None if the best known are wanted."""
+        options = self.options
+        if options is None or isinstance(options, MappingOptions):
+            return options
+        made: Chosen | None
+        if isinstance(options, CacheFactory):
+            made = options.choices(self.source, entry_point, arrays)
+        else:
+            made = options(self.source, entry_point, *arrays)
+        if not isinstance(made, Chosen):
+            shapes = ", ".join(str(tuple(a.shape)) for a in arrays)
+            raise OptionsError(f"the options factory has none for {entry_point} on {shapes}")
+        return made
+
+
+def size(checked: CheckedDef, arrays: Sequence[Array]) -> SizedDef:
+    """The definition with the sizes of these inputs."""
+    shapes = {t.name: tuple(a.shape) for t, a in zip(checked.inputs, arrays, strict=True)}
+    return infer(checked, shapes)
+
+
+def _as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
+    if isinstance(options, str):
+        return MappingOptions(options)
+    if options is None or isinstance(options, MappingOptions):
+        return options
+    if callable(options) and not isinstance(options, type):
+        return options
+    raise OptionsError(
+        f"options have to be MappingOptions, a preset's name or a factory, not {kind_of(options)}"
+        + "; make them with tcl.MappingOptions.from_dict(...)" * isinstance(options, dict)
+    )
+
+
+def unknown(name: str, defs: Collection[str]) -> str:
+    """What is wrong with a name that no def has."""
+    near = closest(name, defs)
+    hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(defs)}"
+    return f"there is no def '{name}'; {hint}"

@@ -1,0 +1,332 @@
+"""A def compiled for given sizes, element types and options."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy import ndarray  # a name of its own: looked up at every call, for every array
+
+from tcl.arrays.arguments import (
+    Argument,
+    Array,
+    Scalar,
+    base_outputs,
+    input_arrays,
+    output_arrays,
+)
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.cpu.run.launch import DATA, DIRECT, Frame, Launcher, address_of, words
+from tcl.codegen.cpu.run.ready import ready
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.user_input import check_flag, in_order
+from tcl.grammar.sized import SizedDef
+from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, applied
+
+Strides: TypeAlias = tuple[tuple[int, ...], ...]
+"""Of each array, in bytes; inputs, then outputs."""
+
+
+_A = TypeVar("_A")
+_K = TypeVar("_K")
+_L = TypeVar("_L")
+
+
+class Calls(Generic[_A]):
+    """A callable kernel for arrays of one kind: what all executors do.
+
+    Safe to call from several threads at once.
+    """
+
+    def __init__(self, sized: SizedDef, options: Chosen) -> None:
+        self._sized = sized
+        self._chosen = options
+        if isinstance(options, Choices):
+            options = options.preferred or DEFAULT
+        self._options: MappingOptions = options
+        self._lock = threading.Lock()
+        self._repeats: list[Callable[[Any, Any], _A | tuple[_A, ...] | None] | None] = [None, None]
+        """Does a call if it is like the last one that went well, checked and unchecked."""
+
+    def __repr__(self) -> str:
+        return f"<tcl executor: {self._sized.checked.name}, {self._options}>"
+
+    @property
+    def options(self) -> MappingOptions:
+        """The mapping options that the last kernel was built with. Where nobody gave them, others
+        may be used for other strides."""
+        return self._options
+
+    @property
+    def sized(self) -> SizedDef:
+        """The definition with its sizes."""
+        return self._sized
+
+    def __call__(
+        self,
+        /,
+        *inputs: _A | Scalar,
+        outputs: Sequence[_A] | None = None,
+        unchecked: bool = False,
+        **named: _A | Scalar,
+    ) -> _A | tuple[_A, ...]:
+        """Run the kernel.
+
+        Inputs come in the order of the def, by their names (``A=a``), or the first ones this way
+        and the others that way; one that is called ``outputs`` or ``unchecked`` by its place.
+        ``unchecked`` leaves off the run-time checks of data-dependent subscripts: with an index
+        out of range, memory that belongs to nobody is then read. Raises ``ArgumentError`` for
+        arguments that do not fit, ``IndexError`` for a data-dependent subscript out of range.
+        """
+        if named:
+            inputs = in_order(self._sized.checked, inputs, named)
+        if unchecked is False:  # as again(), whose call takes 40 ns
+            repeat = self._repeats[0]
+        else:
+            check_flag("unchecked", unchecked)
+            repeat = self._repeats[1]
+        if repeat is not None:
+            found = repeat(inputs, outputs)
+            if found is not None:
+                return found
+        arrays = self._inputs(inputs)
+        for tensor, array in zip(self._sized.checked.inputs, arrays, strict=True):
+            if array.shape != self._sized.shapes[tensor.name]:  # type: ignore[attr-defined]
+                raise ArgumentError(
+                    f"input '{tensor.name}' of {self._sized.checked.name} has shape "
+                    f"{self._sized.shapes[tensor.name]} in this executor, "
+                    f"but an array of shape {tuple(array.shape)} was given"  # type: ignore[attr-defined]
+                )
+        return self._first(arrays, outputs, unchecked)
+
+    def run(
+        self, inputs: Sequence[_A], outputs: Sequence[_A] | None, *, unchecked: bool = False
+    ) -> _A | tuple[_A, ...]:
+        """Run on inputs that are known to fit."""
+        found = self.again(tuple(inputs), outputs, unchecked)
+        return self._first(inputs, outputs, unchecked) if found is None else found
+
+    def again(
+        self, inputs: tuple[_A | Scalar, ...], outputs: Sequence[_A] | None, unchecked: bool
+    ) -> _A | tuple[_A, ...] | None:
+        """Run if this call is like the last one; None, and nothing done, if it is not."""
+        if unchecked is False:
+            repeat = self._repeats[0]
+        else:
+            check_flag("unchecked", unchecked)
+            repeat = self._repeats[1]
+        return None if repeat is None else repeat(inputs, outputs)
+
+    def _kept(self, kernels: dict[_K, _L], key: _K, make: Callable[[MappingOptions], _L]) -> _L:
+        """The kernel of ``kernels`` for this key; made, of the first options that apply, if there
+        is none yet."""
+        found = kernels.get(key)
+        if found is None:
+            with self._lock:
+                found = kernels.get(key)
+                if found is None:
+                    self._options, made = applied(self._chosen, make)
+                    found = kernels[key] = made
+        return found
+
+    def prepare(self, inputs: Sequence[_A]) -> None:
+        """Compile for the strides of these inputs and for new outputs."""
+        raise NotImplementedError
+
+    def _inputs(self, inputs: tuple[_A | Scalar, ...]) -> tuple[_A, ...]:
+        """The arguments of a call as arrays. Raises ``ArgumentError``."""
+        raise NotImplementedError
+
+    def _first(
+        self, inputs: Sequence[_A], outputs: Sequence[_A] | None, unchecked: bool
+    ) -> _A | tuple[_A, ...]:
+        """A call that is not like the last one: everything about it is looked at."""
+        raise NotImplementedError
+
+
+class Executor(Calls[Array]):
+    """A callable kernel for NumPy arrays.
+
+    ``executor(*inputs)`` returns the output (or a tuple of outputs, in the order of the def);
+    ``outputs=`` writes into existing arrays. Inputs must have the sizes it was compiled for.
+    Arrays may have any strides: kernels are compiled for strides as they come up, and kept.
+    Safe to call from several threads at once. A copy, pickled or not, compiles anew.
+
+    ``threads`` is how many threads a call may use; None: what ``TCL_NUM_THREADS`` says, else all
+    cores of this process. One call at a time has the others: calls beside it run on their own
+    thread alone.
+    """
+
+    def __init__(self, sized: SizedDef, options: Chosen, threads: int | None = None) -> None:
+        super().__init__(sized, options)
+        self._most = thread_count(threads)
+        self._kernels: dict[tuple[bool, Strides], Launcher] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Executor, (self._sized, self._chosen, self._most)
+
+    @property
+    def threads(self) -> int:
+        """The threads that a call uses: as many as it may, or one where more are not worth it.
+        Known once a kernel is compiled; until then, how many it may use."""
+        return max((k.threads for k in self._kernels.values()), default=self._most)
+
+    def _inputs(self, inputs: tuple[Argument, ...]) -> tuple[Array, ...]:
+        return input_arrays(self._sized.checked, inputs)
+
+    def _first(
+        self, inputs: Sequence[Array], outputs: Sequence[Array] | None, unchecked: bool
+    ) -> Array | tuple[Array, ...]:
+        results = output_arrays(self._sized, inputs, base_outputs(outputs))
+        arrays = (*inputs, *results)
+        kernel = self.kernel(tuple(array.strides for array in arrays), unchecked=unchecked)
+        kernel(arrays)
+        fresh = not self._sized.checked.uninitialised
+        self._repeats[unchecked] = Repeat(kernel, inputs, results, fresh)
+        if outputs is not None:  # the caller's own, of whichever class they are
+            results = (outputs,) if isinstance(outputs, np.ndarray) else tuple(outputs)
+        return results[0] if len(results) == 1 else results
+
+    def prepare(self, inputs: Sequence[Array]) -> None:
+        """Compile for the strides of these inputs and for new outputs."""
+        outputs = (
+            contiguous(self._sized.shapes[t.name], numpy_dtype(t.type).itemsize)
+            for t in self._sized.checked.outputs
+        )
+        self.kernel((*(a.strides for a in inputs), *outputs))
+
+    def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
+        """The kernel for arrays of these strides (in bytes; inputs, then outputs).
+
+        Compiled if neither this object nor the user's cache folder has it. Raises
+        ``OptionsError`` for options that were given and do not apply.
+        """
+        return self._kept(
+            self._kernels,
+            (unchecked, strides),
+            lambda options: ready(
+                self._sized, options, strides, unchecked=unchecked, threads=self._most
+            ),
+        )
+
+
+class Repeat:
+    """Calls like one that went well, with its types, shapes and strides.
+
+    What depends on those alone was found good and is not looked at again; what depends on the
+    arrays at hand is: where they lie, whether they overlap, whether outputs may be written.
+    """
+
+    __slots__ = (
+        *("_call", "_empty", "_expected", "_frames", "_inputs", "_kernel", "_outputs", "_pairs"),
+        "_single",
+    )
+
+    def __init__(
+        self, kernel: Launcher, inputs: Sequence[Array], outputs: Sequence[Array], fresh: bool
+    ) -> None:
+        """``fresh`` says whether outputs may be new arrays."""
+        arrays = (*inputs, *outputs)
+        self._kernel = kernel
+        self._call = kernel.best_call
+        self._frames = kernel.frames
+        self._inputs = len(inputs)
+        self._outputs = len(outputs)
+        self._single = len(outputs) == 1
+        self._expected = tuple(
+            (position, a.dtype, a.shape, a.strides, a.dtype.alignment - 1)
+            for position, a in enumerate(arrays)
+        )
+        self._empty = tuple((a.shape, a.dtype) for a in outputs) if fresh else None
+        self._pairs = distances(inputs, outputs)
+
+    def __call__(
+        self, inputs: tuple[Argument, ...], outputs: Sequence[Array] | None
+    ) -> Array | tuple[Array, ...] | None:
+        """Run, and return the outputs; None if this call is not alike, or may be wrong. Raises
+        ``IndexError``, as the kernel does."""
+        results = outputs if type(outputs) is tuple else self._results(outputs)
+        if results is None or len(inputs) != self._inputs or len(results) != self._outputs:
+            return None
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = self._kernel.frame()
+        pointers = frame.pointers
+        addresses = []
+        for array, (position, dtype, shape, strides, unaligned) in zip(  # noqa: B905  # as long
+            inputs + results, self._expected
+        ):
+            if (
+                type(array) is not ndarray
+                or array.dtype is not dtype
+                or array.shape != shape
+                or array.strides != strides
+            ):
+                return self._unlike(frame)
+            address = words[(id(array) >> 3) + DATA] if DIRECT else address_of(array)
+            if address & unaligned:
+                return self._unlike(frame)
+            pointers[position] = address
+            addresses.append(address)
+        if outputs is not None:
+            for output, other, low, high in self._pairs:
+                if low < addresses[output] - addresses[other] < high:
+                    return self._unlike(frame)
+            for array in results:
+                if not array.flags.writeable:
+                    return self._unlike(frame)
+        if self._call(frame.at):
+            raise self._kernel.failed(frame)
+        self._frames.append(frame)
+        return results[0] if self._single else results
+
+    def _unlike(self, frame: Frame) -> Array | None:
+        """None, after putting the frame back."""
+        self._frames.append(frame)
+        return None
+
+    def _results(self, outputs: Sequence[Array] | None) -> tuple[Array, ...] | None:
+        if isinstance(outputs, list):
+            return tuple(outputs)
+        if outputs is not None or self._empty is None:
+            return None
+        try:
+            return tuple([np.empty(shape, dtype) for shape, dtype in self._empty])
+        except MemoryError:
+            return None
+
+
+def distances(
+    inputs: Sequence[Array], outputs: Sequence[Array]
+) -> tuple[tuple[int, int, int, int], ...]:
+    """Positions of an output and another array, and two numbers: they share a byte only if the
+    distance of their first elements is between these. Where it is, they are looked at closely."""
+    reach = [_reach(a) for a in (*inputs, *outputs)]
+    return tuple(
+        (output, other, reach[other][0] - reach[output][1], reach[other][1] - reach[output][0])
+        for output in range(len(inputs), len(reach))
+        for other in range(output)
+    )
+
+
+def _reach(array: Array) -> tuple[int, int]:
+    """The bytes that an array's elements span, from its first element on: (first, stop)."""
+    if array.size == 0:
+        return 0, 0
+    ends = [s * (n - 1) for s, n in zip(array.strides, array.shape, strict=True)]
+    return sum(min(e, 0) for e in ends), sum(max(e, 0) for e in ends) + array.itemsize
+
+
+def contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """The strides, in bytes, of a new array."""
+    strides = []
+    step = itemsize
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(1, extent)
+    return tuple(reversed(strides))

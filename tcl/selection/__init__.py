@@ -1,0 +1,1 @@
+"""Which options a def runs with: tuned ones, else the default."""

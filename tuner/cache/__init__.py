@@ -1,0 +1,1 @@
+"""The tuning cache: what was measured, in one file."""

@@ -1,0 +1,304 @@
+"""The file under the tuning cache: opening, copying, setting a bad one aside."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tcl.grammar.warn import warn
+from tcl.tuner.cache import schema as cache_schema
+from tcl.tuner.errors import CacheError
+
+FILE_NAME = "tuning.db"
+"""What the user's cache is called, in its folder."""
+
+_RENAMING = 5.0
+"""Seconds that setting a file aside may take another process."""
+_MAGIC = b"SQLite format 3\0"
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the error says that the file is not, or no longer, a sound database."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return False
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def open_file(path: Path, patience: float) -> sqlite3.Connection:
+    """A connection to the cache at ``path``, at the current schema version.
+
+    A damaged cache, or one of a newer version, is set aside first; of one of an older version
+    that may not be written, a copy in memory is brought up to date. ``CacheError`` if the file
+    is none, or belongs to another program; ``sqlite3.Error`` if it cannot be opened.
+    """
+    for _ in range(3):
+        _make_private(path)
+        found = identity(path)
+        if _stranded(path):
+            return snapshot(path, patience)
+        connection = _connect(path, patience)
+        try:
+            if (
+                not _writable(path)
+                and cache_schema.version(connection, path) < cache_schema.SCHEMA_VERSION
+            ):
+                connection.close()
+                return snapshot(path, patience)
+            version = _prepare(connection, path, patience)
+        except sqlite3.Error as error:
+            connection.close()
+            if not is_damage(error):
+                raise
+            if not _was_a_cache(path):
+                raise CacheError(
+                    f"{path} is not a tuning cache; choose another file, or move it away"
+                ) from None
+            set_aside(path, "damaged", str(error), found)
+            continue
+        except BaseException:
+            connection.close()
+            raise
+        if version <= cache_schema.SCHEMA_VERSION:
+            return connection
+        connection.close()
+        detail = (
+            f"it has schema version {version}, this tcl knows up to {cache_schema.SCHEMA_VERSION}"
+        )
+        set_aside(path, f"newer-v{version}", detail, found)
+    raise CacheError(f"the tuning cache {path} keeps being replaced by one that cannot be used")
+
+
+def _was_a_cache(path: Path) -> bool:
+    """Whether a file that cannot be read may be a cache that was damaged: it has the name that
+    only we give, the first bytes of a database, or (after a power cut) zeros in their place.
+    Everything else is a file of the user's, named by mistake."""
+    with open(path, "rb") as file:
+        start = file.read(len(_MAGIC))
+    return path.name == FILE_NAME or start == _MAGIC or not any(start)
+
+
+def _make_private(path: Path) -> None:
+    """Create the file, and the folder of the user's own cache, with access for the user alone,
+    where they do not exist. For a file that the user names, a folder that is not there was
+    mistyped: ``CacheError``."""
+    try:
+        if not path.parent.exists():
+            if path.name != FILE_NAME:
+                raise CacheError(
+                    f"the tuning cache {path} cannot be created: the folder {path.parent} does "
+                    "not exist; make it, or name another file"
+                )
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CacheError(f"the tuning cache {path} cannot be created: {reason}") from error
+
+
+def snapshot(path: Path, patience: float) -> sqlite3.Connection:
+    """A copy in memory, at the current schema version, of a cache that is left as it is.
+
+    ``CacheError`` unless it is a sound one, of this version or an older one.
+    """
+    if not path.is_file():
+        raise CacheError(f"there is no tuning cache {path}")
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    try:
+        with (
+            _readable(path) as readable,
+            contextlib.closing(_connect(readable, patience)) as source,
+        ):
+            version = cache_schema.version(source, path)
+            if version > cache_schema.SCHEMA_VERSION:
+                raise CacheError(
+                    f"the tuning cache {path} cannot be used: it has schema version {version}, "
+                    f"this tcl knows up to {cache_schema.SCHEMA_VERSION}"
+                )
+            source.backup(copy)
+        sound = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if sound != "ok":
+            raise CacheError(f"the tuning cache {path} cannot be used: it is damaged ({sound})")
+        cache_schema.migrate(copy, version)
+        copy.execute("PRAGMA query_only = ON")
+        return copy
+    except sqlite3.Error as error:
+        copy.close()
+        if is_damage(error) and not _was_a_cache(path):
+            raise CacheError(f"{path} is not a tuning cache") from None
+        raise explained(error, path, patience) from error
+    except BaseException:
+        copy.close()
+        raise
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[Path]:
+    """The file, or a copy of it where SQLite could not read it."""
+    if not _stranded(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="tcl-cache-") as folder:
+        copy = Path(folder) / path.name
+        try:
+            for suffix in ("", "-wal"):
+                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        except OSError as error:
+            raise CacheError(
+                f"the tuning cache {path} cannot be read by way of a copy: {error.strerror}"
+            ) from error
+        yield copy
+
+
+def _stranded(path: Path) -> bool:
+    """Whether its last results are still in the log, which needs a folder that can be written."""
+    log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
+    return not _writable(path) and not index.exists() and log.exists() and log.stat().st_size > 0
+
+
+def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
+    """What SQLite says, in one sentence for people."""
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & 0xFF if isinstance(code, int) else None
+    match primary:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            reason = f"another process has kept it locked for more than {patience:g} s"
+        case sqlite3.SQLITE_READONLY:
+            reason = "it is read-only"
+        case sqlite3.SQLITE_FULL:
+            reason = "the disk is full"
+        case sqlite3.SQLITE_CANTOPEN if path.is_dir():
+            reason = "it is a folder; name a file in it"
+        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR if path.exists() and not path.is_file():
+            reason = "it is no file that results could be kept in; name another one"
+        case sqlite3.SQLITE_CANTOPEN:
+            reason = "it cannot be opened; check that the folder exists and is writable"
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            reason = f"it is damaged ({error})"
+        case _:
+            reason = str(error)
+    return CacheError(f"the tuning cache {path} cannot be used: {reason}")
+
+
+def _writable(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def _connect(path: Path, patience: float) -> sqlite3.Connection:
+    # Autocommit: transactions are written out. Threads take turns under the cache's lock.
+    name, uri = str(path), False
+    if not _writable(path):
+        # Readers of a WAL file write beside it, unless told that nobody can change it.
+        log = Path(f"{path}-wal")
+        frozen = not (log.exists() and log.stat().st_size)
+        name, uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if frozen else ''}", True
+    connection = sqlite3.connect(
+        name, timeout=patience, isolation_level=None, check_same_thread=False, uri=uri
+    )
+    connection.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
+    return connection
+
+
+def _prepare(db: sqlite3.Connection, path: Path, patience: float) -> int:
+    """Bring the schema up to date. Returns the version found if that is newer, else ours."""
+    version = cache_schema.version(db, path)
+    if version < cache_schema.SCHEMA_VERSION:
+        _use_wal(db, patience)
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            version = cache_schema.migrate(
+                db, cache_schema.version(db, path)
+            )  # another process may have been quicker
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+    # Survives a killed process at every moment; a power cut may lose the last results only.
+    db.execute("PRAGMA synchronous = NORMAL")
+    return version
+
+
+def _use_wal(db: sqlite3.Connection, patience: float) -> None:
+    """Switch to WAL. SQLite does not wait for other processes here, so this does."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file stands at ``path`` (device, inode); None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def set_aside(path: Path, why: str, detail: str, found: tuple[int, int] | None) -> None:
+    """Rename the file, and what SQLite keeps beside it, and warn that this was done.
+
+    Nothing happens if ``found``, the file that was seen to be bad, is no longer at ``path``:
+    another process was quicker, and what stands there now is good.
+    """
+    target = _unused(f"{path.name}.{why}-{time.strftime('%Y%m%d-%H%M%S')}", path)
+    try:
+        with open(path, "rb") as file, _locked(file.fileno()):
+            now = os.fstat(file.fileno())
+            if (now.st_dev, now.st_ino) != found or identity(path) != found:
+                return
+            # The log first: a new file must never meet the log of an old one.
+            for suffix in ("-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(f"{path}{suffix}", f"{target}{suffix}")
+            os.rename(path, target)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CacheError(
+            f"the tuning cache {path} cannot be used ({detail}), nor set aside: {error.strerror}"
+        ) from error
+    warn(
+        f"the tuning cache {path} cannot be used ({detail}); it is kept as {target.name}, and a "
+        "new one is begun"
+    )
+
+
+def _unused(name: str, path: Path) -> Path:
+    """A path beside ``path`` that does not exist, called ``name`` or ``name`` and a number."""
+    candidates = (path.with_name(name + end) for end in ("", *(f"-{i}" for i in range(1, 10_000))))
+    return next(c for c in candidates if not c.exists())
+
+
+@contextlib.contextmanager
+def _locked(descriptor: int) -> Iterator[None]:
+    """Hold the one lock under which a cache file is renamed, for a moment. ``OSError`` if another
+    process, stopped in the middle, holds it for long."""
+    if sys.platform != "win32":
+        import fcntl
+
+        deadline = time.monotonic() + _RENAMING
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released by closing
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+    yield

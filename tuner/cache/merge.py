@@ -1,0 +1,116 @@
+"""Results of other caches and of exchange files, added to a cache.
+
+Options and times are taken, and the states of searches, so that these can go on; never code.
+Each source is added whole or not at all, and adding it twice adds nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tcl.tuner.cache import file as cache_file
+from tcl.tuner.cache import table_rows as cache_rows
+from tcl.tuner.cache.key import CacheKey
+from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.errors import CacheError
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All that is known of a key."""
+
+    key: CacheKey
+    entry: str
+    """The def's name when it was first tuned."""
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of results that were to be added."""
+
+    added: int
+    known: int
+    """That were there already."""
+
+
+def add(into: TuningCache, found: Iterable[Results]) -> Added:
+    """Add results to a cache."""
+    return into.transaction(lambda db: _add(db, found))
+
+
+def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
+    """Add all that another cache file knows; that one is left as it is.
+
+    ``CacheError`` if it is the same file, or no sound cache, or in use for longer than
+    ``patience`` seconds.
+    """
+    if into.path.exists() and source.exists() and os.path.samefile(into.path, source):
+        raise CacheError(f"{source} cannot be merged into itself")
+    with contextlib.closing(cache_file.snapshot(source, patience)) as copy:
+        try:
+            found = list(_results(copy))
+            runs = copy.execute(
+                f"SELECT p.digest, {_RUN} FROM runs r JOIN problems p ON p.id = r.problem"
+            ).fetchall()
+            names = {key.digest: (key, entry) for _, key, entry in cache_rows.problems(copy)}
+        except cache_rows.RowError as error:
+            raise CacheError(f"the tuning cache {source} cannot be used: {error}") from None
+
+    def write(db: sqlite3.Connection) -> Added:
+        added = _add(db, found)
+        _add_runs(db, runs, names)
+        return added
+
+    return into.transaction(write)
+
+
+def results(cache: TuningCache) -> tuple[Results, ...]:
+    """All that a cache holds, as of one moment."""
+    return cache.read(_results, ())
+
+
+_RUN = "r.run, r.config, r.state, r.started, r.updated"
+
+
+def _results(db: sqlite3.Connection) -> tuple[Results, ...]:
+    found = (
+        Results(key, entry, tuple(record for _, record in cache_rows.records(db, problem)))
+        for problem, key, entry in cache_rows.problems(db)
+    )
+    return tuple(each for each in found if each.records)
+
+
+def _add(db: sqlite3.Connection, found: Iterable[Results]) -> Added:
+    added = known = 0
+    for each in found:
+        problem = cache_rows.problem_id(db, each.key, each.entry)
+        new = cache_rows.insert_new(db, problem, each.records)
+        added, known = added + new, known + len(each.records) - new
+    return Added(added, known)
+
+
+def _add_runs(
+    db: sqlite3.Connection,
+    runs: Sequence[tuple[Any, ...]],
+    names: dict[str, tuple[CacheKey, str]],
+) -> None:
+    """Of a run that both know, the later state stays."""
+    for digest, *values in runs:
+        if digest not in names:  # not made by us
+            continue
+        problem = cache_rows.problem_id(db, *names[digest])
+        db.execute(
+            "INSERT INTO runs (problem, run, config, state, started, updated) "
+            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET state = excluded.state, "
+            "config = excluded.config, updated = excluded.updated "
+            "WHERE excluded.updated > runs.updated",
+            (problem, *values),
+        )

@@ -1,0 +1,146 @@
+"""What the cache knows that is not quite what was asked for: other sizes, another version.
+
+Options that were best for near sizes are good ones to begin a search with, and often good enough
+without one. Nothing here is exact, and whoever uses it has to say so, and to check that the
+options apply.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from tcl.grammar.errors import TclError
+from tcl.tuner.cache.key import INGREDIENTS, CacheKey, Difference, differences
+from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.tuning_cache import Summary, TuningCache
+from tcl.tuner.measure.backend import OptionSpace, OptionsT
+from tcl.tuner.space.search_space import Config
+
+_LOOKED_AT = 4
+"""Results of near sizes that are looked at for each one that is wanted: not all fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Options that were measured for a key like the one asked for."""
+
+    record: Record
+    key: CacheKey
+    """What they were measured for."""
+    rank: int
+    """Among those for that key, from 1."""
+    distance: float
+    """Between the sizes: the sum, over all dimensions of all inputs, of how many times one is
+    twice the other."""
+
+
+def distance(key: CacheKey, other: CacheKey) -> float:
+    """Between the sizes of two keys, see ``Near``; infinite unless their inputs are of the same
+    ranks."""
+    if [len(i.shape) for i in key.inputs] != [len(i.shape) for i in other.inputs]:
+        return math.inf
+    pairs = (
+        pair
+        for here, there in zip(key.inputs, other.inputs, strict=True)
+        for pair in zip(here.shape, there.shape, strict=True)
+    )
+    return sum(abs(math.log2(max(a, 1) / max(b, 1))) for a, b in pairs)
+
+
+def nearby(
+    cache: TuningCache, key: CacheKey, *, each: int = 3, versions: bool = False
+) -> Iterator[Near]:
+    """The best options for other sizes and strides of the same def, with the same element types,
+    on the same device with as many threads, the nearest sizes first: ``each`` of every key, and no
+    options twice. ``versions``: also what other versions of the code generator measured, after
+    their like of this one. The key itself, in this version, is left out.
+    """
+    alike = [
+        other
+        for other in cache.keys(key)
+        if other != key
+        and _nature(other) == _nature(key)
+        and (versions or other.codegen_version == key.codegen_version)
+        and math.isfinite(distance(key, other))
+    ]
+    seen: set[str] = set()
+    for other in sorted(alike, key=lambda other: _apart(key, other)):
+        for rank, record in enumerate(cache.top(other, each), 1):
+            if record.options not in seen:
+                seen.add(record.options)
+                yield Near(record, other, rank, distance(key, other))
+
+
+def seeds(cache: TuningCache, key: CacheKey, own: int = 10) -> Iterator[Near]:
+    """Options to begin a search with, the most promising first, each once: the ``own`` best for
+    this very key, then those for the nearest sizes and for other versions. Whether they apply is
+    for the caller to check; it may stop at any time."""
+    seen: set[str] = set()
+    for rank, record in enumerate(cache.top(key, own), 1):
+        seen.add(record.options)
+        yield Near(record, key, rank, 0.0)
+    for near in nearby(cache, key, versions=True):
+        if near.record.options not in seen:
+            seen.add(near.record.options)
+            yield near
+
+
+def opening_configs(
+    cache: TuningCache, key: CacheKey, options: OptionSpace[OptionsT], wanted: int
+) -> list[Config]:
+    """At most so many configurations to begin a search with; see ``seeds``."""
+    found: dict[Config, None] = {}
+    for near in islice(seeds(cache, key, wanted), _LOOKED_AT * wanted):
+        try:
+            config = options.from_options(options.from_json(near.record.options))
+        except TclError:  # they do not fit these sizes, or are of another version
+            continue
+        if config is not None:
+            found[config] = None
+        if len(found) >= wanted:
+            break
+    return list(found)
+
+
+def _nature(key: CacheKey) -> tuple[object, ...]:
+    """What near keys have in common."""
+    dtypes = tuple(i.dtype for i in key.inputs)
+    return key.definition, key.backend, dtypes, key.device
+
+
+def _apart(key: CacheKey, other: CacheKey) -> tuple[float, int, bool]:
+    strides = sum(a.row_major != b.row_major for a, b in zip(key.inputs, other.inputs, strict=True))
+    return distance(key, other), strides, key.codegen_version != other.codegen_version
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Why the cache has, or has not, what was asked for."""
+
+    exact: Summary | None
+    """What it has of exactly this key."""
+    nearest: Summary | None
+    """Of another one, that which differs the least; None if there is none."""
+    differences: tuple[Difference, ...]
+    """In what the nearest differs."""
+
+
+def explain(cache: TuningCache, key: CacheKey, entry: str) -> Answer:
+    """Look a key up, and find the one that is nearest to it. ``entry`` is the def's name: of
+    other defs, one that is called the same is the nearest, as it may be an older text of it."""
+    known = cache.list()
+    exact = next((s for s in known if s.key == key), None)
+
+    def apart(summary: Summary) -> tuple[object, ...]:
+        found = {d.ingredient for d in differences(key, summary.key)}
+        weights = [name in found for name in INGREDIENTS]
+        other_name = "def text" in found and summary.entry != entry
+        return other_name, "def text" in found, len(found), *weights, distance(key, summary.key)
+
+    others = sorted((s for s in known if s.key != key), key=apart)
+    if not others:
+        return Answer(exact, None, ())
+    return Answer(exact, others[0], differences(key, others[0].key))

@@ -1,0 +1,104 @@
+"""Taking old results out of a cache."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcl.tuner.cache import ranking
+from tcl.tuner.cache import table_rows as cache_rows
+from tcl.tuner.cache.key import CacheKey
+from tcl.tuner.cache.tuning_cache import TuningCache
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Which results go: those that every given rule names, but for the ``keep`` best options."""
+
+    older_than: float | None = None
+    """Seconds since they were measured."""
+    versions: frozenset[str] | None = None
+    """Of the code generator."""
+    except_version: str | None = None
+    """All versions of the code generator but this one."""
+    keep: int | None = None
+    """The best so many options of each key stay, with all their results."""
+
+    def names(self, key: CacheKey) -> bool:
+        """Whether results of this key may go."""
+        version = key.codegen_version
+        return (self.versions is None or version in self.versions) and (
+            self.except_version is None or version != self.except_version
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What was removed, or would be."""
+
+    results: int
+    of: int
+    keys: int
+    """Of which nothing is left."""
+    of_keys: int
+
+
+def prune(cache: TuningCache, rules: Rules, *, dry_run: bool = False) -> Pruned:
+    """Remove results, and keys and searches of which none are left; with ``dry_run``, only say what
+    would be removed."""
+    nothing = Pruned(0, 0, 0, 0)
+    if dry_run:
+        return cache.read(lambda db: _doomed(db, rules)[0], nothing)
+    if not cache.path.exists():
+        return nothing
+
+    def write(db: sqlite3.Connection) -> Pruned:
+        pruned, doomed = _doomed(db, rules)
+        if doomed:
+            _remove(db, doomed)
+        return pruned
+
+    pruned = cache.transaction(write)
+    if pruned.results:
+        cache.compact()
+    return pruned
+
+
+def _doomed(
+    db: sqlite3.Connection, rules: Rules
+) -> tuple[Pruned, list[tuple[int, ranking.Record]]]:
+    """What will have been removed, and the rows of the results that have to be."""
+    doomed: list[tuple[int, ranking.Record]] = []
+    total = emptied = keys = 0
+    before = time.time() - rules.older_than if rules.older_than is not None else None
+    for problem, key, _ in cache_rows.problems(db):
+        rows = list(cache_rows.records(db, problem))
+        total, keys = total + len(rows), keys + bool(rows)
+        if not rules.names(key):
+            continue
+        best = ranking.ranked(record for _, record in rows)[: rules.keep or 0]
+        kept = {record.options for record in best}
+        own = [
+            (row, record)
+            for row, record in rows
+            if record.options not in kept and (before is None or record.when < before)
+        ]
+        doomed += own
+        emptied += bool(rows) and len(own) == len(rows)
+    return Pruned(len(doomed), total, emptied, keys), doomed
+
+
+def _remove(db: sqlite3.Connection, doomed: Sequence[tuple[int, ranking.Record]]) -> None:
+    db.executemany("DELETE FROM results WHERE id = ?", ((row,) for row, _ in doomed))
+    # Searches that lost their last result. One that had none yet may have just begun.
+    runs = sorted({record.run for _, record in doomed})
+    db.executemany(
+        "DELETE FROM runs WHERE run = ?1 AND NOT EXISTS (SELECT 1 FROM results WHERE run = ?1)",
+        ((run,) for run in runs),
+    )
+    db.execute(
+        "DELETE FROM problems WHERE id NOT IN (SELECT problem FROM results) "
+        "AND id NOT IN (SELECT problem FROM runs)"
+    )

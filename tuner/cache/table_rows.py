@@ -1,0 +1,181 @@
+"""Keys and records as rows of the tuning cache's file."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
+from typing import Any
+
+from tcl.tuner.cache.key import ArrayLayout, CacheKey
+from tcl.tuner.cache.ranking import Record
+from tcl.tuner.measure.verdict import Conditions, Verdict, median
+
+RESULT = (
+    "options, verdict, time, samples, message, created, run, heat, place, generation, conditions"
+)
+"""The columns of a record, as ``record`` takes them."""
+_RECORDS = f"SELECT id, {RESULT} FROM results WHERE problem = ? ORDER BY id"
+_KEY = "definition, backend, inputs, device, codegen_version"
+_MANY = 1 << 31
+_SAME_MOMENT = 1e-6
+"""Seconds. Exchange formats hold times to the microsecond."""
+
+
+_UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
+"""What reading a value of JSON raises that is none of ours; of a number without an end, too."""
+
+
+class RowError(Exception):
+    """A row that we did not write."""
+
+
+def problem_id(db: sqlite3.Connection, key: CacheKey, entry: str) -> int:
+    """The row of ``key``, made if there is none."""
+    inputs = json.dumps([[i.shape, i.strides, i.dtype] for i in key.inputs])
+    db.execute(
+        "INSERT OR IGNORE INTO problems (digest, definition_hash, definition, entry, backend, "
+        "inputs, device, codegen_version, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(key.digest, key.definition_hash, key.definition, entry, key.backend, inputs),
+            *(key.device, key.codegen_version, time.time()),
+        ),
+    )
+    row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
+    return int(row[0])
+
+
+def problems(
+    db: sqlite3.Connection, definition_hash: str | None = None
+) -> Iterator[tuple[int, CacheKey, str]]:
+    """(row, key, the def's name) of each key, or of each with this definition."""
+    query = f"SELECT id, entry, {_KEY} FROM problems"
+    given: tuple[str, ...] = ()
+    if definition_hash is not None:
+        query, given = f"{query} WHERE definition_hash = ?", (definition_hash,)
+    for row, entry, *key in db.execute(f"{query} ORDER BY id", given).fetchall():
+        if not isinstance(entry, str):
+            raise RowError("a key in it cannot be read: the def's name has to be a text")
+        yield row, _key(*key), entry
+
+
+def records(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]]:
+    """(row, record) of each result of a key."""
+    for row, *values in db.execute(_RECORDS, (problem,)):
+        yield row, _record(*values)
+
+
+def sound(db: sqlite3.Connection, problem: int) -> tuple[list[Record], str | None]:
+    """The results of a key that can be read, and what is wrong with the first of the others."""
+    found, damage = [], None
+    for _, *values in db.execute(_RECORDS, (problem,)):
+        try:
+            found.append(_record(*values))
+        except RowError as error:
+            damage = damage or str(error)
+    return found, damage
+
+
+def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> None:
+    """Add records."""
+    db.executemany(
+        f"INSERT INTO results (problem, {RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (
+                *(problem, record.options, record.verdict.value, record.time),
+                *(json.dumps(record.samples), record.message, record.when, record.run),
+                *(record.heat, record.place, record.generation),
+                None if record.conditions is None else json.dumps(astuple(record.conditions)),
+            )
+            for record in found
+        ),
+    )
+
+
+def insert_new(db: sqlite3.Connection, problem: int, found: Sequence[Record]) -> int:
+    """Add the records that are not there: none that the same run made of the same options at that
+    moment. How many they are."""
+    there: dict[tuple[str, str], list[float]] = {}
+    query = "SELECT run, options, created FROM results WHERE problem = ?"
+    for run, options, when in db.execute(query, (problem,)):
+        there.setdefault((run, options), []).append(when)
+    new = []
+    for record in found:
+        moments = there.setdefault((record.run, record.options), [])
+        if all(abs(record.when - when) > _SAME_MOMENT for when in moments):
+            moments.append(record.when)
+            new.append(record)
+    insert(db, problem, new)
+    return len(new)
+
+
+def _key(definition: str, backend: str, inputs: str, device: str, version: str) -> CacheKey:
+    try:
+        if not all(isinstance(text, str) for text in (definition, backend, device, version)):
+            raise ValueError("def, backend, device and version have to be texts")
+        layouts = tuple(
+            ArrayLayout(tuple(map(int, shape)), tuple(map(int, strides)), str(dtype))
+            for shape, strides, dtype in json.loads(inputs)
+        )
+    except _UNREADABLE as error:
+        raise RowError(f"a key in it cannot be read: {error}") from None
+    return CacheKey(definition, backend, layouts, device, version)
+
+
+def _record(
+    options: str,
+    verdict: str,
+    seconds: float | None,
+    samples: str,
+    message: str,
+    when: float,
+    run: str,
+    heat: int | None,
+    place: int | None,
+    generation: int | None,
+    conditions: str | None,
+) -> Record:
+    try:
+        return checked(
+            Record(
+                options,
+                Verdict(verdict),
+                seconds,
+                tuple(map(float, json.loads(samples))),
+                message,
+                float(when),
+                run,
+                heat,
+                place,
+                generation,
+                None if conditions is None else Conditions.of(json.loads(conditions)),
+            )
+        )
+    except _UNREADABLE as error:
+        raise RowError(f"a result in it cannot be read: {error}") from None
+
+
+def checked(record: Record) -> Record:
+    """The record; ``ValueError`` unless it can be one."""
+    texts: tuple[Any, ...] = (record.options, record.message, record.run)
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("options, message and run have to be texts")
+    for text in texts:
+        text.encode()  # raises for what no file can hold
+    if not math.isfinite(record.when):
+        raise ValueError(f"{record.when} is no time of day")
+    if not all(math.isfinite(t) and t >= 0 for t in record.samples):
+        raise ValueError("times have to be finite and not below 0")
+    correct = record.verdict is Verdict.CORRECT and record.samples
+    right = median(record.samples) if correct else None
+    if record.time != right:
+        raise ValueError(f"its time is {record.time}, its samples say {right}")
+    if (record.heat is None) != (record.place is None):
+        raise ValueError("a heat needs a place, and a place a heat")
+    counts = (record.heat, record.place, record.generation)
+    if not all(0 <= n < _MANY for n in counts if n is not None):
+        raise ValueError("heats, places and generations are counted from 0, 1 and 0")
+    return record

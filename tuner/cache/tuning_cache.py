@@ -1,0 +1,306 @@
+"""The tuning cache: everything that was ever measured, in one SQLite file.
+
+Many processes read and write it at once (WAL); each result is committed by itself, the moment it
+is known. It holds data only: options and states as JSON, nothing that is executed or unpickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from tcl.grammar.folder import NoPlaceError, place
+from tcl.tuner.cache import file as cache_file
+from tcl.tuner.cache import ranking
+from tcl.tuner.cache import table_rows as cache_rows
+from tcl.tuner.cache.file import is_damage
+from tcl.tuner.cache.file_identity import Standing, is_sound
+from tcl.tuner.cache.key import ArrayLayout, CacheKey
+from tcl.tuner.cache.ranking import Record
+from tcl.tuner.errors import CacheError
+from tcl.tuner.measure.verdict import Outcome
+
+__all__ = ["ArrayLayout", "CacheKey", "Record", "Summary", "TuningCache", "default_path"]
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the cache knows of one key."""
+
+    key: CacheKey
+    entry: str
+    """Name of the def when it was first tuned: for people, not part of the key."""
+    measured: int
+    """Number of records."""
+    best: float | None
+    """Seconds; None while nothing was correct."""
+    last: float
+    """When the last record was made, in seconds since the epoch."""
+
+
+def default_path() -> Path:
+    """``tuning.db`` in ``TCL_CACHE_DIR``, or in the user's cache folder. Raises ``CacheError`` if
+    there is no place for one."""
+    try:
+        return place() / cache_file.FILE_NAME
+    except NoPlaceError as error:
+        raise CacheError(
+            f"there is no place for the tuning cache: {error}; set TCL_CACHE_DIR to a folder"
+        ) from None
+
+
+class TuningCache:
+    """One cache file. Opened when first used; safe to use from several threads and after a fork.
+
+    A file that is damaged, or was written by a newer version of tcl, is set aside under another
+    name with a ``TclWarning``, and a new one begun. ``CacheError`` when the file cannot be used:
+    locked for longer than ``patience`` seconds, not readable, not writable, no space left.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, patience: float = 5.0):
+        self.path = Path(path) if path is not None else default_path()
+        self._patience = patience
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._standing: Standing | None = None
+        self.files = 0
+        """How many files were opened at ``path``, each in the place of the one before. What was
+        stored while it was a smaller number may be lost."""
+        self._owner = os.getpid()
+
+    def check_writable(self) -> None:
+        """Raise ``CacheError`` unless results can be stored."""
+
+        def write(db: sqlite3.Connection) -> None:
+            # Without a change SQLite looks neither at permissions nor for space.
+            db.execute("INSERT INTO migrations VALUES (-1, 0)")
+            db.execute("DELETE FROM migrations WHERE version = -1")
+
+        self.transaction(write)
+
+    def store(
+        self, key: CacheKey, options: str, outcome: Outcome, *, run: str, entry: str = ""
+    ) -> None:
+        """Add one measurement of ``options`` (JSON), made now."""
+        self.add(key, [Record.of(options, outcome, time.time(), run)], entry=entry)
+
+    def add(self, key: CacheKey, records: Sequence[Record], *, entry: str = "") -> None:
+        """Add measurements: all of them, committed when this returns, or none."""
+        self.transaction(
+            lambda db: cache_rows.insert(db, cache_rows.problem_id(db, key, entry), records)
+        )
+
+    def add_missing(self, key: CacheKey, records: Sequence[Record], *, entry: str = "") -> None:
+        """Add those measurements that are not there."""
+        self.transaction(
+            lambda db: cache_rows.insert_new(db, cache_rows.problem_id(db, key, entry), records)
+        )
+
+    def save_run(
+        self,
+        key: CacheKey,
+        run: str,
+        *,
+        config: Mapping[str, object],
+        state: Mapping[str, object],
+        entry: str = "",
+    ) -> None:
+        """Keep the settings and the state of a tuner run, replacing those saved before."""
+        now, texts = time.time(), (json.dumps(config), json.dumps(state))
+
+        def write(db: sqlite3.Connection) -> None:
+            problem = cache_rows.problem_id(db, key, entry)
+            db.execute(
+                "INSERT INTO runs (run, problem, config, state, started, updated) "
+                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET "
+                "config = excluded.config, state = excluded.state, updated = excluded.updated",
+                (run, problem, *texts, now, now),
+            )
+
+        self.transaction(write)
+
+    def load_run(self, run: str) -> tuple[dict[str, object], dict[str, object]] | None:
+        """Settings and state of a tuner run; None if there is none of that name."""
+        query = "SELECT config, state FROM runs WHERE run = ?"
+        row = self.read(lambda db: db.execute(query, (run,)).fetchone(), None)
+        return (json.loads(row[0]), json.loads(row[1])) if row else None
+
+    def change_run(
+        self, run: str, change: Callable[[dict[str, object]], Mapping[str, object]]
+    ) -> None:
+        """Replace the state of a tuner run, if there is such a run, by what ``change`` makes of it,
+        with nobody in between. What that raises is raised, and nothing changed."""
+
+        def write(db: sqlite3.Connection) -> None:
+            row = db.execute("SELECT state FROM runs WHERE run = ?", (run,)).fetchone()
+            if row is not None:
+                state = json.dumps(change(json.loads(row[0])))
+                db.execute("UPDATE runs SET state = ? WHERE run = ?", (state, run))
+
+        self.transaction(write)
+
+    def runs(self, key: CacheKey) -> tuple[str, ...]:
+        """The tuner runs of this key whose state was saved, the last one to begin first."""
+
+        def read(db: sqlite3.Connection) -> tuple[str, ...]:
+            query = (
+                "SELECT r.run FROM runs r JOIN problems p ON p.id = r.problem WHERE p.digest = ? "
+                "ORDER BY r.started DESC, r.run"
+            )
+            return tuple(run for (run,) in db.execute(query, (key.digest,)))
+
+        return self.read(read, ())
+
+    def of_run(self, key: CacheKey, run: str) -> tuple[Record, ...]:
+        """What a tuner run measured, in the order in which it was stored."""
+        return tuple(record for record in self._records(key) if record.run == run)
+
+    def history(self, key: CacheKey) -> tuple[Record, ...]:
+        """Every record: correct ones first, fastest first, then failures, oldest first."""
+        return ranking.history(self._records(key))
+
+    def top(self, key: CacheKey, count: int) -> tuple[Record, ...]:
+        """The ``count`` best options, best first, each once; see ``tcl.tuner.cache.ranking``."""
+        return ranking.ranked(self._records(key))[:count]
+
+    def readable(self, key: CacheKey, count: int) -> tuple[tuple[Record, ...], str | None]:
+        """``top`` of those rows that can be read, and what is wrong with the first of the others;
+        None if nothing is."""
+
+        def read(db: sqlite3.Connection) -> tuple[tuple[Record, ...], str | None]:
+            row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
+            found, damage = cache_rows.sound(db, row[0]) if row else ([], None)
+            return ranking.ranked(found)[:count], damage
+
+        nothing: tuple[tuple[Record, ...], str | None] = ((), None)
+        return self.read(read, nothing)
+
+    def best(self, key: CacheKey) -> Record | None:
+        """The best options; None if nothing correct is known."""
+        return next(iter(self.top(key, 1)), None)
+
+    def keys(self, like: CacheKey) -> tuple[CacheKey, ...]:
+        """All keys of the same def."""
+        return self.read(
+            lambda db: tuple(key for _, key, _ in cache_rows.problems(db, like.definition_hash)), ()
+        )
+
+    def list(self) -> tuple[Summary, ...]:
+        """What the cache holds, last used first."""
+
+        def read(db: sqlite3.Connection) -> tuple[Summary, ...]:
+            found = []
+            for problem, key, entry in cache_rows.problems(db):
+                records = [record for _, record in cache_rows.records(db, problem)]
+                if records:
+                    found.append(_summary(key, entry, records))
+            return tuple(sorted(found, key=lambda s: -s.last))
+
+        return self.read(read, ())
+
+    def _records(self, key: CacheKey) -> tuple[Record, ...]:
+        def read(db: sqlite3.Connection) -> tuple[Record, ...]:
+            query = "SELECT id FROM problems WHERE digest = ?"
+            row = db.execute(query, (key.digest,)).fetchone()
+            return tuple(record for _, record in cache_rows.records(db, row[0])) if row else ()
+
+        return self.read(read, ())
+
+    def compact(self) -> None:
+        """Give the space of what was removed back to the disk, if nobody uses the file now."""
+        with contextlib.suppress(CacheError):
+            self._guarded(lambda db: db.execute("VACUUM"))
+
+    def close(self) -> None:
+        """Close the file; it is opened again when needed."""
+        with self._lock:
+            if self._connection is not None and self._owner == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def read(self, action: Callable[[sqlite3.Connection], _T], absent: _T) -> _T:
+        """What ``action`` finds, all of it as of one moment; ``absent`` if there is no file."""
+        if not os.path.exists(self.path):  # nor does this raise for what may not be looked into
+            self.close()
+            return absent  # looking something up leaves nothing behind
+
+        def run(db: sqlite3.Connection) -> _T:
+            db.execute("BEGIN")
+            try:
+                return action(db)
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+        return self._guarded(run)
+
+    def transaction(self, write: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Change the file. What ``write`` did is committed when this returns, or not at all."""
+
+        def run(db: sqlite3.Connection) -> _T:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                result = write(db)
+                db.execute("COMMIT")
+                return result
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+        return self._guarded(run)
+
+    def _guarded(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Run ``action``; on a damaged file once more, after setting that aside."""
+        with self._lock:
+            for attempt in (1, 2):
+                try:
+                    return action(self._open())
+                except cache_rows.RowError as error:
+                    raise CacheError(
+                        f"the tuning cache {self.path} cannot be used: {error}"
+                    ) from None
+                except sqlite3.Error as error:
+                    if attempt == 2 or not is_damage(error):
+                        raise cache_file.explained(error, self.path, self._patience) from error
+                    self.close()
+                    self._set_aside(str(error))
+            raise AssertionError("unreachable")
+
+    def _open(self) -> sqlite3.Connection:
+        if self._owner != os.getpid():  # SQLite connections do not survive a fork
+            self._connection, self._owner = None, os.getpid()
+        before = self._standing
+        changed = before is not None and not Standing.of(self.path).continues(before)
+        if changed:
+            self.close()
+        if self._connection is None:
+            self._connection = cache_file.open_file(self.path, self._patience)
+            if changed and not is_sound(self._connection):
+                self.close()
+                self._set_aside("a part of it is missing")
+                self._connection = cache_file.open_file(self.path, self._patience)
+            self.files += changed or before is None
+        self._standing = Standing.of(self.path)
+        return self._connection
+
+    def _set_aside(self, detail: str) -> None:
+        """Keep the file that was opened under another name, as it is damaged."""
+        found = self._standing.identity if self._standing is not None else None
+        cache_file.set_aside(self.path, "damaged", detail, found)
+
+
+def _summary(key: CacheKey, entry: str, records: Sequence[Record]) -> Summary:
+    best = next(iter(ranking.ranked(records)), None)
+    last = max(record.when for record in records)
+    return Summary(key, entry, len(records), best.time if best else None, last)

@@ -1,0 +1,1 @@
+"""How candidates are compiled, checked and timed, and whether times can be trusted."""

@@ -1,0 +1,84 @@
+"""What the tuner asks of a backend and of a mapping from configurations to options.
+
+The tuner knows nothing else about either, so that a GPU, a fake, or a kernel that tcl did not
+write are tuned by the same code. Backends travel to worker processes: they must be picklable,
+and hold data, not compiled code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from tcl.tuner.measure.correctness import Array
+from tcl.tuner.measure.harness import Bench
+from tcl.tuner.space.search_space import Config, SearchSpace
+
+OptionsT = TypeVar("OptionsT")
+_Options_contra = TypeVar("_Options_contra", contravariant=True)
+
+
+class Kernel(Protocol):
+    """A compiled kernel."""
+
+    def __call__(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> object:
+        """Run once, writing into ``outputs``: arrays as the problem's bench holds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The arrays that candidates are verified and timed on."""
+
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    """Shape, strides and type of each output; contents count only where ``initialised``."""
+    names: tuple[str, ...]
+    """Of the outputs, for messages."""
+    initialised: tuple[bool, ...]
+    """Whether the kernel starts from what the output holds, rather than overwriting all of it."""
+    depths: tuple[int, ...]
+    """Of accumulation, per output; see ``tcl.tuner.measure.correctness.accumulation_depths``."""
+    bench: Bench = field(default_factory=Bench)
+    """Where copies of the arrays lie that kernels run on, and how these are timed."""
+
+
+class Backend(Protocol[_Options_contra]):
+    """Compiles and runs candidates for one def, on one set of inputs, for one device."""
+
+    def compile(self, options: _Options_contra) -> bytes:
+        """Compiled code, in any process. ``OptionsError`` when the options cannot be applied;
+        any other exception is a failure of the compiler."""
+
+    def load(self, code: bytes) -> Kernel:
+        """The kernel, in the process that runs it."""
+
+    def problem(self) -> Problem:
+        """The arrays, in the process that runs the kernels; called once there."""
+
+    def portable(self) -> Backend[_Options_contra]:
+        """The same for another machine: it holds the inputs' values, if it finds them on this
+        one."""
+
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Compute the outputs as the def means them, in place. Errors are the user's to see."""
+
+
+class OptionSpace(Protocol[OptionsT]):
+    """A search space whose configurations stand for options."""
+
+    @property
+    def space(self) -> SearchSpace:
+        """Knobs and constraints."""
+
+    def to_options(self, config: Config) -> OptionsT:
+        """The options that a configuration stands for."""
+
+    def from_options(self, options: OptionsT) -> Config | None:
+        """The configuration that stands for these options; None if there is none."""
+
+    def to_json(self, options: OptionsT) -> str:
+        """The options as they are stored."""
+
+    def from_json(self, text: str) -> OptionsT:
+        """The inverse of ``to_json``; ``TclError`` if the text is not options."""

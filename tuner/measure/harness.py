@@ -1,0 +1,79 @@
+"""Where arrays lie while kernels run on them, and how calls are timed.
+
+This is the host's: its memory and its clock. Another device's takes its place by being part of a
+``tcl.tuner.measure.backend.Problem``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+from tcl.tuner.measure.correctness import Array, Guarded
+
+Run: TypeAlias = Callable[[], object]
+Timer: TypeAlias = Callable[[Run, int], float]
+"""From what is called and how often to seconds per call."""
+
+
+class Held(Protocol):
+    """Memory for one array, with poison on either side, as ``correctness.Guarded`` has it."""
+
+    @property
+    def array(self) -> Any:
+        """What kernels take."""
+
+    def poison(self) -> None:
+        """Fill everything with poison."""
+
+    def hold(self, values: Array) -> None:
+        """Poison the margins, and give the array these values."""
+
+    def values(self) -> Array:
+        """What the array holds now, in the host's memory."""
+
+    def checksum(self) -> int:
+        """Of every byte, margins included."""
+
+    def intact(self) -> bool:
+        """Whether the margins were still poisoned when ``values`` was last asked for."""
+
+
+class Bench:
+    """The host's memory and clock."""
+
+    def guarded(self, like: Array) -> Held:
+        """Memory for an array of this shape, with these strides and this type."""
+        return Guarded(like)
+
+    def bound(
+        self, kernel: Callable[..., object], inputs: Sequence[Held], outputs: Sequence[Held]
+    ) -> Run:
+        """A call of a kernel on these arrays."""
+        return partial(kernel, [h.array for h in inputs], [h.array for h in outputs])
+
+    def seconds(self, run: Run, calls: int) -> float:
+        """As a ``Timer``."""
+        return by_clock()(run, calls)
+
+    def alone(self) -> AbstractContextManager[object]:
+        """A block in which nobody else measures on the device."""
+        return nullcontext()
+
+    def failed(self, error: Exception) -> None:
+        """A kernel failed like that. Does not return if this process can run none any more."""
+
+
+def by_clock(clock: Callable[[], float] = time.perf_counter) -> Timer:
+    """Times what has ended when it returns."""
+
+    def seconds(run: Run, calls: int) -> float:
+        begin = clock()
+        for _ in range(calls):
+            run()
+        return (clock() - begin) / calls
+
+    return seconds

@@ -1,0 +1,150 @@
+"""How fast the machine is while candidates are timed, told by a yardstick.
+
+A search lasts long enough for the machine to change under it: other programs take a core, or the
+clock is lowered. So the first kernel that was correct is timed again and again between candidates.
+Where it takes much longer than at other times, so do the candidates: what they took is then
+compared in its time, so that one that was timed in a bad moment is not lost. What is stored is
+what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from tcl.tuner.measure.harness import Timer, by_clock
+from tcl.tuner.measure.timing import Measurement
+from tcl.tuner.measure.verdict import Conditions, Outcome
+
+SHARE = 0.02
+"""Of the time that candidates are timed, so much goes to the yardstick at most."""
+MOVED = 1.2
+"""A machine is slower than it was when the yardstick takes so many times as long. Readings differ
+by a tenth, smoothed, where nothing has changed."""
+_SAMPLE = 5e-4
+"""Least duration of a sample in seconds."""
+_SAMPLES = 3
+
+
+class Yardstick:
+    """A kernel that is timed between candidates, in the process that times these.
+
+    ``run`` took ``seconds`` when it was timed as a candidate. ``reset`` is called, untimed, before
+    each sample. ``timer`` times samples, if not ``clock``.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[], object],
+        seconds: float,
+        *,
+        reset: Callable[[], object] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        timer: Timer | None = None,
+    ) -> None:
+        self._seconds = timer or by_clock(clock)
+        self._run = run
+        self._reset = reset or (lambda: None)
+        self._clock = clock
+        self._calls = max(1, math.ceil(_SAMPLE / max(seconds, 1e-9)))
+        self._cost = seconds * (1 + _SAMPLES * self._calls)
+        self._spent = self._measuring = 0.0
+        self._readings = [seconds]
+
+    @property
+    def pace(self) -> float:
+        """How many times as long as when the machine was fastest it takes now; 1 unless that is
+        clear."""
+        return clear(self._readings[-1] / quick(sorted(smooth(self._readings))))
+
+    def timed(self, take: Callable[[float], Measurement]) -> tuple[Measurement, float | None]:
+        """Time a candidate by ``take``, which gets the pace, then the yardstick if that may be
+        afforded. If the machine has changed since the last time, the candidate is timed again: it
+        is not known on which side of the change it was.
+
+        The measurement that counts, and what the yardstick took then.
+        """
+        began = self._clock()
+        before = self._readings[-1]
+        measured, reading = take(self.pace), None
+        self._measuring += self._clock() - began
+        if not measured.dropped and self._spent + self._cost <= SHARE * self._measuring:
+            reading = self._read()
+            if clear(max(reading / before, before / reading)) > 1:
+                measured = take(self.pace)
+        return measured, reading
+
+    def _read(self) -> float:
+        began = self._clock()
+        self._reset()
+        self._run()  # the candidate has filled the caches
+        samples = [self._sample() for _ in range(_SAMPLES)]
+        self._readings.append(median(samples))
+        self._cost = self._clock() - began
+        self._spent += self._cost
+        return self._readings[-1]
+
+    def _sample(self) -> float:
+        self._reset()
+        return self._seconds(self._run, self._calls)
+
+
+def smooth(readings: Sequence[float]) -> list[float]:
+    """Each with its neighbours' median: one bad moment is no change, and a change stays one."""
+    return [median(readings[max(0, k - 1) : k + 2]) for k in range(len(readings))]
+
+
+def quick(ordered: Sequence[float]) -> float:
+    """The reading that stands for the machine at its fastest: nine of ten take longer. The least of
+    many is mere luck."""
+    return ordered[(len(ordered) - 1) // 10]
+
+
+def paces(conditions: Sequence[Conditions | None]) -> list[float]:
+    """How many times as long as when the machine was fastest kernels took at these moments; 1
+    where that is not clear, or not known.
+
+    Between two readings the lower of them counts: what was timed there is not made faster than it
+    is."""
+    known: dict[tuple[str, str], dict[float, float]] = {}
+    for c in conditions:
+        if c is not None and c.yardstick is not None:
+            known.setdefault(c.series, {})[c.at] = c.yardstick
+    moments = {series: sorted(readings) for series, readings in known.items()}
+    readings = {s: smooth([known[s][at] for at in times]) for s, times in moments.items()}
+    of_kernel: dict[str, list[float]] = {}
+    for (kernel, _), found in readings.items():
+        of_kernel.setdefault(kernel, []).extend(found)
+    fastest = {kernel: quick(sorted(found)) for kernel, found in of_kernel.items()}
+
+    def pace(c: Conditions | None) -> float:
+        if c is None or c.series not in known:
+            return 1.0
+        times = moments[c.series]
+        around = readings[c.series][max(0, bisect_right(times, c.at) - 1) :]
+        around = around[: 1 if c.at in known[c.series] or c.at < times[0] else 2]
+        return clear(min(around) / fastest[c.kernel])
+
+    return [pace(c) for c in conditions]
+
+
+def settled(outcomes: Sequence[Outcome]) -> list[float | None]:
+    """What the candidates would have taken on the machine as it was when it was fastest: seconds
+    to compare them by. None for those without a time."""
+    found = paces([o.conditions for o in outcomes])
+    return [o.time and o.time / pace for o, pace in zip(outcomes, found, strict=True)]
+
+
+def clear(ratio: float) -> float:
+    """The ratio of two readings; 1 if it may be chance."""
+    return ratio if ratio >= MOVED else 1.0
+
+
+def scale(pairs: Sequence[tuple[float, float]]) -> float:
+    """How many times as slow the machine is when the same kernels are timed once more: ``pairs`` of
+    what each takes now and took before. 1 unless that is clear."""
+    ratio = median(now / before for now, before in pairs)
+    return ratio if clear(max(ratio, 1 / ratio)) > 1 else 1.0

@@ -1,0 +1,127 @@
+"""Timing a kernel (FINDINGS, "Timing short kernels").
+
+The first call is excluded and only estimates. Calls are batched so that a sample lasts at least
+a millisecond; two samples are discarded; sampling ends when the samples agree or the budget is
+spent. Candidates that are far behind the best are dropped after one or two calls.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tcl.tuner.measure.harness import Timer, by_clock
+from tcl.tuner.measure.verdict import median
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureSettings:
+    """How long and how often to measure. Times in seconds."""
+
+    sample: float = 1e-3
+    """Least duration of a sample."""
+    discard: int = 2
+    """Samples thrown away at the start."""
+    samples: int = 9
+    """Least number of samples, where the budget allows."""
+    agreement: float = 0.01
+    """Enough once ``samples`` samples agree so well, or more samples as a whole: see ``error``."""
+    budget: float = 0.2
+    """Sampling ends after this long, but not before three samples."""
+    hopeless: float = 100.0
+    """Dropped if the first call takes this many times the best."""
+    slow: float = 5.0
+    """Dropped if the second call still takes this many times the best."""
+    behind: float = 1.05
+    """No more than ``samples`` if even the fastest takes this many times the best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Samples of one kernel."""
+
+    times: tuple[float, ...]
+    """Seconds per call of each sample, in order; at least one."""
+    dropped: bool
+    """Measuring ended early because the kernel is far behind the best."""
+
+    @property
+    def median(self) -> float:
+        """Median seconds per call."""
+        return median(self.times)
+
+
+_FEWEST = 3
+
+
+def measure(
+    run: Callable[[], object],
+    *,
+    first: float | None = None,
+    best: float | None = None,
+    reset: Callable[[], object] | None = None,
+    settings: MeasureSettings = MeasureSettings(),
+    clock: Callable[[], float] = time.perf_counter,
+    timer: Timer | None = None,
+) -> Measurement:
+    """Time ``run``.
+
+    ``first`` is the duration of a first call that was already made (to verify, say), ``best`` the
+    time to beat; both in seconds. ``reset`` is called, untimed, before each sample. ``timer``
+    times samples, if not ``clock``, which tells how long all this takes.
+    """
+    seconds = timer or by_clock(clock)
+
+    def sample(calls: int) -> float:
+        if reset is not None:
+            reset()
+        return seconds(run, calls)
+
+    if first is None:
+        first = sample(1)
+    if best is not None and first >= settings.hopeless * best:
+        return Measurement((first,), True)
+    second = sample(1)
+    if best is not None and second >= settings.slow * best:
+        return Measurement((second,), True)
+    calls = max(1, math.ceil(settings.sample / max(second, 1e-9)))
+    started = clock()
+    times: list[float] = []
+    if second * (settings.discard + _FEWEST) > settings.budget:
+        times.append(second)  # long calls are warm after one, and too dear to throw away
+    else:
+        for _ in range(settings.discard):
+            fastest = sample(calls)
+            # The estimate came from a cold call: correct it while samples are still discarded.
+            calls = max(calls, math.ceil(settings.sample / max(fastest, 1e-9)))
+    while not _enough(times, clock() - started, best, settings):
+        times.append(sample(calls))
+    return Measurement(tuple(times), False)
+
+
+def _enough(
+    times: list[float], spent: float, best: float | None, settings: MeasureSettings
+) -> bool:
+    if len(times) < _FEWEST:
+        return False
+    if spent >= settings.budget:
+        return True
+    if len(times) < settings.samples:
+        return False
+    if best is not None and min(times) > settings.behind * best:
+        return True
+    return error(times, settings.samples) < settings.agreement
+
+
+def error(times: Sequence[float], samples: int) -> float:
+    """How far the samples disagree, brought to that many of them: the median of four times as many
+    is known twice as well."""
+    return spread(tuple(times)) * math.sqrt(samples / len(times))
+
+
+def spread(times: tuple[float, ...]) -> float:
+    """Median absolute deviation over median: how far the samples disagree."""
+    middle = median(times)
+    return median(tuple(abs(t - middle) for t in times)) / middle if middle > 0 else 0.0

@@ -1,0 +1,299 @@
+"""A search as it is kept in the tuning cache, from which it goes on after any end.
+
+Kept are the settings, with the seed; what the search began with; and the strategy as it was before
+each generation. Asked again, it proposes that generation again, of which the cache knows what was
+measured: each measurement is there from the moment it was made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic
+
+from tcl.codegen.common.errors import OptionsError
+from tcl.tuner.cache.tuning_cache import CacheKey, Record, TuningCache
+from tcl.tuner.config import TunerSettings
+from tcl.tuner.errors import CacheError
+from tcl.tuner.measure.backend import OptionSpace, OptionsT
+from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.strategies.strategy import State, Strategy
+
+OWNER = "owner"
+"""In the state: the process that is at work on it; None if there is none."""
+SECONDS = "seconds"
+"""In the state: how long the search has taken so far, its breaks not counted."""
+
+
+class SearchBusyError(CacheError):
+    """The search is still going on, in another process."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSearch:
+    """What the cache knows of a search."""
+
+    name: str
+    settings: TunerSettings
+    start: tuple[str, ...]
+    """The options that it started from, as JSON."""
+    seeds: tuple[Config, ...]
+    """The configurations that opened its first generation."""
+    generation: int
+    """The one that ``strategy`` was saved before; 0: the start."""
+    strategy: Mapping[str, object]
+    knobs: object
+    """Of the space it searches, by name with the number of choices."""
+    records: tuple[Record, ...]
+    """Everything measured, in the order in which it was saved."""
+    seconds: float = 0.0
+    """How long it has taken so far, as far as was saved."""
+
+    @classmethod
+    def last(cls, cache: TuningCache, key: CacheKey) -> SavedSearch | None:
+        """The last search for a key to begin, of those that are not going on right now.
+
+        ``SearchBusyError`` if there are only such, ``CacheError`` if it cannot be read.
+        """
+        busy = None
+        for name in cache.runs(key):
+            found = cache.load_run(name)
+            if found is None:
+                continue
+            owner = _worker(name, found[1])
+            if owner is None:
+                return _read(name, *found, cache.of_run(key, name))
+            busy = busy or owner
+        if busy is not None:
+            raise _going_on(cache, busy)
+        return None
+
+    @classmethod
+    def ended(cls, cache: TuningCache, key: CacheKey) -> tuple[SavedSearch, ...]:
+        """All searches for a key that are not going on right now and can be read, the last one to
+        begin first."""
+        searches = []
+        for name in cache.runs(key):
+            found = cache.load_run(name)
+            if found is not None and _worker(name, found[1]) is None:
+                with contextlib.suppress(CacheError):  # of another version
+                    searches.append(_read(name, *found, cache.of_run(key, name)))
+        return tuple(searches)
+
+    def complete(self, settings: TunerSettings) -> bool:
+        """Whether nothing is left of what these settings ask for: all generations are done, or
+        the time is spent."""
+        spent = settings.time_limit is not None and self.seconds >= settings.time_limit
+        return spent or self.generation > settings.generations
+
+    @property
+    def found(self) -> bool:
+        """Whether anything worked."""
+        return any(record.time is not None for record in self.records)
+
+    def suits(self, space: Space) -> bool:
+        """Whether it searches this space, with the same knobs fixed in it."""
+        return self.knobs == _knobs(space)
+
+    def restore(self, strategy: Strategy, space: Space) -> None:
+        """Bring the strategy to where it was; ``CacheError`` if the state does not fit."""
+        if not self.suits(space):
+            raise CacheError(
+                f"the search {self.name} was begun with other knobs, or other fixed ones; fix the "
+                "same, or begin a new search"
+            )
+        try:
+            strategy.restore(self.strategy)
+            seen: Any = self.strategy["seen"]
+            fits = all(_fits(tuple(config), space) for config in seen)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+            fits = False
+        if not fits:
+            raise _not_ours(self.name)
+
+    def outcomes(self) -> dict[tuple[int, str], Record]:
+        """Measurements of the search itself, not of its finals, by generation and options."""
+        return {
+            (r.generation, r.options): r
+            for r in self.records
+            if r.generation is not None and r.heat is None
+        }
+
+    @property
+    def heats(self) -> int:
+        """How many heats its finals have had."""
+        return 1 + max((r.heat for r in self.records if r.heat is not None), default=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Generic[OptionsT]):
+    """A search that is about to begin, or to go on."""
+
+    name: str
+    settings: TunerSettings
+    """With a seed."""
+    start: tuple[OptionsT, ...]
+    seeds: tuple[Config, ...]
+    saved: SavedSearch | None = None
+
+    @classmethod
+    def resumed(
+        cls, saved: SavedSearch, settings: TunerSettings, options: OptionSpace[OptionsT]
+    ) -> Plan[OptionsT]:
+        """The plan to go on."""
+        start = tuple(options.from_json(text) for text in saved.start)
+        return cls(saved.name, settings, start, saved.seeds, saved)
+
+    def config(self) -> dict[str, object]:
+        """What is saved of the settings."""
+        return self.settings.as_dict()
+
+    def state(
+        self, options: OptionSpace[OptionsT], generation: int, strategy: State
+    ) -> dict[str, object]:
+        """What is saved before ``generation``, by the process that is at it."""
+        return {
+            "start": [options.to_json(o) for o in self.start],
+            "seeds": [list(c) for c in self.seeds],
+            "generation": generation,
+            "strategy": strategy,
+            "knobs": _knobs(options.space),
+            OWNER: _owner(),
+        }
+
+
+def _read(
+    name: str, config: Mapping[str, Any], state: Mapping[str, Any], records: Sequence[Record]
+) -> SavedSearch:
+    try:
+        known = {f.name for f in fields(TunerSettings)}
+        if set(config) - known:
+            raise ValueError
+        return SavedSearch(
+            name,
+            TunerSettings(**config),
+            tuple(map(str, state["start"])),
+            tuple(tuple(seed) for seed in state["seeds"]),
+            int(state["generation"]),
+            dict(state["strategy"]),
+            state["knobs"],
+            tuple(records),
+            float(state.get(SECONDS, 0.0)),
+        )
+    except (KeyError, TypeError, ValueError, OptionsError):
+        raise _not_ours(name) from None
+
+
+def _knobs(space: Space) -> list[object]:
+    return [[knob.name, len(knob.choices)] for knob in space.knobs]
+
+
+def _fits(config: Config, space: Space) -> bool:
+    return len(config) == len(space.knobs) and all(
+        value in knob.choices for knob, value in zip(space.knobs, config, strict=True)
+    )
+
+
+def _not_ours(name: str) -> CacheError:
+    return CacheError(
+        f"the search {name} was begun by another version of tcl and cannot go on; "
+        "begin a new one, which starts from the best of its results"
+    )
+
+
+# Whether somebody is at it.
+
+_here: set[tuple[int, str]] = set()
+"""The searches of this process, with its number: one that it forks has none of them."""
+_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def kept(
+    name: str, cache: TuningCache | None, key: CacheKey | None, resume: SavedSearch | None
+) -> Iterator[SavedSearch | None]:
+    """While the context lasts, nobody else goes on with the search of this name. Gives what there
+    is to resume: it may have gone on since ``resume`` was looked up.
+
+    ``CacheError`` if somebody is at it, or it cannot be read any more.
+    """
+    mine = (os.getpid(), name)
+    with _lock:
+        if cache is not None and mine in _here:
+            raise _going_on(cache, mine[0])
+        _here.add(mine)
+    try:
+        if cache is None or key is None or resume is None:
+            yield resume
+        else:
+            cache.change_run(name, partial(_claimed, cache))
+            try:
+                found = cache.load_run(name)
+                yield _read(name, *found, cache.of_run(key, name)) if found else resume
+            finally:
+                with contextlib.suppress(CacheError):
+                    cache.change_run(name, lambda state: {**state, OWNER: None})
+    finally:
+        _here.discard(mine)
+
+
+def _claimed(cache: TuningCache, state: Mapping[str, object]) -> dict[str, object]:
+    """The state with this process as its owner."""
+    if _at_work(state.get(OWNER)):
+        raise _going_on(cache, _process(state.get(OWNER)))
+    return {**state, OWNER: _owner()}
+
+
+def _worker(name: str, state: Mapping[str, object]) -> object:
+    """The process that is at work on a search; None if there is none."""
+    if (os.getpid(), name) in _here:
+        return os.getpid()
+    owner = state.get(OWNER)
+    return _process(owner) if _at_work(owner) else None
+
+
+def _going_on(cache: TuningCache, process: object) -> SearchBusyError:
+    return SearchBusyError(
+        f"the search in {cache.path} is still going on, in process {process}; "
+        "stop it first, or begin another one without resuming"
+    )
+
+
+def _owner() -> list[object]:
+    """This process, as nobody else ever is."""
+    return [platform.node(), os.getpid(), _born(os.getpid())]
+
+
+def _at_work(owner: object) -> bool:
+    """Whether the process is alive; of another machine's nothing is known, so it is not."""
+    if not (isinstance(owner, list) and len(owner) == 3 and owner[0] == platform.node()):
+        return False
+    pid = owner[1]
+    if type(pid) is not int or pid == os.getpid() or os.name != "posix":
+        return False
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        pass
+    except (OSError, OverflowError):
+        return False
+    return bool(_born(pid) == owner[2])
+
+
+def _process(owner: object) -> object:
+    return owner[1] if isinstance(owner, list) else owner
+
+
+def _born(pid: int) -> str:
+    """When a process began, in the system's own count; empty where that is not known."""
+    try:
+        fields_ = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return "" if fields_[0] == "Z" else fields_[19]
+    except (OSError, IndexError):
+        return ""

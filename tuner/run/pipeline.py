@@ -1,0 +1,198 @@
+"""Candidates through two stages that overlap: compiling, by many, and evaluating, one a device."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence, Set
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from tcl.tuner.errors import ExecutorLostError
+from tcl.tuner.measure.backend import Backend, OptionsT
+from tcl.tuner.measure.evaluate import Timed, compile_candidate, evaluate_candidate, race_candidates
+from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run.stop_requests import FINISH, KILL
+from tcl.tuner.run.workplace import Compilers, Stages
+from tcl.tuner.space.search_space import Config
+from tcl.workers.pool import WorkerDiedError, WorkerTimeoutError
+
+_POLL = 0.05
+"""Seconds between two looks at interrupts."""
+_AHEAD = 2
+"""Candidates that are compiled before they can be evaluated, per process that compiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Generic[OptionsT]):
+    """A candidate on its way."""
+
+    options: OptionsT
+    config: Config | None
+    position: int
+    """In its generation."""
+
+
+_T = TypeVar("_T")
+Done: TypeAlias = Callable[[Job[OptionsT], Outcome], object]
+
+
+class Pipeline(Generic[OptionsT]):
+    """Runs candidates on the executors of a workplace.
+
+    ``level`` is asked all the time: from ``FINISH`` on nothing new starts, from ``KILL`` on nothing
+    is waited for. Executors that share cores take turns: a few candidates are compiled, then these
+    are evaluated, and never both at once.
+    ``best``: the seconds to beat, if that is known before.
+    """
+
+    def __init__(
+        self,
+        backend: Backend[OptionsT],
+        stages: Stages,
+        level: Callable[[], int],
+        *,
+        best: float | None = None,
+    ) -> None:
+        self._backend = backend
+        self._compilers = stages.compilers
+        self._evaluator = stages.evaluator
+        self._evaluators = stages.evaluators
+        self._ahead = _AHEAD * sum(each.width for each in self._compilers)
+        self._in_turns = any(each.in_turns for each in self._compilers)
+        self._level = level
+        self._evaluators_turn = False
+        self._best = best
+        self._yardstick: Timed | None = None
+        """The first one that was correct: any would do that is not too slow to be timed often."""
+        self._known: dict[bytes, Outcome] = {}
+        self._waiting: deque[Job[OptionsT]] = deque()
+        self._compiling: dict[Future[bytes | Outcome], tuple[Job[OptionsT], Compilers]] = {}
+        self._compiled: deque[tuple[Job[OptionsT], bytes]] = deque()
+        self._evaluating: dict[Future[Outcome], tuple[Job[OptionsT], bytes]] = {}
+
+    def run(
+        self,
+        jobs: Iterable[Job[OptionsT]],
+        done: Done[OptionsT],
+        compiled: Callable[[Job[OptionsT]], object] = lambda job: None,
+    ) -> None:
+        """Take all jobs to a verdict, calling ``done`` as soon as each has its own, and
+        ``compiled`` before that when it is compiled.
+
+        Returns early, with jobs left out, when interrupted.
+        """
+        self._waiting.extend(jobs)
+        while (level := self._level()) < KILL:
+            if level >= FINISH:
+                self._waiting.clear()
+                self._compiled.clear()
+            self._start(done)
+            futures: list[Future[Any]] = [*self._compiling, *self._evaluating]
+            if not futures:
+                return
+            finished, _ = wait(futures, timeout=_POLL, return_when=FIRST_COMPLETED)
+            self._collect(finished, done, compiled)
+
+    def race(self, options: Sequence[OptionsT]) -> list[tuple[float, ...]] | None:
+        """Times of candidates that are known to be correct, taken in turns; None if one of them
+        failed after all, or nothing is waited for any more."""
+        places = [each.executor for each in self._compilers for _ in range(each.width)]
+        compiling = [
+            executor.submit(compile_candidate, self._backend, each)
+            for each, executor in zip(options, cycle(places), strict=False)
+        ]
+        found = [self._awaited(task) for task in compiling]
+        codes = [code for code in found if isinstance(code, bytes)]
+        if len(codes) < len(options):
+            return None
+        return self._awaited(self._evaluator.submit(race_candidates, codes))
+
+    def _awaited(self, future: Future[_T]) -> _T | None:
+        while self._level() < KILL:
+            if wait([future], timeout=_POLL).done:
+                found = _result(future, Verdict.RUNTIME)
+                return None if isinstance(found, Outcome) else found
+        return None
+
+    def _start(self, done: Done[OptionsT]) -> None:
+        """Submit what there is room for."""
+        while self._compiled and len(self._evaluating) < self._evaluators and self._may_evaluate():
+            job, code = self._compiled.popleft()
+            known = self._known.get(_digest(code))
+            if known is not None:  # other options, the same kernel
+                done(job, known)
+                continue
+            future = self._evaluator.submit(evaluate_candidate, code, self._best, self._yardstick)
+            self._evaluating[future] = (job, code)
+        for compilers in self._compilers:
+            while self._may_compile(compilers):
+                job = self._waiting.popleft()
+                task = compilers.executor.submit(compile_candidate, self._backend, job.options)
+                self._compiling[task] = job, compilers
+
+    def _may_evaluate(self) -> bool:
+        self._take_turns()
+        busy = any(compilers.in_turns for _, compilers in self._compiling.values())
+        return not self._in_turns or (self._evaluators_turn and not busy)
+
+    def _may_compile(self, compilers: Compilers) -> bool:
+        self._take_turns()
+        if compilers.in_turns and self._evaluators_turn:
+            return False
+        at_work = sum(each is compilers for _, each in self._compiling.values())
+        # Not further ahead than the evaluator can use: an interrupt should find little to do.
+        room = at_work < compilers.width and len(self._compiled) < self._ahead
+        return bool(self._waiting) and room
+
+    def _take_turns(self) -> None:
+        """The evaluator's turn begins when as much is compiled as is kept for it, or all there is,
+        and ends when it has nothing left."""
+        if not self._compiled and not self._evaluating:
+            self._evaluators_turn = False
+        elif not self._waiting or len(self._compiled) + len(self._compiling) >= self._ahead:
+            self._evaluators_turn = True
+
+    def _collect(
+        self,
+        finished: Set[Future[Any]],
+        done: Done[OptionsT],
+        compiled: Callable[[Job[OptionsT]], object],
+    ) -> None:
+        """Take over what is finished, in the order of its submission."""
+        for measured in [f for f in self._evaluating if f in finished]:
+            job, code = self._evaluating.pop(measured)
+            outcome = _result(measured, Verdict.RUNTIME)
+            if self._yardstick is None and outcome.time is not None and not outcome.message:
+                self._yardstick = Timed(code, outcome.time)
+            self._known[_digest(code)] = outcome
+            if outcome.time is not None and (self._best is None or outcome.time < self._best):
+                self._best = outcome.time
+            done(job, outcome)
+        for task in [f for f in self._compiling if f in finished]:
+            (job, _), result = self._compiling.pop(task), _result(task, Verdict.COMPILE)
+            if isinstance(result, Outcome):
+                done(job, result)
+            else:
+                compiled(job)
+                self._compiled.append((job, result))
+
+
+def _result(future: Future[_T], failure: Verdict) -> _T | Outcome:
+    """The result, or the outcome that the failure of its process means."""
+    try:
+        return future.result()
+    except ExecutorLostError:  # says nothing about the candidate
+        raise
+    except WorkerTimeoutError as error:
+        return Outcome(Verdict.TIMEOUT, message=str(error))
+    except (WorkerDiedError, CancelledError) as error:
+        return Outcome(failure, message=str(error))
+    except Exception as error:  # of the executor or the set-up of its process
+        return Outcome(failure, message=f"{type(error).__name__}: {error}")
+
+
+def _digest(code: bytes) -> bytes:
+    return hashlib.sha256(code).digest()

@@ -1,0 +1,201 @@
+"""The search itself: generations from a strategy, through a pipeline, into a ledger."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Generic
+
+from tcl.tuner.cache.ranking import Record, ranked
+from tcl.tuner.measure.backend import OptionSpace, OptionsT
+from tcl.tuner.measure.machine_speed import settled
+from tcl.tuner.measure.reliability import Doubts
+from tcl.tuner.measure.verdict import Outcome
+from tcl.tuner.run.checkpoint import OWNER, SECONDS, Plan, SavedSearch
+from tcl.tuner.run.events import (
+    Candidate,
+    CandidateCompiled,
+    Event,
+    GenerationStarted,
+    Note,
+    Resumed,
+)
+from tcl.tuner.run.final_rounds import Finals
+from tcl.tuner.run.ledger import Ledger
+from tcl.tuner.run.pipeline import Job, Pipeline
+from tcl.tuner.run.stop_requests import FINISH, Watch
+from tcl.tuner.strategies import make_strategy
+from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED
+from tcl.tuner.strategies.strategy import Result
+
+
+class Search(Generic[OptionsT]):
+    """One search, from wherever its plan begins to its finals."""
+
+    def __init__(
+        self,
+        plan: Plan[OptionsT],
+        options: OptionSpace[OptionsT],
+        ledger: Ledger[OptionsT],
+        watch: Watch,
+        report: Callable[[Event[OptionsT]], object],
+    ) -> None:
+        settings = plan.settings
+        self._plan = plan
+        self._options = options
+        self._ledger = ledger
+        self._watch = watch
+        self._report = report
+        self._doubts = Doubts()
+        self._strategy = make_strategy(
+            settings.strategy,
+            options.space,
+            random.Random(settings.seed),
+            settings.search,
+            plan.seeds,
+        )
+        self._known = plan.saved.outcomes() if plan.saved is not None else {}
+        self._state: dict[str, object] = {}
+
+    def recall(self) -> int:
+        """The generation to go on with, after taking over what an earlier part of the search has
+        found; 0 for the start. ``CacheError`` if that cannot be done."""
+        saved = self._plan.saved
+        if saved is None:
+            return 0
+        self._watch.may_end()
+        saved.restore(self._strategy, self._options.space)
+        self._report(Resumed(saved.name, saved.generation, len(self._known)))
+        before = [(g, r) for (g, _), r in self._known.items() if g < saved.generation]
+        for generation in range(saved.generation):
+            self._recall(generation, [r for g, r in before if g == generation])
+        self._recall_finals(saved)
+        return saved.generation
+
+    def run(self, pipeline: Pipeline[OptionsT], first: int) -> None:
+        """Search from generation ``first`` on, to the end."""
+        settings, strategy = self._plan.settings, self._strategy
+        try:
+            if first == 0:
+                self._save(0)
+                jobs = [
+                    Job(o, self._options.from_options(o), i) for i, o in enumerate(self._plan.start)
+                ]
+                if jobs:
+                    strategy.tell(self._generation(0, jobs, pipeline))
+            for generation in range(max(1, first), settings.generations + 1):
+                if self._watch() >= FINISH:  # perhaps with a part of the generation before
+                    break
+                self._save(generation)
+                configs = strategy.ask()
+                if not configs:  # everything there is has been tried
+                    self._complete(first)
+                    break
+                jobs = [Job(self._options.to_options(c), c, i) for i, c in enumerate(configs)]
+                strategy.tell(self._generation(generation, jobs, pipeline))
+                self._advise(generation)
+            else:
+                self._complete(first)
+            if self._watch.in_time:
+                heats = self._plan.saved.heats if self._plan.saved is not None else 0
+                finals = Finals(self._ledger, self._options, self._report, self._doubts)
+                finals.hold(pipeline.race, heats)
+        finally:
+            if self._state:  # else what an earlier part saved stays as it is
+                end = {**self._state, SECONDS: self._seconds, OWNER: None}
+                self._ledger.save_state(self._plan.config(), end)
+
+    @property
+    def _seconds(self) -> float:
+        """How long the search has taken, with its earlier parts."""
+        before = self._plan.saved.seconds if self._plan.saved is not None else 0.0
+        return before + self._watch.seconds
+
+    def _complete(self, first: int) -> None:
+        """Keep that no generation is left, unless the last one was cut short."""
+        if self._watch() < FINISH:
+            self._save(max(first, self._plan.settings.generations + 1))
+
+    def _save(self, generation: int) -> None:
+        """Keep the strategy as it is before ``generation``."""
+        state = self._plan.state(self._options, generation, self._strategy.state())
+        self._state = {**state, SECONDS: self._seconds}
+        self._ledger.save_state(self._plan.config(), self._state)
+
+    def _recall(self, generation: int, records: Sequence[Record]) -> None:
+        """Take over a generation that has been measured."""
+        if not records:
+            return
+        self._started(generation, len(records))
+        for done, record in enumerate(records, start=1):
+            self._ledger.add(self._candidate(record), done, len(records), known=True)
+
+    def _recall_finals(self, saved: SavedSearch) -> None:
+        """Take over what the last finals of an earlier part decided, as the cache ranks it."""
+        if not saved.heats:
+            return
+        raced = [self._candidate(r) for r in saved.records if r.heat == saved.heats - 1]
+        self._ledger.decide(raced, self._candidate(ranked(saved.records)[0]))
+
+    def _candidate(self, record: Record) -> Candidate[OptionsT]:
+        options = self._options.from_json(record.options)
+        config = self._options.from_options(options)
+        return Candidate(options, config, record.generation or 0, record.outcome)
+
+    def _generation(
+        self, generation: int, jobs: Sequence[Job[OptionsT]], pipeline: Pipeline[OptionsT]
+    ) -> list[Result]:
+        """Take one generation through the pipeline; results in the order of the jobs, with times
+        as they compare."""
+        found: dict[int, int] = {}
+
+        def done(job: Job[OptionsT], outcome: Outcome, *, known: bool = False) -> None:
+            candidate = Candidate(job.options, job.config, generation, outcome)
+            found[job.position] = len(self._ledger.history)
+            self._ledger.add(candidate, len(found), len(jobs), known=known)
+            if outcome.time is not None:
+                self._watch.may_end()
+            for text in () if known else self._doubts.take(outcome):
+                self._report(Note(text))
+
+        self._started(generation, len(jobs))
+        new = []
+        for job in jobs:
+            record = self._known.get((generation, self._options.to_json(job.options)))
+            if record is None:
+                new.append(job)
+            else:
+                done(job, record.outcome, known=True)
+        # What the search starts from is measured in its order: the first one is the incumbent.
+        for batch in [new] if generation else [[job] for job in new]:
+            pipeline.run(batch, done, lambda job: self._report(CandidateCompiled(generation)))
+        self._watch.may_end()  # nothing worked, and the rest need not, either
+        times = settled([c.outcome for c in self._ledger.history])
+        return [
+            (job.config, times[found[job.position]])
+            for job in jobs
+            if job.config is not None and job.position in found
+        ]
+
+    def _started(self, generation: int, candidates: int) -> None:
+        most = max(generation, self._plan.settings.generations)
+        self._report(GenerationStarted(generation, most, candidates))
+
+    def _advise(self, generation: int) -> None:
+        """Say what to relax when almost nothing works."""
+        history = self._ledger.history
+        tried = [c for c in history if c.generation == generation]
+        valid = sum(c.time is not None for c in history)
+        verdicts = Counter(c.outcome.verdict for c in tried if c.time is None)
+        if valid >= ENOUGH_TO_BREED or not verdicts or self._watch():
+            return
+        verdict, count = verdicts.most_common(1)[0]
+        example = next(c.outcome.message for c in tried if c.outcome.verdict is verdict)
+        self._report(
+            Note(
+                f"only {valid} of {len(history)} candidates work, so the next generation is "
+                f"drawn anew around the best; {count} of {len(tried)} ended with verdict "
+                f"{verdict.value}, for example: {example}"
+            )
+        )

@@ -1,0 +1,210 @@
+"""The tuner: a strategy proposes, a pool compiles, one process verifies and times."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Generic
+
+from tcl.codegen.common.errors import CompileError
+from tcl.tuner.cache.nearby import opening_configs
+from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
+from tcl.tuner.config import TunerConfig
+from tcl.tuner.errors import CacheError
+from tcl.tuner.measure.backend import Backend, OptionSpace, OptionsT
+from tcl.tuner.measure.evaluate import Reference, compute_reference
+from tcl.tuner.measure.timing import MeasureSettings
+from tcl.tuner.run.checkpoint import Plan, SavedSearch, kept
+from tcl.tuner.run.events import Candidate, Decision, Event, Finished, Interrupted
+from tcl.tuner.run.ledger import Ledger
+from tcl.tuner.run.pipeline import Pipeline
+from tcl.tuner.run.search_loop import Search
+from tcl.tuner.run.stop_requests import FINISH, KILL, Interrupts, Watch
+from tcl.tuner.run.workplace import Here, Orders, Workplace, check_cores
+from tcl.tuner.space.search_space import Config
+from tcl.workers.pool import WorkerDiedError, WorkerPool
+
+
+@dataclass(frozen=True, slots=True)
+class TuningResult(Generic[OptionsT]):
+    """What a run found."""
+
+    decision: Decision[OptionsT]
+    """Who wins, and what it is compared with."""
+    history: tuple[Candidate[OptionsT], ...]
+    """Every candidate with a verdict, in the order in which they got it."""
+    interrupted: bool
+    """Ended by a signal, ``stop`` or the time limit, rather than after all generations."""
+    seconds: float
+    run: str
+    """Identity of the run, as in the cache."""
+    unsaved: int
+    """How many measurements, those of the finals included, the cache did not take."""
+
+    @property
+    def best(self) -> Candidate[OptionsT] | None:
+        """The winner; None if nothing works."""
+        return self.decision.winner
+
+    @property
+    def options(self) -> OptionsT | None:
+        """The best options."""
+        return self.best.options if self.best is not None else None
+
+    @property
+    def time(self) -> float | None:
+        """Median seconds per call of the best options."""
+        return self.best.time if self.best is not None else None
+
+
+class Tuner(Generic[OptionsT]):
+    """Searches for the fastest options of one def, on one set of inputs, for one device.
+
+    With ``cache`` and ``key``, every measurement is stored there the moment it is known, and the
+    best ones stored before open the search. ``entry`` is the def's name, for listings.
+    Kernels are measured on ``measure_cores`` cores, on which nothing is compiled meanwhile: there,
+    candidates are compiled and measured in turns. ``workplace``: where all that happens, if not on
+    this machine. ``OptionsError`` for settings that do not fit each other, ``ArgumentError`` for
+    more cores than there are, ``ValueError`` for a cache without a key.
+    """
+
+    def __init__(
+        self,
+        backend: Backend[OptionsT],
+        options: OptionSpace[OptionsT],
+        *,
+        config: TunerConfig | None = None,
+        cache: TuningCache | None = None,
+        key: CacheKey | None = None,
+        entry: str = "",
+        timing: MeasureSettings | None = None,
+        measure_cores: int = 1,
+        workplace: Workplace | None = None,
+    ) -> None:
+        self._workplace = workplace or Here()
+        self._measure_cores = measure_cores
+        if workplace is None:
+            check_cores(measure_cores)
+        if cache is not None and key is None:
+            raise ValueError("a cache needs a key")
+        self._backend = backend
+        self._options = options
+        self._settings = (config or TunerConfig()).settings
+        self._settings.check()
+        self._cache = cache
+        self._key = key
+        self._entry = entry
+        self._timing = timing or MeasureSettings()
+        self._interrupts = Interrupts()
+
+    def stop(self, *, kill: bool = False) -> None:
+        """From any thread: end the search as Ctrl+C does; ``kill``: as pressing it twice does."""
+        self._interrupts.request(KILL if kill else FINISH, "stop")
+
+    def tune(
+        self,
+        start: Sequence[OptionsT] = (),
+        report: Callable[[Event[OptionsT]], object] | None = None,
+        resume: SavedSearch | None = None,
+    ) -> TuningResult[OptionsT]:
+        """Search. ``start`` is measured first, in this order; ``report`` is told what happens, in
+        this thread. ``resume``: go on with this search, which says itself what it started from,
+        with the tuner's settings; ``CacheError`` if its state does not fit, or if somebody else is
+        at it.
+
+        Errors of the reference (an index of the inputs out of range, say) are raised, and
+        ``ExecutorLostError`` when a workplace cannot be reached any more. Signals are
+        handled if this is the main thread: see ``tcl.tuner.run.stop_requests``.
+        """
+        self._interrupts = Interrupts()
+        tell = report or (lambda event: None)
+        watch = Watch(
+            self._interrupts,
+            self._settings.time_limit,
+            lambda level, reason: tell(Interrupted(level, reason)),
+        )
+        name = uuid.uuid4().hex if resume is None else resume.name
+        ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
+        with self._interrupts, kept(name, self._cache, self._key, resume) as going_on:
+            reference = self._reference(watch)
+            try:
+                if reference is not None:
+                    plan = self._plan(ledger, start, going_on)
+                    search = Search(plan, self._options, ledger, watch, tell)
+                    first = search.recall()
+                    with self._pipeline(reference, watch, ledger.best) as pipeline:
+                        search.run(pipeline, first)
+            finally:  # also where machines were lost, or ``report`` raised
+                ledger.flush(last=True)
+        seconds, interrupted = watch.seconds, watch() > 0
+        tell(Finished(ledger.decision, seconds, interrupted))
+        history = tuple(ledger.history)
+        return TuningResult(ledger.decision, history, interrupted, seconds, name, ledger.unsaved)
+
+    def _reference(self, watch: Watch) -> Reference | None:
+        """What the outputs have to be; None if interrupted, as nothing is worth waiting for yet."""
+        pool = WorkerPool(1)
+        try:
+            future = pool.submit(compute_reference, self._backend)
+            while not future.done():
+                if watch() >= FINISH:
+                    return None
+                wait([future], timeout=0.05)
+            return future.result()
+        except WorkerDiedError as error:
+            raise CompileError(f"the reference kernel could not be run: {error}") from None
+        finally:
+            pool.kill()
+
+    def _plan(
+        self, ledger: Ledger[OptionsT], start: Sequence[OptionsT], resume: SavedSearch | None
+    ) -> Plan[OptionsT]:
+        settings = self._settings
+        if resume is not None:
+            return Plan.resumed(resume, settings, self._options)
+        if settings.seed is None:
+            settings = replace(settings, seed=random.SystemRandom().getrandbits(32))
+        return Plan(ledger.name, settings, tuple(start), tuple(self._cached(ledger)))
+
+    def _cached(self, ledger: Ledger[OptionsT]) -> list[Config]:
+        """The best configurations that the cache knows for this key, then some for near ones."""
+        wanted = self._settings.cached_seeds
+        if self._cache is None or self._key is None or not wanted:
+            return []
+        began = time.monotonic()
+        try:
+            return opening_configs(self._cache, self._key, self._options, wanted)
+        except CacheError as error:
+            ledger.warn(str(error), began)
+            return []
+
+    @contextmanager
+    def _pipeline(
+        self, reference: Reference, watch: Watch, best: Candidate[OptionsT] | None
+    ) -> Iterator[Pipeline[OptionsT]]:
+        """Candidates go through it while the context lasts."""
+        settings = self._settings
+        # The reference is plain code: what takes much longer than it is not worth waiting for.
+        run_timeout = settings.run_timeout or 10.0 + 10.0 * reference.seconds
+        stages = self._workplace.open(
+            Orders(
+                self._backend,
+                reference.outputs,
+                self._timing,
+                settings.compile_timeout,
+                run_timeout,
+                settings.threads,
+                self._measure_cores,
+                reference.size,
+            )
+        )
+        try:
+            best_time = None if best is None else best.time
+            yield Pipeline(self._backend, stages, watch, best=best_time)
+        finally:
+            stages.close()

@@ -1,0 +1,1 @@
+"""What a search may try: knobs and constraints, derived from a def and a machine."""

@@ -1,0 +1,272 @@
+"""All knobs of one nest: tiles, orders, lanes, register tile, operands that are copied, stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.options.options import WIDTHS, NestOptions
+from tcl.codegen.passes.vectorize import outputs, why_not
+from tcl.tuner.space.cpu.chunks import ChunkKnobs
+from tcl.tuner.space.cpu.panels import StageKnobs
+from tcl.tuner.space.cpu.prefetch_distance import PrefetchKnobs
+from tcl.tuner.space.cpu.registers import RegisterKnobs
+from tcl.tuner.space.cpu.stores import StreamKnobs
+from tcl.tuner.space.knobs import Knob, Value
+from tcl.tuner.space.tile_candidates import loop_orders, tile_sizes
+
+
+@dataclass(frozen=True, slots=True)
+class NestKnobs:
+    """The knobs of one nest."""
+
+    nest: ir.Nest
+    movable: tuple[int, ...]
+    """Positions of the dimensions with more than one point: only their order matters."""
+    tiles: tuple[Knob, ...]
+    """One per movable dimension."""
+    orders: tuple[Knob, ...]
+    """Over tiles and inside; empty when there is only one dimension to order."""
+    vector: tuple[Knob, ...]
+    """Dimension and lanes; empty when no dimension can be vectorised."""
+    register: RegisterKnobs
+    """The register tile."""
+    stage: StageKnobs
+    """The operands that are copied."""
+    stream: StreamKnobs
+    """Whether results go past the caches."""
+    prefetch: PrefetchKnobs
+    """How far ahead operands are asked for."""
+    chunks: tuple[ChunkKnobs, int] | None
+    """The group that its chunks belong to, and its place in it."""
+    default_lanes: tuple[int, int]
+    """Dimension and lanes that are allowed even if a chunk has fewer points."""
+
+    @staticmethod
+    def of(
+        program: ir.Program,
+        nest: ir.Nest,
+        device: CpuProfile,
+        default: NestOptions,
+        chunks: tuple[ChunkKnobs, int] | None,
+    ) -> NestKnobs:
+        """The knobs of an untiled nest, which can say what ``default`` says."""
+        movable = tuple(i for i, d in enumerate(nest.dims) if d.extent > 1)
+        dims = [nest.dims[i] for i in movable]
+        own = (default.tile or ()) + (0,) * len(nest.dims)
+        tiles = tuple(
+            Knob(f"{d.name}.tile", _and(tile_sizes(d.extent), own[i]), d.extent, ordered=True)
+            for i, d in zip(movable, dims, strict=True)
+        )
+        reductions = [nest.dims[i].reduction for i in movable]
+        named = tuple(_text(order) for order in loop_orders(reductions))
+        orders = tuple(
+            Knob(
+                f"{nest.name}.{name}", _and(named, _moves(order, movable)), named[0], ordered=False
+            )
+            for name, order in (("order", default.order), ("inner_order", default.inner_order))
+            if len(named) > 1
+        )
+        target, width = default.vectorize or (-1, 1)
+        lanes = tuple(map(_int, _and(_lanes(nest, device), width)))
+        targets = tuple(i for i in movable if why_not(nest, i) is None)
+        vector: tuple[Knob, ...] = ()
+        if targets and len(lanes) > 1:
+            vector = (
+                Knob(f"{nest.name}.vector", targets, last_output(nest, targets), ordered=False),
+                Knob(f"{nest.name}.lanes", lanes, 1, ordered=True),
+            )
+        results = tuple(i for i in movable if i < len(outputs(nest)))
+        also = default.register or ()
+        register = RegisterKnobs.of(nest, results, device, also, target if width > 1 else -1)
+        made = chunks[0].made_before(nest) if chunks else set()
+        stage = StageKnobs.of(nest, made)
+        stream = StreamKnobs.of(program, nest, device, bool(vector))
+        prefetch = PrefetchKnobs.of(program, nest, device, default.prefetch or ())
+        lanes_of = target if target >= 0 else len(outputs(nest)) - 1
+        return NestKnobs(
+            *(nest, movable, tiles, orders, vector, register, stage, stream, prefetch, chunks),
+            (lanes_of, width),
+        )
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        own = self.tiles + self.orders + self.vector
+        own += self.register.knobs + self.stage.knobs + self.stream.knobs
+        return own + self.prefetch.knobs
+
+    def to_options(self, values: Mapping[str, Value]) -> NestOptions:
+        sizes = [0] * len(self.nest.dims)
+        for position, knob in zip(self.movable, self.tiles, strict=True):
+            size = _int(values[knob.name])
+            sizes[position] = 0 if size >= self.nest.dims[position].extent else size
+        orders = [self._order(str(values[k.name])) for k in self.orders] or [(), ()]
+        vectorize = (-1, 1)
+        if self.vector:
+            target, lanes = (_int(values[k.name]) for k in self.vector)
+            vectorize = (target, lanes) if lanes > 1 else (-1, 1)
+        register = self.register.sizes(values, self._lane_position(vectorize))
+        tile = tuple(sizes) if any(sizes) else ()
+        chunked = bool(self.spans(values))
+        stage = self.stage.levels(values, self._tiled(tile, orders[0]), chunked)
+        stream = self.stream.chosen(values)
+        ahead = self.prefetch.distances(values)
+        return NestOptions(
+            tile, orders[0], orders[1], vectorize, register, stage, (), False, stream, ahead
+        )
+
+    def spans(self, values: Mapping[str, Value]) -> dict[str, int]:
+        """Points per chunk, of the dimensions that are divided."""
+        if self.chunks is None:
+            return {}
+        group, position = self.chunks
+        return group.spans(values, position)
+
+    def span(self, values: Mapping[str, Value], dim: str) -> int | None:
+        """Points per chunk of a dimension; None if it is not divided."""
+        return self.chunks[0].span(values, self.chunks[1], dim) if self.chunks else None
+
+    def from_options(
+        self, options: NestOptions, chunks: Mapping[str, Value]
+    ) -> dict[str, Value] | None:
+        """Knob values, where those of chunks are known; None if the options say something that
+        the knobs cannot."""
+        values: dict[str, Value] = {}
+        spans = self.spans(chunks)
+        sizes = (options.tile or ()) + (0,) * len(self.nest.dims)
+        for position, knob in zip(self.movable, self.tiles, strict=True):
+            dim = self.nest.dims[position]
+            size, extent = sizes[position], dim.extent
+            covers = size == 0 or size >= spans.get(dim.name, extent)
+            values[knob.name] = extent if covers else size
+        for knob, order in zip(self.orders, (options.order, options.inner_order), strict=False):
+            kept = [p for p in order or () if p in self.movable]
+            text = _text(tuple(self.movable.index(p) for p in kept)) if kept else knob.default
+            outer = knob is self.orders[0]
+            values[knob.name] = first_alike(knob, text, self._with_tiles(values)) if outer else text
+        target, lanes = options.vectorize or (-1, 1)
+        if self.vector:
+            last = len(outputs(self.nest)) - 1
+            chosen = last if target == -1 else target
+            values[self.vector[0].name] = chosen if lanes > 1 else self.vector[0].default
+            values[self.vector[1].name] = lanes
+        elif lanes > 1:
+            return None
+        register = self.register.values(
+            options.register or (), self._lane_position((target, lanes))
+        )
+        tiles = self._tiled(options.tile or (), options.order or ())
+        stage = self.stage.values(options.stage or (), tiles, bool(spans))
+        stream = self.stream.values(bool(options.stream))
+        prefetch = self.prefetch.values(options.prefetch or ())
+        if register is None or stage is None or stream is None or prefetch is None:
+            return None
+        values.update(register | stage | stream | prefetch)
+        known = {**chunks, **values}
+        if any(known[k.name] not in k.choices for k in self.knobs):
+            return None
+        return self.normal(known)
+
+    def lanes_of(self, values: Mapping[str, Value]) -> int:
+        """The dimension with the lanes, or the one that would have them."""
+        target, lanes = (_int(values[k.name]) for k in self.vector) if self.vector else (-1, 1)
+        return self._lane_position((target, lanes))
+
+    def _tiled(self, tile: tuple[int, ...], order: tuple[int, ...]) -> tuple[str, ...]:
+        """The tiled dimensions, in the order of the loops over their tiles."""
+        dims = self.nest.dims
+        sizes = tile + (0,) * (len(dims) - len(tile))
+        chosen = order or range(len(dims))
+        return tuple(dims[i].name for i in chosen if 0 < sizes[i] < dims[i].extent)
+
+    def _lane_position(self, vectorize: tuple[int, int]) -> int:
+        """The dimension that register tiles count in vectors, or points where there are none."""
+        target, lanes = vectorize
+        if lanes > 1 and target >= 0:
+            return target
+        results = len(outputs(self.nest))
+        if lanes > 1 or not self.vector:
+            return max((i for i in self.movable if i < results), default=-1)
+        return _int(self.vector[0].default)
+
+    def _order(self, text: str) -> tuple[int, ...]:
+        """A permutation of all dimensions: the movable ones trade places among themselves."""
+        order = [int(part) for part in text.split()]
+        if order == sorted(order):
+            return ()
+        permutation = list(range(len(self.nest.dims)))
+        for slot, which in zip(self.movable, order, strict=True):
+            permutation[slot] = self.movable[which]
+        return tuple(permutation)
+
+    def normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """The first values of these knobs that say the same."""
+        known = dict(values)
+        known.update(self.register.first_alike(known, self.lanes_of(known), self._counts(known)))
+        if self.orders:
+            knob = self.orders[0]
+            known[knob.name] = first_alike(knob, known[knob.name], self._with_tiles(known))
+        return {k.name: known[k.name] for k in self.knobs}
+
+    def _with_tiles(self, values: Mapping[str, Value]) -> list[int]:
+        """The dimensions with loops over tiles, by their place among the movable ones."""
+        return [k for k, knob in enumerate(self.tiles) if values[knob.name] != knob.choices[-1]]
+
+    def _counts(self, values: Mapping[str, Value]) -> dict[int, int]:
+        """Points of each movable dimension inside a tile, or vectors of the one with lanes."""
+        spans = self.spans(values)
+        counts = {}
+        for i, knob in zip(self.movable, self.tiles, strict=True):
+            own = _int(values[knob.name])
+            counts[i] = min(own, spans.get(self.nest.dims[i].name, own))
+        target, lanes = (_int(values[k.name]) for k in self.vector) if self.vector else (-1, 1)
+        if lanes > 1:
+            counts[target] = -(-counts[target] // lanes)
+        return counts
+
+
+def first_alike(knob: Knob, order: Value, moved: list[int]) -> Value:
+    """The first choice that has these dimensions in the same order; ``order`` if there is none."""
+    kept = {str(k) for k in moved}
+
+    def of_kept(text: Value) -> list[str]:
+        return [part for part in str(text).split() if part in kept]
+
+    wanted = of_kept(order)
+    return next((c for c in knob.choices if of_kept(c) == wanted), order)
+
+
+def _and(choices: tuple[Value, ...], one: Value) -> tuple[Value, ...]:
+    """The choices with one more, numbers in order; 0 and no text stand for none."""
+    if not one or one in choices:
+        return choices
+    more = (*choices, one)
+    return tuple(sorted(more, key=_int)) if isinstance(one, int) else more
+
+
+def _moves(order: tuple[int, ...] | None, movable: tuple[int, ...]) -> str:
+    """An order of all dimensions as one of the movable ones."""
+    return _text(tuple(movable.index(p) for p in order or () if p in movable))
+
+
+def _lanes(nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
+    """Up to one register, and not more lanes than the longest dimension has points."""
+    longest = max((d.extent for d in nest.dims), default=0)
+    most = min(device.lanes(nest.point.type), longest)
+    return tuple(w for w in WIDTHS if w == 1 or w <= most)
+
+
+def last_output(nest: ir.Nest, positions: tuple[int, ...]) -> int:
+    """The last of these positions that is an output dimension, else the last one."""
+    results = len(outputs(nest))
+    return max((i for i in positions if i < results), default=positions[-1])
+
+
+def _text(order: tuple[int, ...]) -> str:
+    return " ".join(map(str, order))
+
+
+def _int(value: Value) -> int:
+    return int(value)

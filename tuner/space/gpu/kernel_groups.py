@@ -1,0 +1,229 @@
+"""Nests that can share a GPU's kernels, as knobs: which of them do, and their blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tcl.codegen.choose.cpu.chunk_groups import able
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.options.options import NestOptions
+from tcl.codegen.passes.fusion.groups import Unit, Untiled, units
+from tcl.tuner.space.gpu.nest import BlockKnobs
+from tcl.tuner.space.knobs import Knob, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A nest with knobs, and those that go along with it."""
+
+    knobs: BlockKnobs
+    nests: tuple[ir.Nest, ...]
+    """All of them, in order."""
+    sums: int
+    """Accumulators of each result."""
+    shared: tuple[str, ...] = ()
+    """The dimensions of the nest whose chunks all members can share, in the same order for each."""
+
+    @property
+    def nest(self) -> ir.Nest:
+        """The one with the knobs."""
+        return self.knobs.nest
+
+    def options(
+        self, values: Mapping[str, Value], chunks: Mapping[str, int], *, joined: bool
+    ) -> dict[str, NestOptions]:
+        """What the knobs say, by nest; ``joined``: to the kernel of the nest before."""
+        led = self.knobs.to_options(values, chunks)
+        if led.split:
+            # The parts have loops of their own; what goes along with their sum is left open.
+            first = {self.nests[0].name: NestOptions(fuse=False)}
+            return first | {self.nest.name: led}
+        found = {}
+        for position, nest in enumerate(self.nests):
+            own = led if nest is self.nest else _along(led, nest)
+            found[nest.name] = replace(own, fuse=bool(chunks) and (joined or position > 0))
+        return found
+
+
+def _along(led: NestOptions, nest: ir.Nest) -> NestOptions:
+    """The options of a nest that goes along with another one: the same loops, or those over its
+    results if it has no others."""
+    own = replace(led, stage=(), buffers=1, mma=(led.mma or ())[:2])
+    if any(d.reduction for d in nest.dims):
+        return replace(own, mma=())
+    rank = len(nest.dims)
+    target, _ = led.vectorize or (-1, 1)
+    return replace(
+        own,
+        tile=(),
+        order=(),
+        inner_order=(),
+        vectorize=led.vectorize if target < rank else (-1, 1),
+        register=(led.register or ())[:rank],
+        threads=(led.threads or ())[:rank],
+        split=(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KernelKnobs:
+    """Members that may share kernels: each joins the one before it, or begins a new kernel.
+
+    The first of a kernel says how large chunks are. What is not shared stays whole.
+    """
+
+    members: tuple[Member, ...]
+    joins: Mapping[int, Knob]
+    """By position of the member."""
+
+    @staticmethod
+    def all_of(
+        program: ir.Program,
+        profile: GpuProfile,
+        default: Mapping[str, NestOptions],
+        chosen: Sequence[str],
+    ) -> tuple[KernelKnobs, ...]:
+        """The knobs of an untiled program, for the nests that are ``chosen``."""
+        groups = {n.name: g for g in able(program) for n in g.nests}
+        runs: list[list[Member]] = []
+        before = None
+        for unit in units(program.nests, Untiled()):
+            group = groups[unit.leader.name]
+            if unit.leader.name not in chosen:
+                before = None
+                continue
+            member = _member(program, unit, profile, default)
+            whole = all(groups[n.name] is group for n in member.nests)
+            if whole:
+                place = [n.name for n in group.nests].index(unit.leader.name)
+                member = replace(member, shared=tuple(dims[place] for dims in group.shared))
+            if whole and group is before:
+                runs[-1].append(member)
+            else:
+                runs.append([member])
+            before = group if whole else None
+        return tuple(KernelKnobs._of(run, default) for run in runs)
+
+    @staticmethod
+    def _of(run: Sequence[Member], default: Mapping[str, NestOptions]) -> KernelKnobs:
+        joins = {
+            k: Knob(
+                f"{m.nest.name}.fuse",
+                (0, 1),
+                int(bool(default[m.nests[0].name].fuse)),
+                ordered=False,
+            )
+            for k, m in enumerate(run)
+            if k
+        }
+        return KernelKnobs(tuple(run), joins)
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """All of them."""
+        own = tuple(k for m in self.members for k in m.knobs.knobs)
+        return own + tuple(self.joins.values())
+
+    def kernel(self, position: int, values: Mapping[str, Value]) -> list[Member]:
+        """The members of the kernel that begins with this one; none if it joins another. Of the
+        values it reads no more than it needs."""
+        if position in self.joins and values[self.joins[position].name]:
+            return []
+        found = [self.members[position]]
+        for k in range(position + 1, len(self.members)):
+            if not values[self.joins[k].name]:
+                break
+            found.append(self.members[k])
+        return found
+
+    def kernels(self, values: Mapping[str, Value]) -> list[list[Member]]:
+        """The members of each kernel."""
+        found = (self.kernel(k, values) for k in range(len(self.members)))
+        return [kernel for kernel in found if kernel]
+
+    def options(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
+        """What the knobs say, by nest."""
+        found = {}
+        for kernel in self.kernels(values):
+            chunks = chunks_of(kernel, values)
+            for member, own in zip(kernel, chunks, strict=True):
+                found.update(member.options(values, own, joined=member is not kernel[0]))
+        return found
+
+    def from_options(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
+        """Knob values; None if the options say something that the knobs cannot."""
+        found: dict[str, Value] = {}
+        for k, member in enumerate(self.members):
+            fused = bool(resolved[member.nests[0].name].fuse)
+            if k in self.joins:
+                found[self.joins[k].name] = int(fused)
+            elif fused:
+                return None
+            own = member.knobs.from_options(resolved[member.nest.name], joined=fused)
+            if own is None:
+                return None
+            found.update(own)
+        found = self.normal(found)
+        return found if self._same(found, resolved) else None
+
+    def _same(self, values: Mapping[str, Value], resolved: Mapping[str, NestOptions]) -> bool:
+        """Whether chunks of joined nests are those that the knobs give them."""
+        for kernel in self.kernels(values):
+            for member, own in zip(kernel, chunks_of(kernel, values), strict=True):
+                given = resolved[member.nest.name].chunk or ()
+                for position, dim in enumerate(member.nest.dims[: len(given)]):
+                    size = min(given[position] or dim.extent, dim.extent)
+                    if size != min(own.get(dim.name, dim.extent), dim.extent):
+                        return False
+        return True
+
+    def normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """The values of these knobs that stand for all that mean the same."""
+        known = dict(values)
+        for kernel in self.kernels(values):
+            for member, own in zip(kernel, chunks_of(kernel, values), strict=True):
+                joined = member is not kernel[0]
+                known.update(member.knobs.normal(known, own, joined=joined))
+        return {k.name: known[k.name] for k in self.knobs}
+
+
+def chunks_of(kernel: Sequence[Member], values: Mapping[str, Value]) -> list[dict[str, int]]:
+    """Points per chunk of each member's results that are divided.
+
+    In a kernel of several, all that is shared has chunks, if only one of all points: then it has
+    room for whole units of each member.
+    """
+    first = kernel[0]
+    own = first.knobs.chunks(values)
+    if len(kernel) == 1:
+        return [own]
+    found: list[dict[str, int]] = [{} for _ in kernel]
+    for place, name in enumerate(first.shared):
+        size = own.get(name, 0)
+        if not size:
+            parts = [unit_of(m, m.shared[place], values) for m in kernel]
+            whole = math.lcm(*parts)
+            size = -(-first.nest.dim(name).extent // whole) * whole
+        for member, chunks in zip(kernel, found, strict=True):
+            chunks[member.shared[place]] = size
+    return found
+
+
+def unit_of(member: Member, dim: str, values: Mapping[str, Value]) -> int:
+    """Points of a dimension that a member's threads hold at once."""
+    each = next(k for k in member.knobs.results if k.dim.name == dim)
+    return member.knobs.divided(values).unit(each)
+
+
+def _member(
+    program: ir.Program, unit: Unit, profile: GpuProfile, default: Mapping[str, NestOptions]
+) -> Member:
+    names = {unit.leader.name, *unit.others}
+    nests = tuple(n for n in program.nests if n.name in names)
+    knobs = BlockKnobs.of(
+        program, program.nest(unit.leader.name), profile, default[unit.leader.name]
+    )
+    return Member(knobs, nests, unit.sums)

@@ -1,0 +1,139 @@
+"""The search space of a def on a GPU: mapping options as knobs, derived from its nests and the
+device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.passes.fusion.groups import Untiled, units
+from tcl.codegen.schedule.gpu import scheduled
+from tcl.codegen.schedule.resolve_gpu import resolve
+from tcl.tuner.space.gpu.constraints import constraints
+from tcl.tuner.space.gpu.kernel_groups import KernelKnobs
+from tcl.tuner.space.knobs import Value
+from tcl.tuner.space.program_space import ProgramSpace
+
+_NESTS = 8
+"""Nests that get knobs: those with the most points, and those that share a kernel with them by
+default. The rest is mapped by the preset."""
+
+
+class GpuMappingSpace(ProgramSpace):
+    """Configurations that stand for ``MappingOptions`` of one program on a GPU.
+
+    Per nest, for each dimension: the threads along it, the points that each of them holds, and the
+    steps in which the block goes through its chunk, or through a tile of a reduction, which is so
+    always a multiple of what threads hold at once; the vectorised dimension and its lanes; the
+    orders of loops over reductions; the operands that are copied to shared memory, and how many
+    copies of these there are; whether it joins the kernel of the nest before. Nests that can go
+    along with others follow these. The default is what the preset ``mlp`` chooses. For ``fixed``
+    see ``ProgramSpace``.
+    """
+
+    _preset = "mlp"
+
+    def __init__(
+        self, program: ir.Program, profile: GpuProfile, fixed: Mapping[str, Value] | None = None
+    ) -> None:
+        super().__init__(program, fixed)
+        self._profile = profile
+        self._default = self._resolved(MappingOptions(self._preset))
+        self._groups = self._with_knobs(self._default)
+        if any(group.from_options(self._default) is None for group in self._groups):
+            # What the preset joins cannot be said: each nest has a kernel of its own, then.
+            apart = {name: replace(o, fuse=False) for name, o in self._default.items()}
+            self._groups = self._with_knobs(apart)
+        self._known = {n.name for g in self._groups for m in g.members for n in m.nests}
+        knobs = [k for group in self._groups for k in group.knobs]
+        normal = self._normal({k.name: k.default for k in knobs})
+        met = (c for g in self._groups for c in constraints(g, self._program, profile, normal))
+        self._declare((replace(k, default=normal[k.name]) for k in knobs), met)
+
+    def _with_knobs(self, default: Mapping[str, NestOptions]) -> tuple[KernelKnobs, ...]:
+        return KernelKnobs.all_of(self._program, self._profile, default, self._chosen(default))
+
+    def _chosen(self, default: Mapping[str, NestOptions]) -> list[str]:
+        """The nests that get knobs."""
+        led = units(self._program.nests, Untiled())
+        kernels: list[list[ir.Nest]] = []
+        for unit in led:
+            names = {unit.leader.name, *unit.others}
+            first = next(n for n in self._program.nests if n.name in names)
+            if not (kernels and default[first.name].fuse):
+                kernels.append([])
+            kernels[-1].append(unit.leader)
+        able = [k for k in kernels if all(map(_has_choices, k))]
+        able.sort(key=lambda kernel: -max(math.prod(d.extent for d in n.dims) for n in kernel))
+        found: list[str] = []
+        for kernel in able:
+            if len(found) < _NESTS:
+                found += [n.name for n in kernel]
+        return found
+
+    def _normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        return {name: v for g in self._groups for name, v in g.normal(values).items()}
+
+    def _choices(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
+        found = {name: o for name, o in self._default.items() if name not in self._known}
+        for group in self._groups:
+            found.update(group.options(values))
+        return found
+
+    def _said(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
+        values: dict[str, Value] = {}
+        for group in self._groups:
+            found = group.from_options(resolved)
+            if found is None:
+                return None
+            values.update(found)
+        return values
+
+    def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
+        program, chosen = resolve(self._program, options, self._profile)
+        return {n.name: _unsplit(n, program.nest(n.name), chosen) for n in self._program.nests}
+
+    def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
+        program, chosen = resolve(self._program, options, self._profile)
+        for name, made in scheduled(program, chosen, self._profile):
+            if name != "build":
+                program = made
+        return [n for n in program.nests if n.name not in self._known]
+
+
+def _unsplit(nest: ir.Nest, parts: ir.Nest, chosen: Mapping[str, NestOptions]) -> NestOptions:
+    """The choices for a nest that may have been split, as if they were for all of it."""
+    own = chosen[nest.name]
+    if len(parts.dims) == len(nest.dims):
+        return own
+    pairs = zip(nest.dims, parts.dims[1:], strict=True)
+    count = parts.dims[0].extent
+    split = tuple(count if a.extent != b.extent else 0 for a, b in pairs)
+
+    def later(sizes: tuple[int, ...] | None) -> tuple[int, ...]:
+        return (sizes or ())[1:]
+
+    def order(permutation: tuple[int, ...] | None) -> tuple[int, ...]:
+        return tuple(k - 1 for k in permutation or () if k)
+
+    target, lanes = own.vectorize or (-1, 1)
+    return replace(
+        own,
+        tile=later(own.tile),
+        order=order(own.order),
+        inner_order=order(own.inner_order),
+        vectorize=(target - 1 if target > 0 else target, lanes),
+        register=later(own.register),
+        chunk=later(own.chunk),
+        threads=later(own.threads),
+        split=split,
+        mma=order(own.mma),
+    )
+
+
+def _has_choices(nest: ir.Nest) -> bool:
+    return not nest.sequential and all(d.extent > 0 for d in nest.dims)

@@ -1,0 +1,305 @@
+"""All knobs of one nest on a GPU: threads, registers, chunks and tiles, lanes, orders, panels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.options.options import WIDTHS, NestOptions
+from tcl.codegen.passes.fuse import refs
+from tcl.codegen.passes.gpu.mma_shape import factors
+from tcl.tuner.space.cpu.nest import first_alike
+from tcl.tuner.space.gpu.block_threads import Divider
+from tcl.tuner.space.gpu.dims import DimKnobs, number
+from tcl.tuner.space.gpu.encode import block_of, longest, said
+from tcl.tuner.space.gpu.shared_memory import PanelKnobs
+from tcl.tuner.space.knobs import Knob, Value
+from tcl.tuner.space.tile_candidates import loop_orders
+
+_VECTOR = 16
+"""Bytes that a thread moves at once."""
+_BLOCKS = (32, 64, 128, 256, 512, 1024)
+_THREADS = 64
+"""Of a dimension along which nothing lies in order; half as many if it is a reduction."""
+_PARTS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_LEAST_PART = 64
+"""Points of a reduction that are not worth splitting."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockKnobs:
+    """The knobs of one nest: of what a block does, and how threads divide it.
+
+    ``chunks``, where methods take them, are the points per chunk of the results that are divided.
+    """
+
+    divided: Divider
+    """What the points of the dimensions are divided into."""
+    orders: tuple[Knob, ...]
+    """Of the loops over tiles of reductions, and of the loops over reductions in a thread; empty
+    when there is only one reduction."""
+    panels: PanelKnobs
+
+    @staticmethod
+    def of(
+        program: ir.Program, nest: ir.Nest, profile: GpuProfile, default: NestOptions
+    ) -> BlockKnobs:
+        """The knobs of a nest without loops, which can say what ``default`` says."""
+        own = said(nest, default)
+        in_order, lane = _in_order(program, nest)
+        dims = []
+        for k, dim in enumerate(nest.dims):
+            if dim.extent > 1:
+                most = profile.threads_per_block
+                if dim.name != lane and (dim.reduction or dim.name not in in_order):
+                    most = _THREADS // (2 if dim.reduction else 1)
+                at = own[f"{nest.name}.vector"] == k
+                lanes = int(own[f"{nest.name}.lanes"]) if at else 1
+                dims.append(DimKnobs.of(k, dim, most, own, lanes))
+        width = max(1, _VECTOR // max(_itemsize(program, r) for r in refs(nest)))
+        vector = _vector(nest, {k.position for k in dims if k.dim.name in in_order}, width, own)
+        reductions = sum(k.dim.reduction for k in dims)
+        texts = tuple(" ".join(map(str, o)) for o in loop_orders([True] * reductions))
+        orders = tuple(
+            Knob(name, tuple(dict.fromkeys((*texts, own[name]))), own[name], ordered=False)
+            for name in (f"{nest.name}.order", f"{nest.name}.inner_order")
+            if len(texts) > 1
+        )
+        cores = tuple(default.mma or ())
+        blocks = _BLOCKS if any(len(k.threads.choices) > 1 for k in dims) else ()
+        own_block = int(own[f"{nest.name}.block"])
+        choices = tuple(sorted({*blocks, own_block}))
+        block = Knob(f"{nest.name}.block", choices, own_block, ordered=True)
+        use = (Knob(f"{nest.name}.mma", (0, 1), 1, ordered=False),) if cores else ()
+        split = _split(nest, own)
+        divided = Divider(nest, tuple(dims), in_order, block, vector, split, cores, use)
+        return BlockKnobs(divided, orders, PanelKnobs.of(nest, own))
+
+    @property
+    def nest(self) -> ir.Nest:
+        """What the knobs are of."""
+        return self.divided.nest
+
+    @property
+    def dims(self) -> tuple[DimKnobs, ...]:
+        """Of the dimensions with more than one point."""
+        return self.divided.dims
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """Those that are a choice."""
+        of_dims = tuple(k for each in self.dims for k in each.knobs)
+        divided = self.divided
+        of_dims += (divided.block,) if len(divided.block.choices) > 1 else ()
+        own = of_dims + divided.vector + self.orders + divided.split + divided.use_cores
+        return own + self.panels.knobs
+
+    @property
+    def results(self) -> tuple[DimKnobs, ...]:
+        """Of the dimensions that are not reduced."""
+        return tuple(k for k in self.dims if not k.dim.reduction)
+
+    @property
+    def reductions(self) -> tuple[DimKnobs, ...]:
+        """Of those that are."""
+        return tuple(k for k in self.dims if k.dim.reduction)
+
+    def staged(self, values: Mapping[str, Value]) -> set[int]:
+        """The operands that are copied."""
+        return set(self.panels.texts(values, self._factors(values)))
+
+    def levels(self, values: Mapping[str, Value], loops: Sequence[str]) -> dict[int, int]:
+        """Operand → how many of these loops are outside of its being copied, and one more."""
+        return self.panels.levels(values, loops, self._factors(values))
+
+    def size(self, values: Mapping[str, Value], each: DimKnobs) -> int:
+        """Points of a chunk or tile of a dimension; 0: all."""
+        divided = self.divided(values)
+        size = divided.unit(each) * number(values, each.steps)
+        return size if size < divided.extents[each.position] else 0
+
+    def chunks(self, values: Mapping[str, Value]) -> dict[str, int]:
+        """Points per chunk of the results that are divided, where the nest's own knobs say it."""
+        sizes = {k.dim.name: self.size(values, k) for k in self.results}
+        return {name: size for name, size in sizes.items() if size}
+
+    def tiles(self, values: Mapping[str, Value]) -> dict[str, int]:
+        """Points per tile of the reductions that are tiled, in the order of their loops."""
+        order = list(range(len(self.reductions)))
+        if self.orders:
+            order = [int(part) for part in str(values[self.orders[0].name]).split()]
+        sizes = {}
+        for place in order:
+            each = self.reductions[place]
+            size = self.size(values, each)
+            if size:
+                sizes[each.dim.name] = size
+        return sizes
+
+    def steps(self, values: Mapping[str, Value], chunks: Mapping[str, int]) -> dict[str, int]:
+        """Iterations of the loops over results of a block, of those that there are."""
+        counts, divided = {}, self.divided(values)
+        for each in self.results:
+            points = chunks.get(each.dim.name, each.dim.extent)
+            counts[each.dim.name] = -(-points // divided.unit(each))
+        return {name: count for name, count in counts.items() if count > 1}
+
+    def loops(self, values: Mapping[str, Value], chunks: Mapping[str, int]) -> list[str]:
+        """The dimensions of the loops that all threads of a block run together."""
+        return [*self.steps(values, chunks), *self.tiles(values)]
+
+    def to_options(self, values: Mapping[str, Value], chunks: Mapping[str, int]) -> NestOptions:
+        """What the knobs say."""
+        nest, tiles, divided = self.nest, self.tiles(values), self.divided(values)
+        every = range(len(nest.dims))
+        threads = tuple(divided.threads.get(k, 1) for k in every)
+        register = tuple(divided.held.get(k, 1) for k in every)
+        tile = tuple(tiles.get(d.name, 0) for d in nest.dims)
+        chunk = tuple(chunks.get(d.name, 0) for d in nest.dims if not d.reduction)
+        parts = [0] * len(nest.dims)
+        if divided.parts > 1:
+            parts[longest(nest)] = divided.parts
+        orders = [self._order(str(values[k.name])) for k in self.orders] or [(), ()]
+        return NestOptions(
+            tile=tile if any(tile) else (),
+            order=orders[0],
+            inner_order=orders[1],
+            vectorize=self._vectorize(values),
+            register=register if max(register, default=1) > 1 else (),
+            stage=self.panels.option(values, self.loops(values, chunks), self._factors(values)),
+            chunk=chunk if any(chunk) else (),
+            fuse=False,
+            stream=False,
+            prefetch=(),
+            threads=threads if max(threads, default=1) > 1 else (),
+            split=tuple(parts) if any(parts) else (),
+            buffers=self.panels.copies(values),
+            mma=divided.mma,
+        )
+
+    def from_options(self, options: NestOptions, *, joined: bool) -> dict[str, Value] | None:
+        """Knob values; None if the options say something that the knobs cannot."""
+        if options.mma not in ((), self.divided.cores):
+            return None
+        found = said(self.nest, options, joined=joined)
+        values = {k.name: found[k.name] for k in self.knobs}
+        if vector := self.divided.vector:
+            target, lanes = vector
+            values[target.name] = (
+                values[target.name] if values[lanes.name] != 1 else target.choices[0]
+            )
+        if any(values[k.name] not in k.choices for k in self.knobs):
+            return None
+        divided = self.divided(values)
+        for each in self.dims:
+            sizes = divided.threads[each.position], divided.held[each.position]
+            if sizes != (found[each.threads.name], found[each.register.name]):
+                return None
+        return values
+
+    def normal(
+        self, values: Mapping[str, Value], chunks: Mapping[str, int], *, joined: bool
+    ) -> dict[str, Value]:
+        """The values of these knobs that stand for all that mean the same."""
+        known = {k.name: values[k.name] for k in self.knobs}
+        divided = self.divided(values)
+        for each in self.dims:
+            given = joined and not each.dim.reduction
+            if (given or not self.size(values, each)) and len(each.steps.choices) > 1:
+                known[each.steps.name] = 0
+            if len(each.threads.choices) > 1:
+                known[each.threads.name] = divided.threads[each.position]
+            if len(each.register.choices) > 1:
+                known[each.register.name] = divided.held[each.position]
+        if self.divided.block.name in known:
+            known[self.divided.block.name] = block_of(divided.threads.values())
+        if vector := self.divided.vector:
+            target, lanes = self._vectorize(values)
+            known[vector[0].name] = target if lanes > 1 else vector[0].choices[0]
+            known[vector[1].name] = lanes
+        loops = self.loops(known, chunks)
+        if self.orders:
+            names = [k.dim.name for k in self.reductions]
+            tiled = [names.index(name) for name in self.tiles(known)]
+            inner = [k for k, each in enumerate(self.reductions) if self._looped(known, each)]
+            for knob, moved in zip(self.orders, (sorted(tiled), inner), strict=True):
+                known[knob.name] = first_alike(knob, known[knob.name], moved)
+        known.update(self.panels.normal(known, loops, self._factors(known)))
+        return known
+
+    def _looped(self, values: Mapping[str, Value], each: DimKnobs) -> bool:
+        """Whether a thread has a loop over a reduction."""
+        divided = self.divided(values)
+        points = self.size(values, each) or divided.extents[each.position]
+        return points > divided.unit(each)
+
+    def _factors(self, values: Mapping[str, Value]) -> set[int]:
+        """The operands that tensor cores multiply."""
+        found = factors(self.nest.point.value) if self.divided(values).mma else None
+        return {k for k, load in enumerate(self.panels.reads) if found and load in found}
+
+    def _vectorize(self, values: Mapping[str, Value]) -> tuple[int, int]:
+        lanes = self.divided(values).lanes
+        return next(((k, width) for k, width in lanes.items() if width > 1), (-1, 1))
+
+    def _order(self, text: str) -> tuple[int, ...]:
+        """A permutation of all dimensions: the reductions trade places among themselves."""
+        order = [int(part) for part in text.split()]
+        if order == sorted(order):
+            return ()
+        permutation = list(range(len(self.nest.dims)))
+        places = [k.position for k in self.reductions]
+        for slot, which in zip(places, order, strict=True):
+            permutation[slot] = places[which]
+        return tuple(permutation)
+
+
+def _vector(
+    nest: ir.Nest, targets: set[int], width: int, own: Mapping[str, Value]
+) -> tuple[Knob, ...]:
+    """Dimension and lanes."""
+    count, target = int(own[f"{nest.name}.lanes"]), int(own[f"{nest.name}.vector"])
+    lanes = tuple(sorted({w for w in WIDTHS if w <= width} | {count}))
+    if count > 1:
+        targets = targets | {target}
+    if not targets or len(lanes) < 2:
+        return ()
+    found = tuple(sorted(targets))
+    return (
+        Knob(f"{nest.name}.vector", found, target if count > 1 else found[0], ordered=False),
+        Knob(f"{nest.name}.lanes", lanes, count, ordered=True),
+    )
+
+
+def _split(nest: ir.Nest, own: Mapping[str, Value]) -> tuple[Knob, ...]:
+    """Parts of the longest reduction."""
+    name = f"{nest.name}.split"
+    if name not in own:
+        return ()
+    extent = nest.dims[longest(nest)].extent
+    # So many parts that none of them is left without points.
+    able = (p for p in _PARTS if p <= extent // _LEAST_PART and -(-extent // -(-extent // p)) == p)
+    choices = tuple(sorted({1, own[name], *able}, key=int))
+    return (Knob(name, choices, own[name], ordered=True),) if len(choices) > 1 else ()
+
+
+def _in_order(program: ir.Program, nest: ir.Nest) -> tuple[frozenset[str], str]:
+    """The dimensions along which something lies in memory in order, and the one along which most
+    does."""
+    bytes_: dict[str, int] = {}
+    for ref in refs(nest):
+        layout = program.tensor(ref.tensor).layout
+        place = layout.place(ref)
+        for dim in nest.dims:
+            if dim.extent > 1 and abs(place.coefficient(dim.name)) == layout.itemsize:
+                size = math.prod(layout.extents) * layout.itemsize
+                bytes_[dim.name] = bytes_.get(dim.name, 0) + size
+    most = max(reversed([*bytes_]), key=lambda name: bytes_[name], default="")
+    return frozenset(bytes_), most
+
+
+def _itemsize(program: ir.Program, ref: ir.TensorRef) -> int:
+    return program.tensor(ref.tensor).layout.itemsize

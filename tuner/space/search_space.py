@@ -1,0 +1,202 @@
+"""A search space: knobs, and the constraints that a configuration has to meet."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Protocol, TypeAlias
+
+from tcl.tuner.space.knobs import Knob, Value
+
+Config: TypeAlias = tuple[Value, ...]
+"""One value per knob, in the order of the knobs."""
+
+Constraint: TypeAlias = Callable[[Mapping[str, Value]], str | None]
+"""Knob name → value, to the reason why it cannot work; None when it can."""
+
+Normal: TypeAlias = Callable[[Mapping[str, Value]], Mapping[str, Value]]
+"""Knob name → value, to those values among all that mean the same which stand for them."""
+
+_TRIES = 300
+
+
+class Space(Protocol):
+    """What a search asks of its space: ours, derived from a def, or a recorded one."""
+
+    @property
+    def knobs(self) -> tuple[Knob, ...]:
+        """The decisions: default, sample, mutate, neighbours, encode, cardinality of each."""
+
+    @property
+    def cardinality(self) -> int:
+        """Number of configurations, constraints not counted."""
+
+    def valid(self, config: Config) -> bool:
+        """Whether all constraints are met: free, as nothing is compiled for it."""
+
+    def sample(self, rng: Random) -> Config | None:
+        """A random valid configuration; None if none was found."""
+
+    def neighbours(self, config: Config) -> Iterator[Config]:
+        """Valid configurations that differ in one knob, by one step where the knob is ordered."""
+
+    def enumerate(self) -> Iterator[Config]:
+        """All valid configurations, in a fixed order."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSpace:
+    """The configurations a search may propose."""
+
+    knobs: tuple[Knob, ...]
+    constraints: tuple[Constraint, ...] = ()
+    normal: Normal = dict
+    """Of configurations that mean the same, only the one that this gives is proposed."""
+
+    def __post_init__(self) -> None:
+        names = [k.name for k in self.knobs]
+        if len(set(names)) != len(names):
+            raise ValueError(f"knob names must differ: {', '.join(names)}")
+
+    @property
+    def cardinality(self) -> int:
+        """Number of configurations, constraints not counted."""
+        return math.prod(k.cardinality for k in self.knobs)
+
+    @property
+    def default(self) -> Config:
+        """Every knob at its default."""
+        return tuple(k.default for k in self.knobs)
+
+    def values(self, config: Config) -> dict[str, Value]:
+        """The configuration as knob name → value."""
+        return {k.name: v for k, v in zip(self.knobs, config, strict=True)}
+
+    def config(self, values: Mapping[str, Value]) -> Config:
+        """A configuration from knob name → value; what is not named is at its default.
+
+        ``ValueError`` for an unknown knob, or a value that is not one of its choices.
+        """
+        known = {k.name for k in self.knobs}
+        for name in values:
+            if name not in known:
+                raise ValueError(f"there is no knob {name!r}; knobs are {', '.join(sorted(known))}")
+        return tuple(
+            k.fixed(values[k.name]).default if k.name in values else k.default for k in self.knobs
+        )
+
+    def fix(self, values: Mapping[str, Value]) -> SearchSpace:
+        """The same space with these knobs fixed: sampling, mutation and crossover leave them be.
+
+        ``ValueError`` as in ``config``.
+        """
+        self.config(values)
+        knobs = tuple(k.fixed(values[k.name]) if k.name in values else k for k in self.knobs)
+        return replace(self, knobs=knobs)
+
+    def contains(self, config: Config) -> bool:
+        """Whether every value is one of its knob's choices."""
+        return len(config) == len(self.knobs) and all(
+            v in k.choices for k, v in zip(self.knobs, config, strict=True)
+        )
+
+    def reason(self, config: Config) -> str | None:
+        """Why the configuration cannot work; None when all constraints are met."""
+        values = self.values(config)
+        reason = next((r for c in self.constraints if (r := c(values)) is not None), None)
+        if reason is not None:
+            return reason
+        for name, value in self._freely(values).items():
+            if values[name] != value:
+                return f"{name} {values[name]} means the same as {value} here"
+        return None
+
+    def _freely(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
+        """What ``normal`` gives; the values themselves where that needs a choice that is fixed."""
+        normal = self.normal(values)
+        fixed = (k.name for k in self.knobs if len(k.choices) == 1)
+        return values if any(normal.get(n, values[n]) != values[n] for n in fixed) else normal
+
+    def valid(self, config: Config) -> bool:
+        """Whether all constraints are met."""
+        return self.reason(config) is None
+
+    def sample(self, rng: Random) -> Config | None:
+        """A random valid configuration; None if a bounded number of tries finds none.
+
+        The knobs that a constraint which is not met has looked at are drawn again, and no others:
+        a def of many nests has so many constraints that hardly any draw meets them all at once.
+        """
+        values = _Noting({k.name: k.sample(rng) for k in self.knobs})
+        met: dict[int, frozenset[str]] = {}
+        """What constraints have looked at that are met, and need not look again before it
+        changes."""
+        for _ in range(_TRIES):
+            again = self._unmet(values, met)
+            if again is None:
+                values.update(self._freely(values))
+                return tuple(values[k.name] for k in self.knobs)
+            values.update({k.name: k.sample(rng) for k in self.knobs if k.name in again})
+            for place in [p for p, read in met.items() if not again.isdisjoint(read)]:
+                del met[place]
+        return self._walked(rng) if self.valid(self.default) else None
+
+    def _walked(self, rng: Random) -> Config:
+        """A valid configuration that steps of one knob at a time, each valid, lead to from the
+        default: for spaces of which hardly any draw meets all constraints."""
+        config = self.default
+        open_ = [k for k in range(len(self.knobs)) if self.knobs[k].cardinality > 1]
+        for k in rng.choices(open_, k=2 * len(open_)) if open_ else ():
+            values = self.values(config)
+            values[self.knobs[k].name] = self.knobs[k].mutate(config[k], rng)
+            values.update(self._freely(values))
+            candidate = tuple(values[knob.name] for knob in self.knobs)
+            if self.valid(candidate):
+                config = candidate
+        return config
+
+    def _unmet(self, values: _Noting, met: dict[int, frozenset[str]]) -> frozenset[str] | None:
+        """What the first constraint that is not met has looked at; None if all are. Those that
+        are met join ``met``."""
+        for place, constraint in enumerate(self.constraints):
+            if place in met:
+                continue
+            values.read.clear()
+            reason = constraint(values)
+            read = frozenset(values.read)
+            if reason is not None:
+                return read
+            met[place] = read
+        return None
+
+    def neighbours(self, config: Config) -> Iterator[Config]:
+        """Valid configurations that differ in one knob, by one step where the knob is ordered."""
+        for i, (knob, value) in enumerate(zip(self.knobs, config, strict=True)):
+            for other in knob.neighbours(value):
+                candidate = (*config[:i], other, *config[i + 1 :])
+                if self.valid(candidate):
+                    yield candidate
+
+    def enumerate(self) -> Iterator[Config]:
+        """All valid configurations, in a fixed order."""
+        return filter(self.valid, itertools.product(*(k.choices for k in self.knobs)))
+
+    def encode(self, config: Config) -> tuple[float, ...]:
+        """The features of all knobs, one after the other."""
+        encoded = (k.encode(v) for k, v in zip(self.knobs, config, strict=True))
+        return tuple(itertools.chain.from_iterable(encoded))
+
+
+class _Noting(dict[str, Value]):
+    """Values that note which of them are read."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        super().__init__(values)
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Value:
+        self.read.add(name)
+        return super().__getitem__(name)
