@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from conftest import Golden
 
 from tcl.cli import main
-from tcl.codegen import ir
-from tcl.codegen.cpu import kernel
-from tcl.codegen.cuda import emit
-from tcl.codegen.device import CpuProfile
-from tcl.codegen.ir_print import show
+from tcl.codegen.cpu.run import kernel
+from tcl.codegen.cuda.emit import emit
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.printer import show
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden"
@@ -62,7 +62,7 @@ def printed(command: str) -> str:
 @pytest.fixture(autouse=True)
 def _pinned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("tcl.codegen.device.host_cpu", lambda: CPU)
+    monkeypatch.setattr("tcl.codegen.devices.cpu.host_cpu", lambda: CPU)
     monkeypatch.chdir(ROOT)
 
 
