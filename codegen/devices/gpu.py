@@ -1,7 +1,8 @@
 """What GPUs are like, as data: named ones from their data sheets, and the devices of this machine.
 
 What follows from the compute capability is that of the CUDA programming guide's table of technical
-specifications; ``tests/test_cuda_profile.py`` compares it with the table that comes with CuPy.
+specifications; ``tests/codegen/cuda/test_cuda_profile.py`` compares it with the table that comes
+with CuPy.
 """
 
 from __future__ import annotations

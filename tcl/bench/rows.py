@@ -4,8 +4,8 @@
 computes from others by ``+ - * / min max`` or a built-in, each as one operation however often it
 is written or used; arithmetic on constants and subscripts is free. ``read`` and ``written`` are
 the bytes that must move at least once: each input element that is used, each element of
-``results``. Work that nobody can avoid, so that a row's time has a floor. ``tests/test_bench.py``
-counts both point by point on small sizes.
+``results``. Work that nobody can avoid, so that a row's time has a floor.
+``tests/tcl/bench/test_bench.py`` counts both point by point on small sizes.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ Worst errors in units in the last place, measured:
 For float32, exp, log, log2, tanh, erf and sin over all 2**32 arguments, log10, exp2, exp10, expm1
 and rsqrt over every 7th, the others of one argument over every 31st, against glibc's float64
 functions; float64 over six million points of all sizes against 80-bit arithmetic (erf over 60,000
-against mpmath). ``pytest -m slow tests/test_vector_math.py`` repeats it for every 61st float32.
+against mpmath). ``pytest -m slow tests/codegen/cpu/test_vector_math.py`` repeats it for every 61st
+float32.
 Results are right for zeros, infinities, NaN and subnormal numbers, and subnormal results are as
 exact as others. float32 sin, cos and tan reduce every finite argument exactly enough; float64 sin
 and cos call the C library from 2**21 on.

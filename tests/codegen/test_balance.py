@@ -1,0 +1,97 @@
+"""How nests are divided among threads, and what is copied for whom, where nobody said."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from nests import MATMUL, TRANSPOSED, WIDE, sized
+
+from tcl.codegen.choose.cpu.access_costs import access_of
+from tcl.codegen.choose.cpu.panel_cost import LARGEST, PanelCost
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.schedule.cpu import schedule
+from tcl.codegen.schedule.resolve_cpu import resolve
+
+Shapes = tuple[tuple[int, int], tuple[int, int]]
+
+
+def chosen(threads: int, text: str, shapes: Shapes) -> NestOptions:
+    """The choices for so many threads, which have to be possible."""
+    device, each = replace(WIDE, threads=threads), sized(text, *shapes)
+    schedule(each, MappingOptions("mlp"), device)
+    return resolve(lower(each), MappingOptions("mlp"), device)["s0"]
+
+
+@pytest.mark.parametrize("size", [512, 1024, 2048])
+def test_threads_copy_columns_of_their_own(size: int) -> None:
+    found = chosen(2, MATMUL, ((size, size), (size, size)))
+    rows, columns, _ = found.chunk or (0, 0, 0)
+    assert rows == 0 and columns <= size // 4, "a thread that is held up has less to do"
+    assert found.stage is not None and found.stage[1] == 2, "inside of the loop over tiles"
+
+
+@pytest.mark.parametrize("threads", [2, 4, 8, 16, 24])
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        (MATMUL, ((512, 512), (512, 512))),
+        (MATMUL, ((128, 2000), (2000, 128))),
+        (MATMUL, ((8192, 512), (512, 64))),
+        (TRANSPOSED, ((128, 1024), (1000, 1024))),
+    ],
+)
+def test_all_threads_are_busy(threads: int, text: str, shapes: Shapes) -> None:
+    chunk = chosen(threads, text, shapes).chunk or (0, 0, 0)
+    extents = (shapes[0][0], shapes[1][1] if text is MATMUL else shapes[1][0])
+    sizes = [size or extent for size, extent in zip(chunk, extents, strict=False)]
+    count = math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=True))
+    longest = -(-count // threads) * math.prod(sizes) / math.prod(extents)
+    assert longest * threads < 1.2
+
+
+def test_chunks_are_no_longer_than_options_take() -> None:
+    text = "int8(M, N) A) -> (O) { O(m, n) = A(m, n) }"
+    each, device = sized(text, (100_000, 100_000)), replace(WIDE, threads=2)
+    (nest,) = schedule(each, MappingOptions("mlp"), device).nests
+    (chunk,) = nest.chunks
+    assert [d.extent for d in nest.dims] == [1, 10**10]
+    assert 1 << 20 < chunk.step < 1 << 31
+
+
+def test_one_column_of_a_chunk_is_copied_too() -> None:
+    found = chosen(16, MATMUL, ((2048, 2048), (2048, 2048)))
+    assert found.chunk is not None and found.chunk[1] == 64
+    assert found.stage is not None and found.stage[1] == 1, "its rows are far apart"
+    dense = chosen(2, MATMUL, ((8192, 512), (512, 64)))
+    assert not dense.stage, "nothing lies between its rows"
+
+
+def cost(rows: int, columns: int, threads: int = 2) -> PanelCost:
+    """Of the second operand of a product with 64 rows."""
+    program = lower(sized(MATMUL, (64, rows), (rows, columns)))
+    (nest,) = program.nests
+    assert isinstance(nest, ir.Nest)
+    access = access_of(program, nest, operands(nest.point)[1])
+    return PanelCost(access, "s0.n", replace(WIDE, threads=threads))
+
+
+def test_what_is_small_and_shared_by_many_is_copied_once() -> None:
+    small, large = cost(256, 256), cost(2048, 2048)
+    assert small.inside(2) < small.before(2), "threads would wait for each other"
+    assert small.before(64) < small.inside(64)
+    assert large.inside(2) < large.before(2)
+    assert large.more(1) == 0 and large.more(2) == large.inside(1)
+    assert small.more(64) == small.before(64) - small.inside(1)
+    assert cost(256, 256, threads=1).before(2) < small.before(2), "nobody to wait for"
+
+
+def test_what_is_too_large_is_not_copied_at_once() -> None:
+    assert cost(1 << 12, 1 << 12).before(100) < math.inf
+    huge = cost(1 << 13, 1 << 12)
+    assert huge.access.elements > LARGEST
+    assert huge.before(100) == math.inf

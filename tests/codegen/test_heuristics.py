@@ -1,0 +1,148 @@
+"""What is chosen for nests that nobody has tuned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from nests import ARM, MATMUL, NARROW, TRANSPOSED, WIDE, sized
+from steps import steps
+
+from tcl.codegen.choose.cpu.heuristics import heuristic
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.schedule.cpu import schedule
+
+DEVICES = pytest.mark.parametrize("device", [WIDE, NARROW, ARM], ids=lambda d: d.name)
+
+
+def chosen(device: CpuProfile, text: str, *shapes: tuple[int, ...]) -> NestOptions:
+    """The choices for the first nest, which have to be possible."""
+    each = sized(text, *shapes)
+    schedule(each, MappingOptions("mlp"), device)
+    program = lower(each)
+    found = heuristic(program, program.nests[0], device)
+    schedule(each, MappingOptions("naive").with_nest(0, found), device)
+    return found
+
+
+@DEVICES
+def test_a_matrix_product(device: CpuProfile) -> None:
+    found = chosen(device, MATMUL, (1024, 1024), (1024, 1024))
+    lanes = device.vector_bits // 32
+    assert found.vectorize == (1, lanes)
+    rows, vectors, unrolled = found.register or ()
+    registers = 16 if device is NARROW else 32
+    live = rows * vectors + vectors + 1
+    assert registers * 0.7 < live <= registers
+    assert (unrolled > 1) == (registers - live >= 2), "several steps at once need registers, too"
+    tile = found.tile or ()
+    assert tile[1] == vectors * lanes, "one column of register tiles at a time"
+    assert (tile[2] or 1024) * tile[1] * 4 <= device.l2_bytes // 2
+    assert found.stage is not None and found.stage[1] >= 0, "B is read by many rows"
+
+
+@DEVICES
+def test_an_operand_across_the_lanes_is_copied(device: CpuProfile) -> None:
+    found = chosen(device, TRANSPOSED, (128, 512), (512, 512))
+    assert found.vectorize is not None and found.vectorize[1] == device.vector_bits // 32
+    assert found.stage is not None and found.stage[found.vectorize[0]] >= 0
+
+
+def test_but_not_if_it_is_read_once() -> None:
+    found = chosen(WIDE, TRANSPOSED, (2, 512), (512, 512))
+    assert found.vectorize == (2, 16), "dot products need no copy"
+    assert not found.stage
+
+
+def test_nor_if_it_is_near_and_read_seldom() -> None:
+    near = chosen(WIDE, MATMUL, (128, 2000), (2000, 128))
+    assert not near.stage, "rows of memory that all fit into the second cache"
+    assert near.tile is not None and near.tile[2] == 0, "nor does it have to be cut"
+    far = chosen(WIDE, MATMUL, (128, 2000), (2000, 1024))
+    assert far.stage is not None and far.stage[1] >= 0
+    often = chosen(WIDE, MATMUL, (512, 512), (512, 512))
+    assert often.stage is not None and often.stage[1] >= 0
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "steps"),
+    [
+        (MATMUL, [(512, 512), (512, 512)], 4),
+        (MATMUL, [(512, 74), (74, 512)], 4),
+        (MATMUL, [(512, 26), (26, 512)], 2),
+        (MATMUL, [(512, 27), (27, 512)], 0),
+        (MATMUL, [(512, 6), (6, 512)], 0),
+        ("float(M, N) A) -> (S) { S(n) +=! A(m, n) }", [(300, 400)], 0),
+        (
+            "float(N, D) A, int32(B, L) I) -> (S) { S(b, d) +=! A(I(b, l), d) }",
+            [(99, 64), (64, 64)],
+            0,
+        ),
+    ],
+)
+def test_steps_of_a_reduction_that_are_written_out(
+    text: str, shapes: list[tuple[int, ...]], steps: int
+) -> None:
+    register = chosen(WIDE, text, *shapes).register or (0,)
+    assert (register[-1] if register[-1] > 1 else 0) == steps
+
+
+@DEVICES
+def test_sums_of_rows_and_columns(device: CpuProfile) -> None:
+    lanes = device.vector_bits // 32
+    rows = chosen(device, "float(M, N) A) -> (S) { S(m) +=! A(m, n) }", (300, 400))
+    assert rows.vectorize == (1, lanes)
+    columns = chosen(device, "float(M, N) A) -> (S) { S(n) +=! A(m, n) }", (300, 400))
+    assert columns.vectorize == (0, lanes)
+    total = chosen(device, "float(N) A) -> (S) { S +=! A(n) }", (400,))
+    assert total.vectorize == (0, lanes)
+
+
+def test_lanes_go_where_memory_is_in_order() -> None:
+    text = "float(M, N) A) -> (O) { O(n, m) = A(m, n) + A(m, n + 1) + A(m, n + 2) where n in 0:62 }"
+    assert chosen(WIDE, text, (64, 64)).vectorize == (0, 16)
+
+
+def test_a_group_with_few_channels() -> None:
+    text = """float(N, G, C, H, W) I, float(G, F, C, R, S) K) -> (O) {
+        O(n, g, f, h, w) +=! I(n, g, c, h + r, w + s) * K(g, f, c, r, s) }"""
+    found = chosen(WIDE, text, (4, 4, 4, 18, 34), (4, 4, 4, 3, 3))
+    assert found.vectorize == (4, 16)
+    register = found.register or ()
+    assert register[2] == 4, "each of the 4 output channels reads the same vectors"
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("float(M) A) -> (S) { S +=! A(m) }", [(0,)]),
+        ("float(M) A) -> (S) { S +=! A(m) }", [(1,)]),
+        (MATMUL, [(1, 1), (1, 1)]),
+        (MATMUL, [(0, 4), (4, 3)]),
+        ("float A) -> (S) { S = A }", [()]),
+        ("double(M, K) A, double(K, N) B) -> (C) { C(m, n) max=! A(m, k) * B(k, n) }",
+         [(7, 90), (90, 13)]),
+        ("float(N) L, int32(M) I) -> (O) { O(m, k) +=! L(I(j)) where m in 0:5, k in 0:20 }",
+         [(9,), (12,)]),
+    ],
+)  # fmt: skip
+@DEVICES
+def test_odd_nests(device: CpuProfile, text: str, shapes: list[tuple[int, ...]]) -> None:
+    chosen(device, text, *shapes)
+
+
+@pytest.mark.parametrize("shapes", [[(64, 0), (64, 0)], [(64, 0), (0, 64)], [(0, 9), (9, 8)]])
+@DEVICES
+def test_threads_that_have_nothing_to_do(device: CpuProfile, shapes: list[tuple[int, ...]]) -> None:
+    text = MATMUL if shapes[0] != shapes[1] else TRANSPOSED
+    chosen(replace(device, threads=2), text, *shapes)
+
+
+def test_choosing_takes_little_time() -> None:
+    text = """float(N, G, C, H, W) I, float(G, F, C, R, S) K) -> (O) {
+        O(n, g, f, h, w) +=! I(n, g, c, h + r, w + s) * K(g, f, c, r, s) }"""
+    program = lower(sized(text, (4, 4, 8, 18, 34), (4, 8, 8, 3, 3)))
+    # Calls of functions, some tenths of a second.
+    assert steps(lambda: heuristic(program, program.nests[0], WIDE)) < 2_000_000

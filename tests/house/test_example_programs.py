@@ -1,0 +1,103 @@
+"""The programs of ``examples/``: each is right, silent but for its findings, and would notice."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from places import EXAMPLES
+
+from tcl.bench.turns import compare
+from tcl.executors.executor import Executor
+
+PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
+FASTER = re.compile(r"^(\S.*?) +[\d.,]+ (?:[mµu]?s|ns) +[\d.,]+ [×x]$", re.MULTILINE)
+
+each = pytest.mark.parametrize("name", PROGRAMS)
+
+
+def run(name: str, folder: Path, *arguments: str) -> str:
+    """What it prints, run as a user would run it; nothing may go wrong or be warned of."""
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py", *arguments],
+        cwd=folder,
+        env={**os.environ, "TCL_CACHE_DIR": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    return done.stdout
+
+
+@each
+def test_it_is_right_and_compares_itself(name: str, tmp_path: Path) -> None:
+    said = run(name, tmp_path, "--small")
+    contenders = FASTER.findall(said)
+    assert contenders[0].startswith("tcl")
+    assert any(c.startswith(("NumPy", "torch")) for c in contenders[1:])
+    if name == "tuned_matmul":
+        tuned, used = (re.search(rf"^{s}: (.*)$", said, re.M) for s in ("tuned", "a .* uses"))
+        assert tuned and used and tuned[1] == used[1]
+
+
+@each
+def test_it_notices_a_wrong_result(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = Executor._first
+
+    def wrong(self: Executor, *arguments: Any) -> Any:
+        results = right(self, *arguments)
+        for array in results if isinstance(results, tuple) else (results,):
+            np.add(array, 1, out=array)
+        return results
+
+    monkeypatch.setattr(Executor, "_first", wrong)
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    later = ["--later"] if name == "tuned_matmul" else []  # the process that looks at results
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", "--small", *later])
+    with pytest.raises((AssertionError, IndexError)):  # a place that there is not, for argmin
+        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+
+
+def test_the_picture_is_smoother_afterwards(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    run("picture_stencil", tmp_path, "--small", "--folder", "saved")
+    before, after = (
+        np.asarray(image.open(tmp_path / "saved" / f"{name}.png"), np.float64)
+        for name in ("before", "after")
+    )
+    assert before.shape == after.shape == (40, 60)
+    assert np.abs(np.diff(after)).sum() < 0.5 * np.abs(np.diff(before)).sum()
+
+
+@each
+def test_it_says_what_one_learns_and_is_listed(name: str) -> None:
+    text = (EXAMPLES / f"{name}.py").read_text("utf-8")
+    explanation = text.split('"""')[1]
+    assert f"python examples/{name}.py" in explanation
+    assert len(explanation.split()) > 30
+    assert len(text.splitlines()) <= 110
+    assert f"| `{name}.py` |" in (EXAMPLES / "README.md").read_text("utf-8")
+
+
+def test_there_are_eight() -> None:
+    assert len(PROGRAMS) >= 8
+
+
+def test_contenders_take_turns(capsys: pytest.CaptureFixture[str]) -> None:
+    order: list[str] = []
+    found = compare({n: lambda n=n: order.append(n) for n in ("one", "other")}, rounds=3)  # type: ignore[misc]
+    turns = [n for n, before in zip(order, ["", *order], strict=False) if n != before]
+    assert turns == ["one", "other"] * 3
+    assert list(found) == FASTER.findall(capsys.readouterr().out) == ["one", "other"]
+    assert min(found.values()) > 0

@@ -1,0 +1,337 @@
+"""The command line, as a user runs it: in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import MM, tcl
+from known_machine import known_machine
+from places import EXAMPLES
+
+from tcl import __version__ as version
+
+
+@pytest.fixture
+def mm(tmp_path: Path) -> Path:
+    file = tmp_path / "mm.tc"
+    file.write_text(MM)
+    return file
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where results go that no test asks for."""
+    folder = known_machine(tmp_path_factory.mktemp("cache"))
+    monkeypatch.setenv("TCL_CACHE_DIR", str(folder))
+    return folder
+
+
+def test_help() -> None:
+    done = tcl("--help")
+    assert done.returncode == 0
+    for name in ("check", "show", "run", "tune", "cache", "devices"):
+        assert name in done.stdout
+        assert tcl(name, "--help").returncode == 0
+
+
+def test_usage_errors_exit_with_2(mm: Path) -> None:
+    assert tcl("chek", mm).returncode == 2
+    assert tcl("check").returncode == 2
+    assert tcl("tune", mm, "--generations", "many").returncode == 2
+
+
+def test_check_accepts(mm: Path) -> None:
+    done = tcl("check", mm)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "mm(float32(M, K) A, float32(K, N) B) -> (float32 C)" in done.stdout
+
+
+def test_check_reports_every_problem(tmp_path: Path) -> None:
+    file = tmp_path / "bad.tc"
+    file.write_text(
+        "def f(float(N) A) -> (B) { B(i) = A(i, i) }\ndef g(float(N) A) -> (B) { C(i) = A(i) }\n"
+    )
+    done = tcl("check", file)
+    assert done.returncode == 1
+    assert f"{file}:1:35: error:" in done.stderr
+    assert f"{file}:2:28: error:" in done.stderr
+    assert "^" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_check_strict(tmp_path: Path) -> None:
+    file = tmp_path / "loose.tc"
+    file.write_text("def f(float(N) A, float(M) B) -> (C) { C(i) = A(i) + B(i) }\n")
+    assert tcl("check", file).returncode == 0
+    done = tcl("check", "--strict", file)
+    assert done.returncode == 1
+    assert "runs over M of 'B' and over N of 'A'" in done.stderr
+
+
+def test_check_reads_standard_input() -> None:
+    assert tcl("check", "-", stdin=MM).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda f: None, "cannot be read"),
+        (lambda f: f.write_bytes(b"\xff\xfe"), "is not UTF-8 text"),
+        (lambda f: f.write_text(""), "the text holds no def"),
+        (lambda f: f.mkdir(), "Is a directory"),
+    ],
+)
+def test_unreadable_files(tmp_path: Path, make: object, sentence: str) -> None:
+    file = tmp_path / "file.tc"
+    assert callable(make)
+    make(file)
+    done = tcl("check", file)
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_check_loads_little() -> None:
+    """Most of the 0.2 s that it takes is Python's own start: what else takes long is not loaded."""
+    code = (
+        "import sys; from tcl.cli import main; sys.argv = ['tcl', 'check', sys.argv[1]]\n"
+        "try: main()\n"
+        "finally: print([m for m in ('numpy', 'llvmlite', 'numba', 'rich', 'sqlite3', 'cupy') "
+        "if m in sys.modules])"
+    )
+    file = EXAMPLES / "wavenet.tc"
+    command = [sys.executable, "-c", code, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [
+        ("ast", "C(m, n) +=! A(m, k) * B(k, n)"),
+        ("canonical", "t0(i0, i2)"),
+        ("ir", "m"),
+        ("schedule", "m"),
+        ("source", "define"),
+        ("asm", "ret"),
+        ("reference", "for "),
+    ],
+)
+def test_show(mm: Path, stage: str, expected: str) -> None:
+    done = tcl("show", mm, "--sizes", "M=5,K=6,N=7", "--stage", stage)
+    assert done.returncode == 0, done.stderr
+    assert expected in done.stdout
+
+
+@pytest.mark.parametrize("stage", ["ast", "canonical", "reference"])
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (("--device", "abacus"), "there is no GPU profile abacus"),
+        (("--device", "cuda-emulated"), "is for tcl run"),
+        (("-o", "fast"), "unknown preset 'fast'"),
+        (("--threads", "0"), "threads"),
+    ],
+)
+def test_show_refuses_what_is_wrong_though_it_makes_no_difference(
+    mm: Path, stage: str, given: tuple[str, str], sentence: str
+) -> None:
+    done = tcl("show", mm, "--sizes", "M=5,K=6,N=7", "--stage", stage, *given)
+    assert done.returncode in (1, 2) and done.stdout == ""
+    assert sentence in done.stderr and "Traceback" not in done.stderr
+
+
+def test_run(mm: Path, tmp_path: Path) -> None:
+    done = tcl("run", mm, "-s", "M=5,K=6,N=7", cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "agrees with the reference" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "mm has the sizes M, K, N; say what they are: --sizes M=...,K=...,N=..."),
+        (("-s", "M=5"), "needs a value for K, N"),
+        (("-s", "M=5,K=5,N=5,Q=1"), "has no size Q"),
+        (("-s", "M=5,M=5,K=5,N=5"), "given twice"),
+        (("-s", "M=x,K=5,N=5"), "'M=x' is no size"),
+        (("-s", "M=5,K=5,N=5", "-e", "mmm"), "has no def mmm; did you mean mm?"),
+        (("-s", "M=5,K=5,N=5", "-o", "fast"), "unknown preset 'fast'"),
+        (("-s", "M=5,K=5,N=5", "-o", '{"tile": 3}'), "tile"),
+        (("-s", "M=5,K=5,N=5", "--device", "cuda:9"), "there is no device cuda:9 here"),
+        (("-s", "M=5,K=5,N=5", "--device", "tpu"), "there is no device tpu here"),
+        (("-s", "M=99999999,K=99999999,N=5"), "input 'A' of mm needs 40 PB of memory"),
+    ],
+)
+def test_run_explains(mm: Path, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    done = tcl("run", mm, *arguments, cache=tmp_path)
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_tune_saves_and_a_second_process_loads(mm: Path, cache: Path) -> None:
+    sizes = "M=64,K=64,N=64"
+    search = ("--generations", "2", "--population", "6", "--seed", "1")
+    done = tcl("tune", mm, "-s", sizes, *search, cache=cache)
+    assert done.returncode == 0, done.stderr
+    for row in ("the untuned default", "the winner", "naive options", "NumPy"):
+        assert row in done.stdout
+    assert str(cache / "tuning.db") in done.stdout
+    options = next(
+        line.partition(": ")[2] for line in done.stdout.splitlines() if line.startswith("options")
+    )
+    assert options in tcl("run", mm, "-s", sizes, cache=cache).stdout
+    listed = tcl("cache", "list", cache=cache).stdout
+    assert "mm" in listed
+    assert "float32[64,64]" in listed
+
+
+def test_cache_list_without_a_cache(tmp_path: Path) -> None:
+    assert "nothing was tuned yet" in tcl("cache", "list", cache=tmp_path / "none").stdout
+
+
+def test_tune_with_settings_that_make_no_sense(mm: Path, tmp_path: Path) -> None:
+    done = tcl("tune", mm, "-s", "M=8,K=8,N=8", "--population", "4", "--elites", "9")
+    assert done.returncode == 2
+    assert "elites" in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupt_saves_the_best(mm: Path, cache: Path, number: signal.Signals, code: int) -> None:
+    """One signal: what is in flight finishes, the best is saved."""
+    command = [sys.executable, "-m", "tcl", "tune", str(mm), "-s", "M=200,K=200,N=200"]
+    process = subprocess.Popen(
+        [*command, "--generations", "1000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TCL_CACHE_DIR": str(cache)},
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("generation 1/"):
+            break
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert "saved in" in out
+    assert "options: {" in out
+    assert "Traceback" not in err
+    assert "mm" in tcl("cache", "list", cache=cache).stdout
+
+
+def test_devices() -> None:
+    done = tcl("devices")
+    assert done.returncode == 0
+    assert done.stdout.startswith("cpu")
+
+
+def test_devices_lists_gpus() -> None:
+    """Those of this machine, if any, and those that kernels can be compiled for."""
+    done = tcl("devices").stdout
+    assert "cuda" in done
+    for name in ("T4 (sm_75)", "H200 (sm_90)", "RTX 5090 (sm_120)"):
+        assert name in done
+
+
+@pytest.mark.parametrize("command", ["run", "tune"])
+def test_a_gpu_that_is_not_here(mm: Path, tmp_path: Path, command: str) -> None:
+    """One sentence, with CuPy installed or not; cuda:99 stands for it, as this may have GPUs."""
+    done = tcl(command, mm, "-s", "M=5,K=5,N=5", "--device", "cuda:99", cache=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: there is no device cuda:99 here")
+    assert done.stderr.count("\n") == 1 and not done.stdout
+    nameless = tcl(command, mm, "-s", "M=5,K=5,N=5", "--device", "", cache=tmp_path)
+    assert nameless.returncode == 1 and "there is no device '' here" in nameless.stderr
+
+
+def test_version() -> None:
+    done = tcl("--version")
+    assert (done.returncode, done.stdout) == (0, f"tcl, version {version}\n")
+
+
+def test_check_takes_a_byte_order_mark_and_carriage_returns(tmp_path: Path) -> None:
+    file = tmp_path / "windows.tc"
+    file.write_bytes(b"\xef\xbb\xbf" + MM.replace("{", "{\r\n").encode())
+    assert tcl("check", file).returncode == 0
+
+
+def test_check_goes_on_after_a_bad_file(mm: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.tc"
+    bad.write_text("def f(")
+    done = tcl("check", bad, tmp_path / "none.tc", mm)
+    assert done.returncode == 1
+    assert "bad.tc:1:" in done.stderr
+    assert "none.tc cannot be read" in done.stderr
+    assert "mm.tc: mm(" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("run", "--seed", "-1"), "-1 is not in the range"),
+        (("tune", "--seed", "-1"), "-1 is not in the range"),
+        (("run", "-s", "M=100000000,N=100000000,K=1"), "output 'C' of mm needs 40 PB"),
+        (("run", "-s", "M=5,K=5,N=5", "-o", "none.json"), "none.json cannot be read: No such"),
+        (("run", "-s", "M=5,K=5,N=5", "-o", sys.executable), "is not UTF-8 text"),
+        (("tune", "-s", "M=5,K=5,N=5", "--cache", __file__), "is not a tuning cache"),
+        (("tune", "-s", "M=5,K=5,N=5", "--cache", f"{__file__}/x.db"), "cannot be created"),
+    ],
+)
+def test_mistakes_end_in_a_sentence(mm: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    done = tcl(arguments[0], mm, *arguments[1:])
+    assert done.returncode in (1, 2)
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_named_as_cache_by_mistake_is_left_alone(mm: Path, tmp_path: Path) -> None:
+    done = tcl("cache", "list", "--cache", mm)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "is not a tuning cache; choose another file" in done.stderr
+    assert mm.read_text() == MM
+    assert list(tmp_path.iterdir()) == [mm]
+
+
+def test_a_damaged_cache_is_reported_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "tuning.db").write_bytes(b"garbage" * 100)
+    done = tcl("cache", "list", cache=tmp_path)
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("warning: the tuning cache")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("tuning mm", "nothing was found"), ("generation 1/1", "saved in")],
+)
+def test_ctrl_c_before_and_after_the_search(
+    mm: Path, cache: Path, line: str, expected: str
+) -> None:
+    """While the reference is computed, and while the final table is measured."""
+    settings = ["-s", "M=512,N=512,K=512", "--generations", "1", "--population", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tcl", "tune", str(mm), *settings],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "TCL_CACHE_DIR": str(cache)},
+        # A test run in the background of a shell has SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert process.stdout is not None
+    while line not in process.stdout.readline():
+        pass
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=120)
+    assert expected in rest
+    assert process.returncode == 130

@@ -1,0 +1,85 @@
+"""``tcl show`` for GPUs that are not here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import tcl
+from cuda_modules import needs_nvrtc
+
+MM = """
+def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }
+def lut(float(R) T, int32(N) I) -> (C) { C(i) = T(I(i)) }
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    found = tmp_path / "mm.tc"
+    found.write_text(MM)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [
+        ("ast", "C(m, n) +=!"),
+        ("ir", "C(s0.m, s0.n)"),
+        ("schedule", "thread"),
+        ("source", 'extern "C" __global__'),
+        ("reference", "for "),
+    ],
+)
+def test_stages(file: Path, stage: str, expected: str) -> None:
+    done = tcl(
+        *("show", file, "-e", "mm", "-s", "M=100,K=70,N=50", "--device", "sm_80"),
+        *("--stage", stage),
+    )
+    assert done.returncode == 0, done.stderr
+    assert expected in done.stdout
+
+
+@needs_nvrtc
+def test_assembly(file: Path) -> None:
+    for name, target in (("rtx 4090", "sm_89"), ("sm_90a", "sm_90a")):
+        done = tcl(
+            *("show", file, "-e", "mm", "-s", "M=9,K=9,N=9", "--device", name, "--stage", "asm")
+        )
+        assert f".target {target}\n" in done.stdout, done.stderr
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("entry", ["mm", "lut"])
+def test_resources(file: Path, tmp_path: Path, entry: str) -> None:
+    sizes = {"mm": "M=256,K=256,N=256", "lut": "R=10,N=5000"}[entry]
+    done = tcl(
+        *("show", file, "-e", entry, "-s", sizes, "--device", "h200", "--stage", "resources"),
+        cache=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    title, heads, *rows = done.stdout.splitlines()
+    assert title.startswith(f"{entry} on H200 (sm_90, NVRTC ")
+    assert heads.split() == (
+        "kernel blocks threads registers shared spills stack occupancy".split()
+    )
+    assert rows and all(row.startswith(f"{entry}_") and "% of warps" in row for row in rows)
+    assert len(list((tmp_path / "objects").iterdir())) == 1  # kept
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--device", "h2000"), "there is no GPU profile h2000; did you mean H200?"),
+        (("--device", "cuda:99"), "there is no device cuda:99 here"),
+        (("--device", "t4", "-o", '{"vectorize": 3}'), "error: "),
+        (("--device", "cuda-emulated"), "say which GPU to show kernels for"),
+        (("--device", ""), "there is no GPU profile ''; known are"),
+        (("--device", "h200", "-o", __file__), f"error: {__file__}: options: not valid JSON"),
+    ],
+)
+def test_mistakes(file: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    done = tcl("show", file, "-e", "mm", "-s", "M=9,K=9,N=9", *arguments)
+    assert done.returncode == 1
+    assert sentence in done.stderr and "Traceback" not in done.stderr
+    assert not done.stdout

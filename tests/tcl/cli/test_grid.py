@@ -1,0 +1,381 @@
+"""``tcl tune --grid``: its file, its plan, and its searches as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import MM, tcl
+from places import ROOT
+
+from tcl.bench.ceilings import Ceilings
+from tcl.bench.roofline import measure_ceilings
+from tcl.cli.grid_file import GridError, read_grid
+from tcl.cli.grid_plan import Plan, make_plan
+from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.config import TunerConfig
+from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run.cost_estimate import pace
+from tcl.tuning import Tuner
+
+DEFS = f"""# sizes small: M=8, N=8, K=8
+# sizes large: M=64, N=8, K=8
+{MM}
+def scaled(float(N) A) -> (B) {{ B(n) = 2 * A(n) }}
+
+def conv(float(N) A, float(K) W) -> (B) {{ B(n) +=! A(n + k) * W(k) }}
+"""
+QUICK = "generations = 1\npopulation = 4\nthreads = 1\n"
+SCALED = '[[tune]]\nfile = "defs.tc"\nentry = "scaled"\n'
+CONV = '[[tune]]\nfile = "defs.tc"\nentry = "conv"\n'
+TWO = f"{QUICK}{SCALED}sizes = {{ N = [100, 200] }}\n"
+
+Make = Callable[[str], Path]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Writes a grid's file beside one with defs."""
+    (tmp_path / "defs.tc").write_text(DEFS)
+
+    def write(text: str) -> Path:
+        path = tmp_path / "grid.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A cache folder that knows what the machine can do, so that nobody measures it."""
+    folder = tmp_path / "cache"
+    measure_ceilings(1, folder, lambda threads: [Ceilings(1e12, 1e12, 1e14)] * 3)
+    return folder
+
+
+def sizes(path: Path) -> list[tuple[str, dict[str, int]]]:
+    return [(p.checked.name, dict(p.sizes)) for p in read_grid(path)]
+
+
+# The file.
+
+
+def test_lists_stand_for_every_combination(make: Make) -> None:
+    table = '[[tune]]\nfile = "defs.tc"\nentry = "mm"\n'
+    found = sizes(make(f"{table}sizes = {{ M = [1, 2], N = 3, K = [4, 5] }}"))
+    assert [tuple(s.values()) for _, s in found] == [(1, 4, 3), (1, 5, 3), (2, 4, 3), (2, 5, 3)]
+    assert found[0] == ("mm", {"M": 1, "K": 4, "N": 3})
+    found = sizes(make(f'{table}sizes = ["large", {{ M = 1, N = 1, K = [1, 2] }}]'))
+    assert [s["M"] for _, s in found] == [64, 1, 1]
+    assert sizes(make(table)) == [("mm", {"M": 8, "N": 8, "K": 8})]  # the first comment's
+
+
+def test_a_table_has_settings_of_its_own(make: Make) -> None:
+    text = f"{QUICK}seed = 7\n{SCALED}sizes = {{ N = 1 }}\npopulation = 6\ntime_limit = 1.5\n"
+    first, second = read_grid(make(f"{text}{SCALED}sizes = {{ N = 2 }}\n"))
+    assert first.settings["population"] == 6
+    assert first.settings["time_limit"] == 1.5
+    assert second.settings == {"generations": 1, "population": 4, "threads": 1, "seed": 7}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("tune = [", "grid.toml: error: this is not TOML: "),
+        ("", "there is nothing to tune; add a table [[tune]] with a file"),
+        ("[tune]", "a grid's tables have two brackets: [[tune]]"),
+        ("tune = 3", "a grid's tables have two brackets: [[tune]]"),
+        ("generation = 3", "there is no key 'generation'; did you mean generations?"),
+        ("generations = 'ten'", "generations must be a whole number, not 'ten'"),
+        ("generations = true", "generations must be a whole number, not True"),
+        ("seed = -1", "seed must be 0 or more, not -1"),
+        ("time_limit = inf", "time_limit must be a number of seconds, not inf"),
+        ("time_limit = '1'", "time_limit must be a number of seconds, not '1'"),
+        ("[[tune]]", "[[tune]] 1: error: it needs a file, as file = "),
+        ("[[tune]]\nfile = 'none.tc'", "none.tc cannot be read: No such file"),
+        ("[[tune]]\nfile = 'defs.tc'", 'has 3 defs; say entry = "mm" or "scaled" or "conv"'),
+        ("[[tune]]\nfile = 'defs.tc'\nentry = 'scale'", "did you mean scaled?"),
+        ("[[tune]]\nfile = 'defs.tc'\nentry = 3", "entry must be a text in quotes, not 3"),
+        ("[[tune]]\nfile = 'bad.tc'", "bad.tc:1:"),
+        (SCALED, "scaled needs a value for N; write sizes = { N = ... }"),
+        (f"{SCALED}sizes = {{}}", "scaled needs a value for N; write sizes = { N = ... }"),
+        (f"{SCALED}sizes = []", "sizes is an empty list"),
+        (f"{SCALED}sizes = 3", "sizes must be as { N = ... }, or a label, not 3"),
+        (f"{SCALED}sizes = {{ N = 1, M = 1 }}", "scaled has no size M; its sizes are N"),
+        (f"{SCALED}sizes = {{ N = 1.5 }}", "the size N must be a whole number, not 1.5"),
+        (f"{SCALED}sizes = {{ N = [1, -2] }}", "the size N must be a whole number, not -2"),
+        (f"{SCALED}sizes = {{ N = [] }}", "the size N has no value; its list is empty"),
+        (f"{SCALED}sizes = 'small'", "there is no label of sizes of scaled 'small'"),
+        (f"{SCALED}size = 3", "there is no key 'size'; did you mean sizes?"),
+        (f"{CONV}sizes = {{ N = {list(range(200))}, K = {list(range(200))} }}", "40000 combin"),
+    ],
+)
+def test_mistakes_have_a_place_and_a_remedy(
+    make: Make, tmp_path: Path, text: str, sentence: str
+) -> None:
+    (tmp_path / "bad.tc").write_text("def f(float(N) A) -> (B) { B(n) = C(n) }")
+    with pytest.raises(GridError) as error:
+        read_grid(make(text))
+    assert sentence in str(error.value)
+    assert "error: " in str(error.value)
+
+
+def test_all_mistakes_are_told_at_once(make: Make, cache: Path) -> None:
+    text = f"jobbs = 1\n{SCALED}sizes = 'x'\n{SCALED}sizes = {{ N = 1 }}\nthreads = '2'\n"
+    done = tcl("tune", "--grid", make(text), cache=cache)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert [line.split(": error:")[0].partition("grid.toml")[2] for line in lines] == [
+        "",
+        ": [[tune]] 1",
+        ": [[tune]] 2",
+    ]
+
+
+@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="runs in the source tree only")
+def test_the_readme_has_a_grid(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    text = (ROOT / "README.md").read_text("utf-8")
+    path = tmp_path / "grid.toml"
+    path.write_text(text.partition("```toml\n")[2].partition("```")[0])
+    assert len(read_grid(path)) == 4 + 2
+
+
+# The plan.
+
+
+def planned(path: Path, cache: Path, **given: Any) -> Plan:
+    return make_plan(read_grid(path), given, str(path.parent), TuningCache(cache))
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("population = 1", "population must be a whole number from 2"),
+        ("elites = 19", "elites must be at most half of the population of 4, not 19"),
+        ("strategy = 'sorcery'", "strategy must be one of"),
+        ("threads = 0", "threads must be a whole number from 1"),
+        ("threads = 500", "kernels with 500 threads are measured on as many cores"),
+        ("options = 'none.json'", "unknown preset"),
+        ("device = 'abacus'", "there is no device abacus here"),
+        ("device = 'cuda-emulated'", "times of emulated kernels mean nothing"),
+        ("time_limit = 0", "time_limit must be a number of seconds above 0"),
+    ],
+)
+def test_settings_that_make_no_sense(
+    make: Make, tmp_path: Path, setting: str, sentence: str
+) -> None:
+    table = f"{SCALED}sizes = {{ N = [1, 2] }}\n"
+    path = make(f"population = 4\n{table}{table}{setting}\n")
+    with pytest.raises(GridError) as error:
+        planned(path, tmp_path / "t.db")
+    assert str(error.value).startswith(f"{path}: [[tune]] 2: error: ")
+    assert sentence in str(error.value)
+    assert str(error.value).count(sentence) == 1
+
+
+def test_plan(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "start.json").write_text('{"preset": "naive"}')
+    table = f"{SCALED}sizes = {{ N = [100, 200, 100] }}\noptions = 'start.json'\n"
+    impossible = f"{CONV}sizes = {{ N = 3, K = 5 }}\n{SCALED}sizes = {{ N = 2000000000000 }}\n"
+    plan = planned(make(f"{QUICK}{table}{impossible}"), tmp_path / "t.db", generations=3)
+    assert [p.about.sizes["N"] for p in plan.points] == [100, 200, 3, 2000000000000]
+    assert plan.notes == (
+        f"{tmp_path}/grid.toml: [[tune]] 1: scaled N=100 is point 1 again; it is tuned once",
+    )
+    first = plan.points[0]
+    assert first.candidates == 3 + 4 + 2 + 2  # starts, a population, children of two generations
+    assert first.seconds > 0
+    assert not first.by_experience
+    assert "has no value for these sizes" in plan.points[2].problem
+    assert "GB of memory, the machine has" in plan.points[3].problem
+    assert not (tmp_path / "t.db").exists()
+
+
+def test_time_is_estimated_from_what_was_measured(make: Make, tmp_path: Path) -> None:
+    cache = TuningCache(tmp_path / "t.db")
+    path = make(f"{QUICK}{SCALED}sizes = {{ N = [100, 200] }}\n")
+    key = planned(path, cache.path).points[0].key
+    assert key is not None
+
+    def add(first: float, count: int, step: float) -> None:
+        outcome = Outcome(Verdict.CORRECT, (1e-6,))
+        cache.add(key, [Record.of("{}", outcome, first + step * i, "r") for i in range(count)])
+
+    add(1000.0, 4, 3.0)
+    assert pace(cache, key) is None  # too few
+    add(5000.0, 7, 3.0)  # after a break, which does not count
+    assert pace(cache, key) == pytest.approx(3.0)
+    first, second = planned(path, cache.path).points
+    assert first.by_experience and second.by_experience
+    rule = planned(path, tmp_path / "none.db").points[0]
+    assert first.seconds - rule.seconds == pytest.approx(6 * (3.0 - 0.3), abs=0.1)
+    assert second.seconds == pytest.approx(first.seconds, abs=0.1)
+    limited = planned(path, cache.path, time_limit=2.0).points[0]
+    assert first.seconds - limited.seconds == pytest.approx(6 * 3.0 - 2.0)
+
+
+def test_dry_run_writes_nothing(make: Make, cache: Path) -> None:
+    done = tcl("tune", "--grid", make(TWO), "--dry-run", "--generations", "2", cache=cache)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "scaled N=100 (1 thread)" in done.stdout
+    assert "2 points: 16 candidates, about " in done.stdout
+    assert "by rule of thumb" in done.stdout
+    assert not any("tuning" in p.name for p in cache.iterdir())
+    bad = tcl("tune", "--grid", make(f"{CONV}sizes = {{ N = 3, K = 5 }}"), "--dry-run", cache=cache)
+    assert bad.returncode == 1
+    assert "cannot be tuned: " in bad.stdout
+    assert "1 of 1 points cannot be tuned" in bad.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("defs.tc", "--grid", "grid.toml"), "FILE is said in the grid's tables"),
+        (("--grid", "grid.toml", "-e", "mm"), "--entry is said in the grid's tables"),
+        (("--grid", "grid.toml", "-s", "N=1"), "--sizes is said in the grid's tables"),
+        (("--grid", "grid.toml", "--fix", "s0.lanes=4"), "--fix names a knob of one def"),
+        (("defs.tc", "--dry-run"), "--dry-run is for --grid"),
+        ((), "Missing argument 'FILE'"),
+    ],
+)
+def test_usage(make: Make, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    make(TWO)
+    done = tcl("tune", *(tmp_path / a if a in ("grid.toml", "defs.tc") else a for a in arguments))
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
+# The searches.
+
+
+def runs(cache: Path) -> int:
+    with sqlite3.connect(cache / "tuning.db") as db:
+        ((count,),) = db.execute("SELECT count(*) FROM runs").fetchall()
+    db.close()
+    return int(count)
+
+
+def test_two_points_then_nothing_is_left(make: Make, cache: Path, tmp_path: Path) -> None:
+    path, pages = make(TWO), tmp_path / "pages"
+    done = tcl("tune", "--grid", path, "--report", pages, cache=cache)
+    assert (done.returncode, done.stderr) == (0, "")
+    for sentence in (
+        "point 1 of 2: scaled N=100 (1 thread)",
+        "point 1 of 2: tuned in ",
+        "point 2 of 2: tuned in ",
+        "2 points: 2 tuned",
+    ):
+        assert sentence in done.stdout
+    assert "s left\n" in done.stdout
+    names = sorted(p.name for p in pages.iterdir())
+    assert names == ["001-scaled-N=100-1-thread.html", "002-scaled-N=200-1-thread.html"]
+    assert runs(cache) == 2
+    again = tcl("tune", "--grid", path, "--resume", cache=cache)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert "2 points: 2 known" in again.stdout
+    assert runs(cache) == 2
+    dry = tcl("tune", "--grid", path, "--dry-run", cache=cache)
+    assert "with --resume, which leaves out what is done: 0 candidates, about 0 s" in dry.stdout
+    more = tcl("tune", "--grid", path, "--resume", "--generations", "2", "--dry-run", cache=cache)
+    assert "begun: 1 generation done" in more.stdout
+    assert "2 points: 4 candidates" in more.stdout
+    other = tcl("tune", "--grid", path, "--resume", "--population", "6", "--dry-run", cache=cache)
+    assert "2 points: 16 candidates" in other.stdout  # another search: nothing to go on with
+
+
+def test_a_point_that_fails_does_not_end_the_grid(make: Make, cache: Path) -> None:
+    (cache.parent / "lut.tc").write_text(
+        "# values I: 100..101\n"
+        "def lut(float(N) T, int32(M) I) -> (B) { B(m) = T(I(m)) where m in 0:M }\n"
+    )
+    text = f"{QUICK}[[tune]]\nfile = 'lut.tc'\nsizes = {{ N = 4, M = 8 }}\n"
+    done = tcl(
+        "tune", "--grid", make(f"{text}{SCALED}sizes = {{ N = 9 }}\n"), "--json", cache=cache
+    )
+    assert done.returncode == 1, done.stderr
+    assert "1 of 2 points are not accounted for; when that is remedied, go on with: tcl tune" in (
+        done.stderr
+    )
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[0]["event"] == "grid"
+    assert [p["entry"] for p in events[0]["points"]] == ["lut", "scaled"]
+    assert events[0]["candidates"] == 12
+    ends = [e for e in events if e["event"] == "point done"]
+    assert [(e["point"], e["status"]) for e in ends] == [(1, "failed"), (2, "tuned")]
+    assert "out of range" in ends[0]["reason"]
+    assert ends[1]["before"] > 0 and ends[1]["after"] > 0
+    assert {e["point"] for e in events if e["event"] == "candidate"} == {2}
+    assert events[-1]["event"] == "grid done"
+    assert events[-1]["points"][1]["status"] == "tuned"
+
+
+def test_another_search_does_not_count(make: Make, tmp_path: Path) -> None:
+    """One with other settings, or with fixed knobs."""
+    path = make(f"{QUICK}{SCALED}sizes = {{ N = 100 }}\n")
+    cache = tmp_path / "t.db"
+    tuner = Tuner(DEFS, cache, threads=1)
+    A = np.zeros(100, np.float32)
+    config = TunerConfig(generations=1, population=4, seed=1)
+
+    def standing(**given: Any) -> tuple[bool, bool]:
+        found = planned(path, cache, **given).points[0].standing
+        return found.done, found.last is not None
+
+    tuner.tune("scaled", [A], None, config, fixed={"s0.lanes": 4})
+    assert standing() == (False, False)
+    tuner.tune("scaled", [A], None, config)
+    assert standing() == (True, False)
+    assert standing(generations=2) == (False, True)
+    assert standing(seed=2) == (False, False)
+    assert standing(options="naive") == (False, False)
+    assert standing(time_limit=1e-3, generations=2) == (True, False)
+
+
+def test_an_executor_that_is_not_there_is_refused_first(make: Make, cache: Path) -> None:
+    done = tcl("tune", "--grid", make(TWO), "--executor", "sorcery", cache=cache)
+    assert done.returncode == 2
+    assert "there is no executor 'sorcery'" in done.stderr
+    assert "\npoint 1" not in done.stdout
+
+
+def test_interrupted_grid_goes_on(make: Make, cache: Path) -> None:
+    path = make(TWO)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tcl", "tune", "--grid", str(path), "--json", "--generations", "60"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TCL_CACHE_DIR": str(cache), "PYTHONUNBUFFERED": "1"},
+        # A test run in the background of a shell has SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        event = json.loads(line)
+        if event["event"] == "candidate" and event["generation"] == 1:
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "2 of 2 points are not accounted for; go on with: tcl tune --grid " in err
+    assert "--generations 60 --resume\n" in err
+    *_, last = (json.loads(line) for line in out.splitlines())
+    assert [p["status"] for p in last["points"]] == ["left", "left"]
+    done = tcl("tune", "--grid", path, "--resume", cache=cache)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "going on in generation 1, with " in done.stdout
+    assert "2 points: 2 tuned" in done.stdout
+    assert runs(cache) == 2

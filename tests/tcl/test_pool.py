@@ -1,0 +1,279 @@
+"""Worker processes: each may crash, hang or be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future
+from pathlib import Path
+
+import pytest
+from tuner_fakes import gone, started
+
+from tcl.codegen.common.errors import OptionsError
+from tcl.tuner.measure import memory_limit as memory
+from tcl.tuner.measure.memory_limit import allowance, available
+from tcl.workers.pool import (
+    WorkerCrashedError,
+    WorkerDiedError,
+    WorkerMemoryError,
+    WorkerPool,
+    WorkerTimeoutError,
+)
+from tcl.workers.process_memory import in_words, resident
+
+HERE = Path(__file__).resolve().parent
+
+
+def double(value: int) -> int:
+    return 2 * value
+
+
+def pause(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds
+
+
+def fail() -> None:
+    raise OptionsError("no")
+
+
+def take(megabytes: int) -> int:
+    _HELD.append([bytearray(b"x") * 1_000_000 for _ in range(megabytes)])
+    return megabytes
+
+
+class AwkwardError(Exception):
+    """Can be pickled, but not unpickled."""
+
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(f"{a} {b}")
+
+
+def fail_awkwardly() -> None:
+    raise AwkwardError(1, 2)
+
+
+def crash() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fault() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def leave() -> None:
+    sys.stderr.write("first\nfamous last words\n")
+    sys.stderr.flush()
+    os._exit(4)
+
+
+_PLACE: list[int] = []
+_HELD: list[list[bytearray]] = []
+
+
+def remember(value: int) -> None:
+    _PLACE.append(value)
+
+
+def recall() -> tuple[list[int], int]:
+    return _PLACE, os.getpid()
+
+
+def say() -> str:
+    print("hello", flush=True)
+    return "said"
+
+
+def affinity() -> set[int]:
+    return os.sched_getaffinity(0)
+
+
+@pytest.fixture
+def pool() -> Iterator[WorkerPool]:
+    found = WorkerPool(2, timeout=120.0)
+    yield found
+    found.kill()
+
+
+def test_pool_returns_results_and_errors(pool: WorkerPool) -> None:
+    assert [f.result(60) for f in [pool.submit(double, i) for i in range(10)]] == list(
+        range(0, 20, 2)
+    )
+    with pytest.raises(OptionsError, match=r"^no$"):
+        pool.submit(fail).result(60)
+    with pytest.raises(RuntimeError, match="AwkwardError: 1 2"):
+        pool.submit(fail_awkwardly).result(60)
+    assert list(pool.map(double, [1, 2, 3])) == [2, 4, 6]
+
+
+def test_crash_fails_its_task_alone(pool: WorkerPool) -> None:
+    slow = pool.submit(pause, 0.3)
+    with pytest.raises(WorkerDiedError, match="ended by SIGKILL"):
+        pool.submit(crash).result(60)
+    assert slow.result(60) == 0.3
+    with pytest.raises(WorkerDiedError, match="status 4: famous last words"):
+        pool.submit(leave).result(60)
+    assert pool.submit(double, 4).result(60) == 8
+
+
+def test_whether_a_process_ended_by_its_own_fault(pool: WorkerPool) -> None:
+    with pytest.raises(WorkerCrashedError, match="ended by SIGSEGV"):
+        pool.submit(fault).result(60)
+    for task in (crash, leave):
+        with pytest.raises(WorkerDiedError) as error:
+            pool.submit(task).result(60)
+        assert not isinstance(error.value, WorkerCrashedError)
+
+
+def test_files_of_the_current_folder_are_not_imported(
+    pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the ``tcl`` command itself does not."""
+    for name in ("json", "pickle", "tcl"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong one')")
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # which may name the current folder
+    monkeypatch.chdir(tmp_path)
+    assert pool.submit(double, 4).result(60) == 8
+
+
+def test_task_that_takes_too_long_is_killed() -> None:
+    pool = WorkerPool(1, timeout=5.0)
+    try:
+        slow, next_one = pool.submit(pause, 1000), pool.submit(double, 3)
+        with pytest.raises(WorkerTimeoutError, match=r"more than 5 s"):
+            slow.result(60)
+        assert next_one.result(60) == 6
+    finally:
+        pool.kill()
+
+
+@pytest.mark.skipif(resident(os.getpid()) is None, reason="the system does not tell")
+def test_task_that_takes_too_much_memory_is_killed() -> None:
+    pool = WorkerPool(1, memory=200_000_000)
+    try:
+        for _ in range(3):  # what one task leaves behind is not the next one's fault
+            assert pool.submit(take, 90).result(60) == 90
+        big, next_one = pool.submit(take, 10_000), pool.submit(double, 3)
+        with pytest.raises(WorkerMemoryError, match=r"^it took more than 200 MB of memory"):
+            big.result(60)
+        assert next_one.result(60) == 6
+    finally:
+        pool.kill()
+
+
+def test_how_much_a_candidate_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcl.tuner.measure.memory_limit.available", lambda: 64_000_000_000)
+    assert allowance(0, 1, 1) == 1_000_000_000
+    assert allowance(1_000_000_000, 4, 1) == 9_000_000_000
+    assert allowance(100_000_000_000, 1, 1) == 32_000_000_000
+    assert allowance(100_000_000_000, 1, 8) == 4_000_000_000
+    monkeypatch.setattr("tcl.tuner.measure.memory_limit.available", lambda: 1_000)
+    assert allowance(0, 1, 1) == 500_000_000
+    monkeypatch.setattr("tcl.tuner.measure.memory_limit.available", lambda: None)
+    assert allowance(0, 1, 1) == 1_000_000_000
+
+
+def test_memory_is_told_in_bytes() -> None:
+    assert [in_words(n) for n in (500_000_000, 10**9, 2_340_000_000)] == [
+        "500 MB",
+        "1 GB",
+        "2.3 GB",
+    ]
+    assert resident(2**22 + 1) is None  # no process has such a number
+    if sys.platform == "linux":
+        assert 10**6 < (resident(os.getpid()) or 0) < (available() or 0)
+
+
+def test_every_process_is_set_up_once() -> None:
+    pool = WorkerPool(1, initializer=remember, initargs=(5,))
+    try:
+        first, again = pool.submit(recall).result(60), pool.submit(recall).result(60)
+        assert first == again
+        assert first[0] == [5]
+        with pytest.raises(WorkerDiedError):
+            pool.submit(crash).result(60)
+        restarted = pool.submit(recall).result(60)
+        assert restarted[0] == [5]
+        assert restarted[1] != first[1]
+    finally:
+        pool.kill()
+
+
+def test_failing_set_up_is_the_tasks_error() -> None:
+    pool = WorkerPool(1, initializer=fail)
+    try:
+        with pytest.raises(OptionsError):
+            pool.submit(double, 1).result(60)
+    finally:
+        pool.kill()
+
+
+def test_what_tasks_print_does_not_disturb(pool: WorkerPool) -> None:
+    assert pool.submit(say).result(60) == "said"
+    assert pool.submit(double, 1).result(60) == 2
+
+
+def test_kill_ends_everything_at_once(pool: WorkerPool) -> None:
+    pid = pool.submit(recall).result(60)[1]
+    running = [pool.submit(pause, 1000) for _ in range(2)]
+    waiting = pool.submit(double, 1)
+    time.sleep(0.2)
+    pool.kill()
+    for future in running:
+        with pytest.raises((WorkerDiedError, CancelledError)):
+            future.result(60)
+    with pytest.raises(CancelledError):
+        waiting.result(60)
+    assert gone(pid)
+    with pytest.raises(RuntimeError, match="shut down"):
+        pool.submit(double, 1)
+
+
+def test_shutdown_finishes_what_was_submitted() -> None:
+    pool = WorkerPool(1)
+    futures = [pool.submit(double, i) for i in range(3)]
+    pool.shutdown()
+    assert [f.result(0) for f in futures] == [0, 2, 4]
+    with WorkerPool(1) as other:
+        cancelled: Future[float]
+        running, cancelled = other.submit(pause, 0.3), other.submit(pause, 0.3)
+        time.sleep(0.1)
+        other.shutdown(cancel_futures=True)
+        assert running.result(0) == 0.3
+        assert cancelled.cancelled()
+
+
+def test_workers_run_on_the_cores_they_are_given() -> None:
+    core = min(os.sched_getaffinity(0))
+    pool = WorkerPool(1, cpus=[core])
+    try:
+        assert pool.submit(affinity).result(60) == {core}
+    finally:
+        pool.kill()
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    script = (
+        f"import sys; sys.path.insert(0, {str(HERE)!r}); "
+        "from test_pool import *; pool = WorkerPool(1); "
+        "print(pool.submit(recall).result()[1], flush=True); "
+        "pool.submit(pause, 1000); import time; time.sleep(1000)"
+    )
+    parent = started(script)
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    assert not gone(worker, patience=0.2)
+    parent.kill()
+    parent.wait()
+    assert gone(worker)
+
+
+@pytest.mark.parametrize("name", ["inactive_file", "total_inactive_file"])
+def test_what_a_container_has_read_from_files_counts_as_free(tmp_path: Path, name: str) -> None:
+    stat = tmp_path / "memory.stat"
+    stat.write_text(f"anon 5\n{name} 4096\nfile 7000\n")
+    assert memory._reclaimable(stat) == 4096
