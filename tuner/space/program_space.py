@@ -29,9 +29,14 @@ class ProgramSpace(ABC):
         self._program = merged(program)
         self.fixed = dict(fixed or {})
 
-    def _declare(self, knobs: Iterable[Knob], constraints: Iterable[Constraint]) -> None:
+    def _declare(
+        self,
+        knobs: Iterable[Knob],
+        constraints: Iterable[Constraint],
+        heuristics: Iterable[Constraint] = (),
+    ) -> None:
         """To be called once, by the machine's space."""
-        self._whole = SearchSpace(tuple(knobs), tuple(constraints), self._normal)
+        self._whole = SearchSpace(tuple(knobs), tuple(constraints), tuple(heuristics), self._normal)
         self._space = self._whole.fix(self.fixed)
 
     @property

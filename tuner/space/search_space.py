@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol, TypeAlias
@@ -15,7 +15,8 @@ Config: TypeAlias = tuple[Value, ...]
 """One value per knob, in the order of the knobs."""
 
 Constraint: TypeAlias = Callable[[Mapping[str, Value]], str | None]
-"""Knob name → value, to the reason why it cannot work; None when it can."""
+"""Knob name → value, to the reason against it; None when there is none. It reads no more values
+than it needs: those that it has read are drawn again where it is not met."""
 
 Normal: TypeAlias = Callable[[Mapping[str, Value]], Mapping[str, Value]]
 """Knob name → value, to those values among all that mean the same which stand for them."""
@@ -53,6 +54,10 @@ class SearchSpace:
 
     knobs: tuple[Knob, ...]
     constraints: tuple[Constraint, ...] = ()
+    """What can be scheduled: a configuration meets all of them just where its options are not
+    refused."""
+    heuristics: tuple[Constraint, ...] = ()
+    """What is worth trying, of that which can be scheduled."""
     normal: Normal = dict
     """Of configurations that mean the same, only the one that this gives is proposed."""
 
@@ -103,10 +108,14 @@ class SearchSpace:
             v in k.choices for k, v in zip(self.knobs, config, strict=True)
         )
 
+    def illegal(self, config: Config) -> str | None:
+        """Why the configuration cannot be scheduled; None when it can."""
+        return _first(self.constraints, self.values(config))
+
     def reason(self, config: Config) -> str | None:
-        """Why the configuration cannot work; None when all constraints are met."""
+        """Why the configuration is not proposed; None when it may be."""
         values = self.values(config)
-        reason = next((r for c in self.constraints if (r := c(values)) is not None), None)
+        reason = _first((*self.constraints, *self.heuristics), values)
         if reason is not None:
             return reason
         for name, value in self._freely(values).items():
@@ -121,7 +130,7 @@ class SearchSpace:
         return values if any(normal.get(n, values[n]) != values[n] for n in fixed) else normal
 
     def valid(self, config: Config) -> bool:
-        """Whether all constraints are met."""
+        """Whether all constraints and heuristics are met."""
         return self.reason(config) is None
 
     def sample(self, rng: Random) -> Config | None:
@@ -161,7 +170,7 @@ class SearchSpace:
     def _unmet(self, values: _Noting, met: dict[int, frozenset[str]]) -> frozenset[str] | None:
         """What the first constraint that is not met has looked at; None if all are. Those that
         are met join ``met``."""
-        for place, constraint in enumerate(self.constraints):
+        for place, constraint in enumerate((*self.constraints, *self.heuristics)):
             if place in met:
                 continue
             values.read.clear()
@@ -188,6 +197,11 @@ class SearchSpace:
         """The features of all knobs, one after the other."""
         encoded = (k.encode(v) for k, v in zip(self.knobs, config, strict=True))
         return tuple(itertools.chain.from_iterable(encoded))
+
+
+def _first(constraints: Iterable[Constraint], values: Mapping[str, Value]) -> str | None:
+    """The first reason against these values."""
+    return next((r for c in constraints if (r := c(values)) is not None), None)
 
 
 class _Noting(dict[str, Value]):
