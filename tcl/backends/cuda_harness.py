@@ -1,4 +1,4 @@
-"""A GPU's memory and clock, as the tuner's bench (FINDINGS, "Timing short kernels").
+"""A GPU's memory and clock, as the tuner's bench.
 
 Events around the kernels alone, after the second-level cache was filled with something else: what
 fills it is still running while the kernels are launched, so that launching takes no part in what is

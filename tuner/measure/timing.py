@@ -1,8 +1,9 @@
-"""Timing a kernel (FINDINGS, "Timing short kernels").
+"""Timing a kernel.
 
 The first call is excluded and only estimates. Calls are batched so that a sample lasts at least
-a millisecond; two samples are discarded; sampling ends when the samples agree or the budget is
-spent. Candidates that are far behind the best are dropped after one or two calls.
+a millisecond; two samples are discarded, as the first is nearly always the slowest; sampling ends
+when the samples agree or the budget is spent. Their median counts, as a few slow ones raise the
+mean by up to a third. Candidates that are far behind the best are dropped after one or two calls.
 """
 
 from __future__ import annotations
