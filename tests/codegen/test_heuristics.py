@@ -144,5 +144,5 @@ def test_choosing_takes_little_time() -> None:
     text = """float(N, G, C, H, W) I, float(G, F, C, R, S) K) -> (O) {
         O(n, g, f, h, w) +=! I(n, g, c, h + r, w + s) * K(g, f, c, r, s) }"""
     program = lower(sized(text, (4, 4, 8, 18, 34), (4, 8, 8, 3, 3)))
-    # Calls of functions, some tenths of a second.
-    assert steps(lambda: heuristic(program, program.nests[0], WIDE)) < 2_000_000
+    # Some tenths of a second.
+    assert steps(lambda: heuristic(program, program.nests[0], WIDE)) < 600_000

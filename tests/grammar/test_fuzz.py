@@ -181,7 +181,7 @@ def _fuzz(seeds: range) -> Counter[str]:
             if seconds > slowest:
                 slowest, slowest_text = seconds, text
     print(f"\n{dict(outcomes)}; slowest {slowest:.3f} s: {slowest_text[:300]!r}")
-    assert steps(lambda: _attempt(slowest_text)) < 10_000_000, slowest_text
+    assert steps(lambda: _attempt(slowest_text)) < 3_000_000, slowest_text
     return outcomes
 
 
@@ -198,8 +198,8 @@ def test_many_more_texts() -> None:
 # --- sizes that nobody writes ---
 
 _DEEP = 5000
-_MOST_STEPS = 60_000_000
-"""Of functions: some seconds, for texts of the greatest length."""
+_MANY = 1200
+"""Lets, each made of the one before: more than Python has frames for."""
 
 
 def _in_f(body: str, outputs: str = "O") -> str:
@@ -265,7 +265,7 @@ _EXTREMES = {
     "long index name": _in_f(f"O({'x' * 10_000}) = A({'x' * 10_000})"),
     "long wrong name": _in_f(f"O(i) = A(i) + {'x' * 10_000}"),
     "long integer": _in_f(f"O(i) = {'9' * 100_000}"),
-    "long zeros": _in_f(f"O(i) = {'0' * 100_000}"),
+    "long zeros": _in_f(f"O() = {'0' * 100_000}"),
     "long float": _in_f(f"O(i) = {'1' * 100_000}.5"),
     "large exponent": _in_f("O(i) = 1e99999999999"),
     "small exponent": _in_f("O(i) = A(i) * 1e-99999999999"),
@@ -292,6 +292,7 @@ _EXTREMES = {
     "NUL": _in_f("O(i) = \0A(i)"),
     "surrogate": "def f(float \ud800) -> (O) {}",
     "byte order mark": "\ufeff" + _in_f("O(i) = A(i)"),
+    "4000 lets": _lets("B(i)", "{0} > 0 ? {0} / 3 : {0} / 2", "{0} > 0 ? A({0}) : 0", 4000),
     "only newlines": "\n" * 200_000,
     "only hashes": "#" * 200_000,
     "too long": "# " * 200_000,
@@ -316,12 +317,14 @@ for _first, _following in (
     _EXTREMES[f"let {_first}, {_following} as condition"] = _lets(
         _first, _following, "{} > 0 ? A(i) : 0"
     )
-    _EXTREMES[f"4000 lets {_first}, {_following}"] = _lets(
-        _first, _following, "{0} > 0 ? A({0}) : 0", 4000
+    _EXTREMES[f"{_MANY} lets {_first}, {_following}"] = _lets(
+        _first, _following, "{0} > 0 ? A({0}) : 0", _MANY
     )
 for _following in ("!{0}", "{0} && {0}", "{0} || !{0}", "{0} == {0}", "({0} ? {0} : !{0}) && {0}"):
     _EXTREMES[f"let i > 0, {_following}"] = _lets("i > 0", _following, "{} ? A(i) : 0")
-    _EXTREMES[f"4000 lets i > 0, {_following}"] = _lets("i > 0", _following, "{} ? A(i) : 0", 4000)
+    _EXTREMES[f"{_MANY} lets i > 0, {_following}"] = _lets(
+        "i > 0", _following, "{} ? A(i) : 0", _MANY
+    )
 for _open, _close in (
     *(("(i + 2 * ", ")"), ("min(B(i), ", ")"), ("(i > 0 ? 1 : ", ")"), ("int8(1 + ", ")")),
     *(("(2 - B(i)) * (1 + ", ")"), ("1 / (2 + ", ")"), ("(B(i) > 0 ? 1 + i : 2 / ", ")")),
@@ -334,19 +337,37 @@ for _open, _close in (
         )
 
 
+_NESTED = "(B(i) > 0 ? 1 + i : 2 / "
+_MOST_STEPS = dict.fromkeys(_EXTREMES, 15_000_000)
+"""Some seconds, for texts of the greatest length."""
+_MOST_STEPS |= {name: 4_500_000 for name in _EXTREMES if name.startswith(f"{_MANY} lets")}
+# They grow with the depth, and with its square only where bounds are searched for.
+_MOST_STEPS[f"subscript of 95 {_NESTED}"] = 7_500_000
+_OUTCOMES = {
+    "parentheses": "accepted",
+    "reads within the limit": "accepted",
+    "select within the limit": "accepted",
+    "product of 4096": "accepted",
+    "2000 statements": "accepted",
+    "2000 updates": "accepted",
+    "2000 defs": "accepted",
+    "long index name": "accepted",
+    "long zeros": "accepted",
+    "5000 inputs": "accepted",
+    "minus": "syntax",
+    "sum": "syntax",
+    "2^40 calls": "semantic",
+    "2000 calls up": "semantic",
+    "large box": "ranges",
+}
+"""Of those that have to work, or to be refused for this and nothing else."""
+
+
 @pytest.mark.parametrize("name", _EXTREMES)
 def test_extremes(name: str) -> None:
-    """Counting takes longer than most of them do: what a machine is quick with is not counted."""
-    _, seconds = _timed(_EXTREMES[name])
-    assert seconds < 1 or steps(lambda: _attempt(_EXTREMES[name])) < _MOST_STEPS
-
-
-_NESTED = "(B(i) > 0 ? 1 + i : 2 / "
-
-
-def test_deep_subscripts_are_not_looked_up_in_vain() -> None:
-    """Steps grow with the depth, and with its square only where bounds are searched for."""
-    assert steps(lambda: _attempt(_EXTREMES[f"subscript of 95 {_NESTED}"])) < 20_000_000
+    outcomes: list[str] = []
+    assert steps(lambda: outcomes.append(_attempt(_EXTREMES[name]))) < _MOST_STEPS[name]
+    assert outcomes == [_OUTCOMES.get(name, *outcomes)]
 
 
 def test_lets_cost_the_same_each() -> None:
@@ -356,30 +377,6 @@ def test_lets_cost_the_same_each() -> None:
         steps(partial(_attempt, _lets("B(i)", following, use, count))) for count in (100, 800)
     )
     assert many < 8.5 * few
-
-
-@pytest.mark.parametrize(
-    ("name", "outcome"),
-    [
-        ("parentheses", "accepted"),
-        ("reads within the limit", "accepted"),
-        ("select within the limit", "accepted"),
-        ("product of 4096", "accepted"),
-        ("2000 statements", "accepted"),
-        ("2000 updates", "accepted"),
-        ("2000 defs", "accepted"),
-        ("long index name", "accepted"),
-        ("long zeros", "accepted"),
-        ("5000 inputs", "accepted"),
-        ("minus", "syntax"),
-        ("sum", "syntax"),
-        ("2^40 calls", "semantic"),
-        ("2000 calls up", "semantic"),
-        ("large box", "ranges"),
-    ],
-)
-def test_extremes_that_have_to_work_or_be_refused(name: str, outcome: str) -> None:
-    assert _attempt(_EXTREMES[name].replace("O(i) = 000", "O() = 000")) == outcome
 
 
 def test_long_lines_are_shown_around_the_mistake() -> None:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+import cProfile
 from collections.abc import Callable
 
 
 def steps(work: Callable[[], object]) -> int:
-    """How many functions are called and left meanwhile."""
-    count = 0
-
-    def step(*_: object) -> None:
-        nonlocal count
-        count += 1
-
-    sys.setprofile(step)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
+    """How many functions are called meanwhile, of those written in Python."""
+    profile = cProfile.Profile(builtins=False)
+    profile.runcall(work)
+    return sum(entry.callcount for entry in profile.getstats())
