@@ -25,8 +25,8 @@ from tcl.codegen.passes.cpu.register import Register, why_not_registers
 from tcl.codegen.passes.cpu.stage import Stage
 from tcl.codegen.passes.cpu.stream import why_not_streamed
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
-from tcl.codegen.passes.fusion.groups import Unit, Untiled, units
-from tcl.codegen.passes.fusion.siblings import Beside
+from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
+from tcl.codegen.passes.fusion.siblings import Sibling
 from tcl.codegen.passes.order import Order
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize, why_not
@@ -56,9 +56,9 @@ def resolve(
         divided[nest.name], program = _divided(program, nest.name, own[nest.name], wide)
     choices = _Choices(program, options, device, own, divided, ahead)
     chosen: dict[str, NestOptions] = {}
-    for unit in units(program.nests, choices):
+    for unit in fusion_groups(program.nests, choices):
         chosen[unit.leader.name] = choices.leading(unit.leader)
-        for name in unit.others:
+        for name in unit.followers:
             chosen[name] = choices.following(unit.leader, program.nest(name))
     return {n.name: chosen[n.name] for n in program.nests}
 
@@ -95,7 +95,7 @@ class _Choices:
     known: dict[str, NestOptions] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        sums = {u.leader.name: u.sums for u in units(self.program.nests, Untiled())}
+        sums = {u.leader.name: u.sums for u in fusion_groups(self.program.nests)}
         object.__setattr__(self, "sums", sums)
 
     def leading(self, nest: ir.Nest) -> NestOptions:
@@ -124,8 +124,8 @@ class _Choices:
         choices = self.divided[nest.name].over(own.over(base))
         return _resolved(nest.name, self.program, own, choices, self.device)
 
-    def points(self, unit: Unit, other: Beside, nest: ir.Nest) -> bool:
-        """As a ``Fit``: whether the nest of a reduction can get the leader's loops."""
+    def fits_points(self, unit: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
+        """As a ``FusionLimits``: whether the nest of a reduction can get the leader's loops."""
         loops = self._loops(unit.leader)
         if loops is None or not results_at_once(loops):
             return False
@@ -133,8 +133,8 @@ class _Choices:
         lanes = any(x.kind is ir.Kind.VECTOR for x in loops.loops)
         return lanes or self.options.preset == "naive"
 
-    def results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
-        """As a ``Fit``: whether the nest can get the leader's loops over its results."""
+    def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
+        """As a ``FusionLimits``: whether the nest can get the leader's loops over its results."""
         loops = self._loops(leader)
         return loops is not None and may_have_epilogues(loops, calls)
 

@@ -21,7 +21,7 @@ from tcl.codegen.loopir.interpret import interpret
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import loads, statements
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.passes.fusion.groups import Untiled, units
+from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule
 from tcl.codegen.schedule.resolve_cpu import resolve
@@ -258,5 +258,5 @@ def test_random_programs_have_nests_that_go_along() -> None:
     along = 0
     for seed in range(40):
         program = lower(sized_of(random_body(random.Random(seed))))
-        along += sum(len(u.others) for u in units(program.nests, Untiled()))
+        along += sum(len(u.followers) for u in fusion_groups(program.nests))
     assert along > 80

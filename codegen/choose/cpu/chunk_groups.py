@@ -17,7 +17,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fuse import crossing, refs
-from tcl.codegen.passes.fusion.groups import Untiled, units
+from tcl.codegen.passes.fusion.groups import fusion_groups
 
 _POINTS = 4096
 """Points of a chunk below which loops would cost more than caches save."""
@@ -76,8 +76,8 @@ def able(program: ir.Program) -> list[Group]:
 def _unit_of(program: ir.Program) -> dict[str, tuple[ir.Nest, ...]]:
     """The nests that go along with each other, by each of their names."""
     unit_of: dict[str, tuple[ir.Nest, ...]] = {}
-    for unit in units(program.nests, Untiled()):
-        names = {unit.leader.name, *unit.others}
+    for unit in fusion_groups(program.nests):
+        names = unit.names
         unit_of |= dict.fromkeys(names, tuple(program.nest(name) for name in sorted(names)))
     return unit_of
 

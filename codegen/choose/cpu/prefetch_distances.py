@@ -19,7 +19,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
 from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of
-from tcl.codegen.passes.fusion.groups import Untiled, units
+from tcl.codegen.passes.fusion.groups import fusion_groups
 
 NEAR = 2048
 """Bytes."""
@@ -176,7 +176,7 @@ def _groups(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[i
             found[-1].append(nest)
         else:
             found.append([nest])
-    return [[unit.leader for unit in units(group, Untiled())] for group in found]
+    return [[unit.leader for unit in fusion_groups(group)] for group in found]
 
 
 def _next_chunk(

@@ -15,7 +15,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.chunk import Chunk, why_no_chunks
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
-from tcl.codegen.passes.fusion.groups import Unit, Untiled, units
+from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.gpu.bind import Bind
 from tcl.codegen.passes.gpu.split import parts
 from tcl.codegen.passes.tile import Tile
@@ -55,7 +55,7 @@ def splits(
     if name == "naive" or len(found) == len(given):
         return found
     chosen = plan(name, program, given, profile)
-    along = set[str]().union(*(u.others for u in units(program.nests, Untiled())))
+    along = set[str]().union(*(u.followers for u in fusion_groups(program.nests)))
     for nest in program.nests:
         if nest.name not in found and nest.name not in along and not chosen[nest.name].fuse:
             made = _split(nest, given[nest.name].over(chosen[nest.name]), profile)
@@ -92,7 +92,7 @@ def _one_point_each(nest: ir.Nest) -> NestOptions:
 
 def _planned(name: str, program: ir.Program, profile: GpuProfile) -> dict[str, NestOptions]:
     found: dict[str, NestOptions] = {}
-    apart = units(program.nests, Untiled())
+    apart = fusion_groups(program.nests)
     position = 0
     while position < len(apart):
         run = _run(program, apart[position:], profile) if name != "pointwise" else []
@@ -105,7 +105,7 @@ def _planned(name: str, program: ir.Program, profile: GpuProfile) -> dict[str, N
         shape = Shape(program, unit.leader)
         if unit.leader.sequential or any(d.extent == 0 for d in unit.leader.dims):
             for nest in program.nests:
-                if nest.name == unit.leader.name or nest.name in unit.others:
+                if nest.name in unit.names:
                     found[nest.name] = _one_point_each(nest)
         else:
             tiled = contraction(shape, profile) if name in ("mlp", "conv") else None
@@ -115,7 +115,7 @@ def _planned(name: str, program: ir.Program, profile: GpuProfile) -> dict[str, N
 
 
 def _note(
-    unit: Unit,
+    unit: FusionGroup,
     choice: Choice,
     program: ir.Program,
     found: dict[str, NestOptions],
@@ -124,7 +124,7 @@ def _note(
 ) -> None:
     """The choices of a nest, and those of nests that go along with it: the same loops."""
     own = unit.leader
-    names = [n for n in program.nests if n.name == own.name or n.name in unit.others]
+    names = [n for n in program.nests if n.name in unit.names]
     for k, nest in enumerate(names):
         same = choice if len(nest.dims) == len(own.dims) else _of_results(choice, nest)
         options = same.options(sum(not d.reduction for d in nest.dims))
@@ -149,12 +149,12 @@ def _of_results(choice: Choice, nest: ir.Nest) -> Choice:
 
 
 def _run(
-    program: ir.Program, apart: Sequence[Unit], profile: GpuProfile
-) -> list[tuple[Unit, Choice]]:
+    program: ir.Program, apart: Sequence[FusionGroup], profile: GpuProfile
+) -> list[tuple[FusionGroup, Choice]]:
     """The first units that can share blocks row by row: what one makes of a row the next one
     needs."""
     first = apart[0].leader
-    run: list[Unit] = []
+    run: list[FusionGroup] = []
     rows: list[int] = []
     for unit in apart:
         nest = unit.leader
@@ -190,8 +190,8 @@ def _common(one: ir.Nest, other: ir.Nest) -> list[int]:
 
 def _worth(
     program: ir.Program,
-    run: Sequence[Unit],
-    unit: Unit,
+    run: Sequence[FusionGroup],
+    unit: FusionGroup,
     rows: Sequence[int],
     profile: GpuProfile,
 ) -> bool:
@@ -206,15 +206,15 @@ def _worth(
 
 
 def _rows(
-    program: ir.Program, run: Sequence[Unit], rows: Sequence[int]
-) -> list[tuple[Unit, Choice]] | None:
+    program: ir.Program, run: Sequence[FusionGroup], rows: Sequence[int]
+) -> list[tuple[FusionGroup, Choice]] | None:
     """The units row by row; None if one of them needs other rows."""
     nests = [u.leader for u in run]
     blocks = math.prod(nests[0].dims[k].extent for k in rows)
     points = max(math.prod(d.extent for d in n.dims) // max(1, blocks) for n in nests)
     made = [(u, rowwise(Shape(program, u.leader), rows, points)) for u in run]
     for unit, choice in made:
-        names = {unit.leader.name, *unit.others}
+        names = unit.names
         for nest in program.nests:
             if nest.name in names:
                 whole = len(nest.dims) >= len(unit.leader.dims)
@@ -230,9 +230,9 @@ def _rows(
     return made
 
 
-def _names(unit: Unit, program: ir.Program) -> list[str]:
+def _names(unit: FusionGroup, program: ir.Program) -> list[str]:
     """The nests of a unit, in order."""
-    names = {unit.leader.name, *unit.others}
+    names = unit.names
     return [n.name for n in program.nests if n.name in names]
 
 

@@ -22,7 +22,7 @@ from tcl.codegen.loopir.printer import show_ref, show_value
 from tcl.codegen.loopir.sites import Site
 from tcl.codegen.loopir.walk import loads, statements, values_in, walk
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.passes.fusion.groups import Unit
+from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.gpu.bind import thread_count
 from tcl.codegen.passes.gpu.build_blocks import kernels
 from tcl.codegen.passes.gpu.limits import LINE, exchange_bytes, room
@@ -92,9 +92,9 @@ def emit(program: ir.Program, profile: GpuProfile, unchecked: bool = False) -> M
     return Module(source, tuple(x for x, _, _ in found), kept, tuple(sites))
 
 
-def _nests(program: ir.Program, own: Sequence[Unit]) -> list[ir.Nest]:
+def _nests(program: ir.Program, own: Sequence[FusionGroup]) -> list[ir.Nest]:
     """The nests of a kernel, in order."""
-    names = set[str]().union(*({u.leader.name} | u.others for u in own))
+    names = set[str]().union(*(u.names for u in own))
     return [n for n in program.nests if n.name in names]
 
 

@@ -9,12 +9,12 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.passes.cpu.copies import copy, reading_panels, shared, wrap
-from tcl.codegen.passes.cpu.fusion_limits import Tiled
+from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import keep
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.fusion.epilogues import ends
-from tcl.codegen.passes.fusion.groups import Unit, units
+from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
 
 
@@ -38,7 +38,9 @@ class Build:
         scratch: list[ir.Tensor] = []
         body: list[ir.Statement] = []
         changed: dict[str, ir.Nest] = {}
-        by_leader = {u.leader.name: u for u in units(program.nests, Tiled(self.device))}
+        by_leader = {
+            u.leader.name: u for u in fusion_groups(program.nests, CpuFusionLimits(self.device))
+        }
         for group in groups(program.nests):
             own = [by_leader[n.name] for n in group if n.name in by_leader]
             if not own:
@@ -52,7 +54,7 @@ class Build:
         return ir.Program(program.name, tensors, nests, ir.Block(tuple(body)))
 
 
-def _group(together: Sequence[Unit], scratch: list[ir.Tensor]) -> list[ir.Statement]:
+def _group(together: Sequence[FusionGroup], scratch: list[ir.Tensor]) -> list[ir.Statement]:
     """Panels that are filled at once, then the nests inside of the loops over their chunks."""
     nests = [u.leader for u in together]
     whole = [shared(n, copy(n, c)) for n in nests for c in n.staged if c.inside is None]
@@ -63,7 +65,7 @@ def _group(together: Sequence[Unit], scratch: list[ir.Tensor]) -> list[ir.Statem
     return [*whole, body]
 
 
-def _in_chunk(unit: Unit, scratch: list[ir.Tensor]) -> ir.Statement:
+def _in_chunk(unit: FusionGroup, scratch: list[ir.Tensor]) -> ir.Statement:
     nest = unit.leader
     chunks = nest.chunks
     copies = [copy(nest, c) for c in nest.staged if chunks and c.inside == chunks[-1]]
@@ -72,7 +74,7 @@ def _in_chunk(unit: Unit, scratch: list[ir.Tensor]) -> ir.Statement:
     return ir.Block((*copies, rest)) if copies else rest
 
 
-def _body(unit: Unit, scratch: list[ir.Tensor]) -> ir.Statement:
+def _body(unit: FusionGroup, scratch: list[ir.Tensor]) -> ir.Statement:
     nest, point = unit.leader, unit.leader.point
     if point.op == "=":
         each = ir.Block(
@@ -86,23 +88,25 @@ def _body(unit: Unit, scratch: list[ir.Tensor]) -> ir.Statement:
         # It may read elements before it comes to them: all start from the identity at once.
         clear = wrap(_results(nest), ir.Store(point.target, identity(point.op, point.type)))
         resumed = replace(nest, point=replace(point, initialise=False))
-        return ir.Block((clear, _body(Unit(resumed), scratch)))
+        return ir.Block((clear, _body(FusionGroup(resumed), scratch)))
     if point.type.compute == point.type or not loops.before:
         return _reduce(unit, loops, point.target, point.target)
     return _in_scratch(nest, loops, scratch)
 
 
-def _reduce(unit: Unit, loops: Levels, start: ir.TensorRef, into: ir.TensorRef) -> ir.Statement:
+def _reduce(
+    unit: FusionGroup, loops: Levels, start: ir.TensorRef, into: ir.TensorRef
+) -> ir.Statement:
     """The accumulation, from what is stored at ``start``, a nest before it or the identity, to
     ``into``."""
     nest, point = unit.leader, unit.leader.point
     type_ = point.type.compute if into != point.target else point.type
     stored: ir.Value = ir.Load(start, type_, total=True)
     over = tuple(x.fold for x in loops.registers)
-    update = ir.Block((*nest.prefetched, *point.lets, *point.kept, *updates(point, unit.besides)))
+    update = ir.Block((*nest.prefetched, *point.lets, *point.kept, *updates(point, unit.siblings)))
     total = wrap((*loops.inner, *loops.registers), update, nest)
     apart = tuple(x for x in loops.registers if x.fold not in loops.combined)
-    declared = [ir.Declare(b.accumulator, b.point.type, over, b.start) for b in unit.besides]
+    declared = [ir.Declare(b.accumulator, b.point.type, over, b.start) for b in unit.siblings]
     if unit.start is not None:
         stored = unit.start[1]
 
@@ -132,12 +136,12 @@ def _reduce(unit: Unit, loops: Levels, start: ir.TensorRef, into: ir.TensorRef) 
 
 
 def _ends(
-    unit: Unit, into: ir.TensorRef, value: ir.Value, combined: tuple[ir.Fold, ...] = ()
+    unit: FusionGroup, into: ir.TensorRef, value: ir.Value, combined: tuple[ir.Fold, ...] = ()
 ) -> tuple[ir.Statement, ...]:
     """Stores the value of a point, and what others make of it."""
-    lets, made = results(into, value, unit.besides, combined)
+    lets, made = results(into, value, unit.siblings, combined)
     made[0] = replace(made[0], streamed=unit.leader.streamed)
-    names = [f"{name}.result" for name in (unit.leader.name, *(b.nest for b in unit.besides))]
+    names = [f"{name}.result" for name in (unit.leader.name, *(b.nest for b in unit.siblings))]
     return (*lets, *ends(made, unit.epilogues, names))
 
 
@@ -161,7 +165,7 @@ def _in_scratch(nest: ir.Nest, loops: Levels, scratch: list[ir.Tensor]) -> ir.St
     if not point.initialise:
         stored = ir.Load(point.target, point.type, total=True)
         parts.append(wrap(_results(nest), ir.Store(at, stored)))
-    parts.append(_reduce(Unit(nest), loops, at, at))
+    parts.append(_reduce(FusionGroup(nest), loops, at, at))
     rounded = ir.Store(point.target, ir.Load(at, wide, total=True))
     parts.append(wrap(_results(nest), rounded))
     return ir.Block(tuple(parts))

@@ -10,8 +10,8 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.register import vector_registers
 from tcl.codegen.passes.fusion.epilogues import same_result_loops
-from tcl.codegen.passes.fusion.groups import Unit
-from tcl.codegen.passes.fusion.siblings import Beside, same_loops
+from tcl.codegen.passes.fusion.groups import FusionGroup
+from tcl.codegen.passes.fusion.siblings import Sibling, same_loops
 
 OPERANDS = 4
 """Registers for what is not accumulated."""
@@ -20,18 +20,18 @@ _CALLS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Tiled:
+class CpuFusionLimits:
     """For nests with all of their loops."""
 
     device: CpuProfile
 
-    def points(self, unit: Unit, other: Beside, nest: ir.Nest) -> bool:
+    def fits_points(self, unit: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
         if not same_loops(unit.leader, nest) or not results_at_once(unit.leader):
             return False
         held = (unit.sums + 1) * self._vectors(unit.leader)
         return not other.always or held + OPERANDS <= vector_registers(self.device)
 
-    def results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
+    def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
         return same_result_loops(leader, nest) and may_have_epilogues(leader, calls)
 
     def _vectors(self, nest: ir.Nest) -> int:

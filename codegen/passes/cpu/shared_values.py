@@ -14,13 +14,13 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, moved, renamed, replaced, walk
 from tcl.codegen.passes.cpu.stage import dims_of
-from tcl.codegen.passes.fusion.groups import Unit
+from tcl.codegen.passes.fusion.groups import FusionGroup
 
 _PART = 4
 """The part of the second cache that may be filled."""
 
 
-def keep(program: ir.Program, joined: Sequence[Unit], device: CpuProfile) -> _Kept:
+def keep(program: ir.Program, joined: Sequence[FusionGroup], device: CpuProfile) -> _Kept:
     """Joined nests with their common values computed once, and the memory that holds these."""
     kept = _Kept(list(joined), [])
     for later in range(1, len(joined)):
@@ -37,7 +37,7 @@ def keep(program: ir.Program, joined: Sequence[Unit], device: CpuProfile) -> _Ke
 
 @dataclass(slots=True)
 class _Kept:
-    units: list[Unit]
+    units: list[FusionGroup]
     memory: list[ir.Tensor]
 
 
@@ -158,7 +158,9 @@ def _index(dim: str) -> str:
     return dim.split(".", 1)[1]
 
 
-def _is_stored(unit: Unit, after: Sequence[Unit], value: ir.Value, program: ir.Program) -> bool:
+def _is_stored(
+    unit: FusionGroup, after: Sequence[FusionGroup], value: ir.Value, program: ir.Program
+) -> bool:
     """Whether what the nest stores is the value, and stays there while the nests after it run."""
     point = unit.leader.point
     target = point.target.tensor

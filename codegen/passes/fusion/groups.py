@@ -1,4 +1,7 @@
-"""Units: a nest, and those that go along with it, in its loops."""
+"""Fusion groups: a nest, its leader, and its followers, which run in its loops.
+
+Which nests share the loops over their *chunks* is another question: that of ``fuse``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Protocol
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, walk
 from tcl.codegen.passes.fusion.epilogues import Epilogue, epilogue, prologue
-from tcl.codegen.passes.fusion.siblings import Beside, beside
+from tcl.codegen.passes.fusion.siblings import Sibling, sibling
 
 SHORT = frozenset("fmin fmax fabs floor ceil trunc round copysign fma".split())
 """Built-in functions of one instruction."""
@@ -19,13 +22,13 @@ _MOST = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class FusionGroup:
     """A nest with loops, and what is done in them besides."""
 
     leader: ir.Nest
     start: tuple[str, ir.Value] | None = None
     """A nest before it, and where its sums start because of that."""
-    besides: tuple[Beside, ...] = ()
+    siblings: tuple[Sibling, ...] = ()
     """Reductions at the same points."""
     epilogues: tuple[Epilogue, ...] = ()
     """What is done with the results."""
@@ -33,20 +36,25 @@ class Unit:
     @property
     def sums(self) -> int:
         """Accumulators of each result."""
-        return 1 + len(self.besides)
+        return 1 + len(self.siblings)
 
     @property
-    def others(self) -> set[str]:
+    def followers(self) -> set[str]:
         """The nests that have no loops of their own."""
         before = [self.start[0]] if self.start else []
-        return {*before, *(b.nest for b in self.besides), *(e.nest for e in self.epilogues)}
+        return {*before, *(b.nest for b in self.siblings), *(e.nest for e in self.epilogues)}
+
+    @property
+    def names(self) -> set[str]:
+        """All of its nests."""
+        return {self.leader.name, *self.followers}
 
     @property
     def stores(self) -> list[ir.Store]:
         """What is written, in order."""
         leader = self.leader
         found = [ir.Store(leader.point.target, leader.point.value, leader.streamed)]
-        found += [ir.Store(b.point.target, b.point.value) for b in self.besides]
+        found += [ir.Store(b.point.target, b.point.value) for b in self.siblings]
         return found + [ir.Store(e.target, e.value, e.streamed) for e in self.epilogues]
 
     @property
@@ -55,52 +63,58 @@ class Unit:
         return {store.ref.tensor for store in self.stores}
 
 
-class Fit(Protocol):
+class FusionLimits(Protocol):
     """Whether nests that could go along with each other have, or will have, the loops for that."""
 
-    def points(self, unit: Unit, other: Beside, nest: ir.Nest) -> bool:
+    def fits_points(self, group: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
         """Whether the nest of a reduction has the leader's loops."""
         ...
 
-    def results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
+    def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
         """Whether the nest has the leader's loops over its results. ``calls`` are those of
         functions, for each of them."""
         ...
 
 
-def units(nests: Iterable[ir.Nest], fit: Fit) -> list[Unit]:
-    """The nests in order, those together that go along with each other."""
-    found: list[Unit] = []
+def fusion_groups(
+    nests: Iterable[ir.Nest], limits: FusionLimits | None = None
+) -> list[FusionGroup]:
+    """The nests in order, those together that run in the loops of one. Without ``limits``: those
+    that can, for nests that may have chunks, but no other loops yet."""
+    limits = limits or _Unscheduled()
+    found: list[FusionGroup] = []
     pending = list(nests)
     for nest, following in zip_longest(pending, pending[1:]):
-        longer = _longer(found[-1], nest, following, fit) if found else None
+        longer = _longer(found[-1], nest, following, limits) if found else None
         if longer is not None:
             found[-1] = longer
         else:
-            found.append(Unit(nest))
+            found.append(FusionGroup(nest))
     return found
 
 
-def _longer(unit: Unit, nest: ir.Nest, following: ir.Nest | None, fit: Fit) -> Unit | None:
-    """The unit with the nest after it, if that can go along, and need not be where the sums of the
+def _longer(
+    group: FusionGroup, nest: ir.Nest, following: ir.Nest | None, limits: FusionLimits
+) -> FusionGroup | None:
+    """The group with the nest after it, if that can go along, and need not be where the sums of the
     one that follows start."""
-    leader = unit.leader
-    if len(unit.others) >= _MOST or not _together(leader, nest):
+    leader = group.leader
+    if len(group.followers) >= _MOST or not _together(leader, nest):
         return None
-    if unit == Unit(leader):
-        start = _start(leader, nest, fit)
+    if group == FusionGroup(leader):
+        start = _start(leader, nest, limits)
         if start is not None:
-            return Unit(nest, (leader.name, start))
-    if following is not None and _start(nest, following, fit) is not None:
+            return FusionGroup(nest, (leader.name, start))
+    if following is not None and _start(nest, following, limits) is not None:
         return None
-    other = beside(leader, nest)
-    if other is not None and _apart(unit, other) and fit.points(unit, other, nest):
-        return replace(unit, besides=(*unit.besides, other))
-    after = epilogue(leader, unit.stores, unit.start[1] if unit.start else None, nest)
-    if after is not None and _stores_stay(unit.stores, after):
-        calls = _calls([after.value, *(e.value for e in unit.epilogues)])
-        if fit.results(leader, nest, calls):
-            return replace(unit, epilogues=(*unit.epilogues, after))
+    other = sibling(leader, nest)
+    if other is not None and _apart(group, other) and limits.fits_points(group, other, nest):
+        return replace(group, siblings=(*group.siblings, other))
+    after = epilogue(leader, group.stores, group.start[1] if group.start else None, nest)
+    if after is not None and _stores_stay(group.stores, after):
+        calls = _calls([after.value, *(e.value for e in group.epilogues)])
+        if limits.fits_results(leader, nest, calls):
+            return replace(group, epilogues=(*group.epilogues, after))
     return None
 
 
@@ -109,10 +123,10 @@ def _together(one: ir.Nest, after: ir.Nest) -> bool:
     return after.joined or not (one.chunks or after.chunks)
 
 
-def _start(one: ir.Nest, after: ir.Nest, fit: Fit) -> ir.Value | None:
+def _start(one: ir.Nest, after: ir.Nest, limits: FusionLimits) -> ir.Value | None:
     """Where the sums of a nest start because of the one before it, if that can go along."""
     start = prologue(one, after) if _together(one, after) else None
-    return start if start is not None and fit.results(after, one, _calls([start])) else None
+    return start if start is not None and limits.fits_results(after, one, _calls([start])) else None
 
 
 def _calls(values: Iterable[ir.Value]) -> int:
@@ -126,15 +140,15 @@ def _stores_stay(made: Sequence[ir.Store], after: Epilogue) -> bool:
     return not any(s.streamed and s.ref == after.target for s in made)
 
 
-def _apart(unit: Unit, other: Beside) -> bool:
+def _apart(group: FusionGroup, other: Sibling) -> bool:
     """Whether a reduction does not touch what those write that go along already, nor they what it
     writes."""
     target = other.point.target.tensor
     read = {load.ref.tensor for load in loads(other.point.value)}
-    along = [(b.point.target.tensor, b.point.value) for b in unit.besides]
-    along += [(e.target.tensor, e.value) for e in unit.epilogues]
-    if unit.start is not None:
-        along.append((unit.leader.point.target.tensor, unit.start[1]))
+    along = [(b.point.target.tensor, b.point.value) for b in group.siblings]
+    along += [(e.target.tensor, e.value) for e in group.epilogues]
+    if group.start is not None:
+        along.append((group.leader.point.target.tensor, group.start[1]))
     return all(
         tensor != target
         and tensor not in read
@@ -144,11 +158,11 @@ def _apart(unit: Unit, other: Beside) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Untiled:
-    """For nests that may have chunks, but have no other choices yet: they can get the same."""
+class _Unscheduled:
+    """For nests that have no loops yet: they can get the same."""
 
-    def points(self, unit: Unit, other: Beside, nest: ir.Nest) -> bool:
+    def fits_points(self, group: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
         return True
 
-    def results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
+    def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
         return True

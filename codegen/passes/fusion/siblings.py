@@ -26,7 +26,7 @@ _NO_WORSE = {"min": "<=", "max": ">="}
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class Sibling:
     """A reduction in the dimensions of another one."""
 
     nest: str
@@ -81,36 +81,36 @@ class Beside:
         return ir.Store(point.target, value)
 
 
-def updates(point: ir.Point, besides: Sequence[Beside]) -> tuple[ir.Statement, ...]:
+def updates(point: ir.Point, siblings: Sequence[Sibling]) -> tuple[ir.Statement, ...]:
     """What one point of a reduction does to its accumulator and to those that go along."""
-    if all(b.always for b in besides):
+    if all(b.always for b in siblings):
         own = ir.Accumulate(ACCUMULATOR, point.op, point.value)
         return (
             own,
-            *(b.update(ir.Variable(ACCUMULATOR, point.type), b.held(), "") for b in besides),
+            *(b.update(ir.Variable(ACCUMULATOR, point.type), b.held(), "") for b in siblings),
         )
     best, new = ir.Variable(ACCUMULATOR, point.type), ir.Variable(_VALUE, point.type)
     own = ir.Accumulate(ACCUMULATOR, point.op, new)
     return (
         ir.Let(_VALUE, point.value),
-        *(b.update(best, new, point.op) for b in besides),
+        *(b.update(best, new, point.op) for b in siblings),
         own,
     )
 
 
 def results(
-    into: ir.TensorRef, value: ir.Value, besides: Sequence[Beside], folds: tuple[ir.Fold, ...]
+    into: ir.TensorRef, value: ir.Value, siblings: Sequence[Sibling], folds: tuple[ir.Fold, ...]
 ) -> tuple[list[ir.Let], list[ir.Store]]:
     """Stores of the result of a reduction and of those that go along, and what they need before.
     ``folds`` are combined."""
-    if not besides:
+    if not siblings:
         return [], [ir.Store(into, value)]
     best, held = ir.Variable(_BEST, value.type), ir.Variable(ACCUMULATOR, value.type)
-    ends = (b.end(best, held, folds) for b in besides)
+    ends = (b.end(best, held, folds) for b in siblings)
     return [ir.Let(_BEST, value)], [ir.Store(into, best), *ends]
 
 
-def beside(first: ir.Nest, second: ir.Nest) -> Beside | None:
+def sibling(first: ir.Nest, second: ir.Nest) -> Sibling | None:
     """The second nest as a reduction that can go along with the first, right before it; None if it
     cannot. Their loops are not looked at."""
     a, b = first.point, second.point
@@ -135,7 +135,7 @@ def beside(first: ir.Nest, second: ir.Nest) -> Beside | None:
         # Worth it where both read the same elements.
         own = {load.ref for v in values_of(a) for load in loads(v)}
         same = any(load.ref in own for load in loads(point.value))
-        return Beside(second.name, point, True, None) if same else None
+        return Sibling(second.name, point, True, None) if same else None
     if a.op not in _NO_WORSE or not isinstance(value, ir.Select):
         return None
     then = renamed(value.then, names)
@@ -147,10 +147,10 @@ def beside(first: ir.Nest, second: ir.Nest) -> Beside | None:
     if not isinstance(otherwise, ir.Const):
         return None
     if otherwise.value == start.value:
-        return Beside(second.name, point, False, None)
+        return Sibling(second.name, point, False, None)
     if not _never_better(otherwise, then, b.op, first):
         return None
-    return Beside(second.name, point, False, otherwise)
+    return Sibling(second.name, point, False, otherwise)
 
 
 def _known_everywhere(value: ir.Value) -> bool:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import rewritten
-from tcl.codegen.passes.fusion.groups import Unit
+from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.gpu.bind import thread_count
 
 Place: TypeAlias = tuple[str, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]]
@@ -29,7 +29,7 @@ class Known:
     declared: list[ir.Declare] = field(default_factory=list)
     places: dict[Place, ir.Variable] = field(default_factory=dict)
 
-    def reading(self, unit: Unit) -> Unit:
+    def reading(self, unit: FusionGroup) -> FusionGroup:
         """The unit, with what is known not read from memory."""
         nest = unit.leader
 
@@ -43,12 +43,12 @@ class Known:
         point = nest.point
         lets = tuple(replace(x, value=value(x.value)) for x in point.lets)
         leader = replace(nest, point=replace(point, lets=lets, value=value(point.value)))
-        besides = tuple(
-            replace(b, point=replace(b.point, value=value(b.point.value))) for b in unit.besides
+        siblings = tuple(
+            replace(b, point=replace(b.point, value=value(b.point.value))) for b in unit.siblings
         )
         epilogues = tuple(replace(e, value=value(e.value)) for e in unit.epilogues)
         start = None if unit.start is None else (unit.start[0], value(unit.start[1]))
-        return Unit(leader, start, besides, epilogues)
+        return FusionGroup(leader, start, siblings, epilogues)
 
     def forget(self, tensors: Iterable[str]) -> None:
         """These tensors are written."""

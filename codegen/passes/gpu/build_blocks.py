@@ -12,12 +12,12 @@ from tcl.codegen.loopir.walk import rebuilt, rewritten
 from tcl.codegen.passes.cpu.copies import wrap
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.fusion.epilogues import ends
-from tcl.codegen.passes.fusion.groups import Unit, units
+from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
 from tcl.codegen.passes.gpu.barriers import with_barriers
 from tcl.codegen.passes.gpu.bind import thread_count
 from tcl.codegen.passes.gpu.block_results import Known
-from tcl.codegen.passes.gpu.fusion_limits import Bound
+from tcl.codegen.passes.gpu.fusion_limits import GpuFusionLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +47,23 @@ class BuildBlocks:
         return replace(program, body=ir.Block(tuple(body)))
 
 
-def kernels(program: ir.Program) -> list[list[Unit]]:
+def kernels(program: ir.Program) -> list[list[FusionGroup]]:
     """What runs in each kernel. Nests without results of their own dimensions share no chunks, but
     may go along with each other."""
-    by_leader = {u.leader.name: u for u in units(program.nests, Bound())}
+    by_leader = {u.leader.name: u for u in fusion_groups(program.nests, GpuFusionLimits())}
     own = ([by_leader[n.name] for n in g if n.name in by_leader] for g in groups(program.nests))
     return [units_ for units_ in own if units_]
 
 
-def threads_of(program: ir.Program, own: Sequence[Unit]) -> int:
+def threads_of(program: ir.Program, own: Sequence[FusionGroup]) -> int:
     """The threads of the block of a kernel that have something to do."""
-    names = set[str]().union(*({u.leader.name} | u.others for u in own))
+    names = set[str]().union(*(u.names for u in own))
     nests = [n for n in program.nests if n.name in names]
     fills = (c.fill for n in nests for c in n.staged if c.fill is not None)
     return max(map(thread_count, (*nests, *fills)), default=1)
 
 
-def _unit(unit: Unit, known: Known) -> list[ir.Statement]:
+def _unit(unit: FusionGroup, known: Known) -> list[ir.Statement]:
     """What a block does for a nest, and for those that go along with it."""
     nest = replace(unit.leader, point=_reading_panels(unit.leader))
     unit = replace(unit, leader=nest)
@@ -131,7 +131,7 @@ def _one_by_one(nest: ir.Nest, inner: Sequence[ir.Loop]) -> ir.Statement:
     return ir.Block((clear, each))
 
 
-def _reduction(unit: Unit, inner: Sequence[ir.Loop], known: Known) -> ir.Statement:
+def _reduction(unit: FusionGroup, inner: Sequence[ir.Loop], known: Known) -> ir.Statement:
     """Sums in registers over all loops of the reduction, then what is made of them."""
     nest, point = unit.leader, unit.leader.point
     reduced = {d.name for d in nest.dims if d.reduction}
@@ -146,9 +146,9 @@ def _reduction(unit: Unit, inner: Sequence[ir.Loop], known: Known) -> ir.Stateme
     type_ = point.type
     declared = [
         ir.Declare(ACCUMULATOR, type_, over, identity(point.op, type_)),
-        *(ir.Declare(b.accumulator, b.point.type, over, b.start) for b in unit.besides),
+        *(ir.Declare(b.accumulator, b.point.type, over, b.start) for b in unit.siblings),
     ]
-    update = ir.Block((*point.lets, *updates(point, unit.besides)))
+    update = ir.Block((*point.lets, *updates(point, unit.siblings)))
     total = _around(nest, rest, update)
     value: ir.Value = ir.Variable(ACCUMULATOR, type_)
     hoisted = _Hoisted(own)
@@ -204,17 +204,17 @@ class _Hoisted:
 
 
 def _ends(
-    unit: Unit,
+    unit: FusionGroup,
     value: ir.Value,
     combined: tuple[ir.Fold, ...] = (),
     hoisted: _Hoisted | None = None,
 ) -> tuple[ir.Statement, ...]:
     """Stores the value of a point, and what others make of it."""
-    lets, made = results(unit.leader.point.target, value, unit.besides, combined)
+    lets, made = results(unit.leader.point.target, value, unit.siblings, combined)
     if hoisted is not None:
         for let in lets:
             hoisted.kept(let)
         lets = []
         made = [replace(s, value=hoisted.within(s.value)) for s in made]
-    names = [f"{name}.result" for name in (unit.leader.name, *(b.nest for b in unit.besides))]
+    names = [f"{name}.result" for name in (unit.leader.name, *(b.nest for b in unit.siblings))]
     return (*lets, *ends(made, unit.epilogues, names))

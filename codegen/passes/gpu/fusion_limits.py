@@ -6,25 +6,25 @@ import math
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.fusion.epilogues import same_result_loops
-from tcl.codegen.passes.fusion.groups import Unit
-from tcl.codegen.passes.fusion.siblings import Beside, same_loops
+from tcl.codegen.passes.fusion.groups import FusionGroup
+from tcl.codegen.passes.fusion.siblings import Sibling, same_loops
 from tcl.codegen.passes.gpu.bind import MAX_HELD
 
 _CALLS = 64
 """Calls of functions, each some dozens of instructions, that may be written out."""
 
 
-class Bound:
-    """As a ``Fit``: for nests with all of their loops."""
+class GpuFusionLimits:
+    """As a ``FusionLimits``: for nests with all of their loops."""
 
-    def points(self, unit: Unit, other: Beside, nest: ir.Nest) -> bool:
+    def fits_points(self, unit: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
         """Whether the nest of a reduction has the leader's loops, and registers for its sums."""
         if not same_loops(unit.leader, nest):
             return False
         held = _held(unit.leader) * max(1, nest.point.type.bits // 32)
         return held * (unit.sums + 1) <= MAX_HELD
 
-    def results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
+    def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
         """Whether the nest has the leader's loops over its results."""
         return same_result_loops(leader, nest) and _held(leader) * calls <= _CALLS
 

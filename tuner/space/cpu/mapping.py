@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions, NestOptions
-from tcl.codegen.passes.fusion.groups import Untiled, units
+from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import passes_for
 from tcl.codegen.schedule.resolve_cpu import resolve
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
@@ -41,7 +41,7 @@ class MappingSpace(ProgramSpace):
         program = self._program
         self._device = device
         # Those that go along with others get their loops.
-        along = set[str]().union(*(u.others for u in units(program.nests, Untiled())))
+        along = set[str]().union(*(u.followers for u in fusion_groups(program.nests)))
         by_points = sorted(
             (i for i, n in enumerate(program.nests) if not n.sequential and n.name not in along),
             key=lambda i: -math.prod(d.extent for d in program.nests[i].dims),

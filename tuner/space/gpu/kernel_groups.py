@@ -10,7 +10,7 @@ from tcl.codegen.choose.cpu.chunk_groups import able
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
-from tcl.codegen.passes.fusion.groups import Unit, Untiled, units
+from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.tuner.space.gpu.nest import BlockKnobs
 from tcl.tuner.space.knobs import Knob, Value
 
@@ -90,7 +90,7 @@ class KernelKnobs:
         groups = {n.name: g for g in able(program) for n in g.nests}
         runs: list[list[Member]] = []
         before = None
-        for unit in units(program.nests, Untiled()):
+        for unit in fusion_groups(program.nests):
             group = groups[unit.leader.name]
             if unit.leader.name not in chosen:
                 before = None
@@ -219,9 +219,9 @@ def unit_of(member: Member, dim: str, values: Mapping[str, Value]) -> int:
 
 
 def _member(
-    program: ir.Program, unit: Unit, profile: GpuProfile, default: Mapping[str, NestOptions]
+    program: ir.Program, unit: FusionGroup, profile: GpuProfile, default: Mapping[str, NestOptions]
 ) -> Member:
-    names = {unit.leader.name, *unit.others}
+    names = unit.names
     nests = tuple(n for n in program.nests if n.name in names)
     knobs = BlockKnobs.of(
         program, program.nest(unit.leader.name), profile, default[unit.leader.name]

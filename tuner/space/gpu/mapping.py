@@ -10,7 +10,7 @@ from dataclasses import replace
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions, NestOptions
-from tcl.codegen.passes.fusion.groups import Untiled, units
+from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.gpu import scheduled
 from tcl.codegen.schedule.resolve_gpu import resolve
 from tcl.tuner.space.gpu.constraints import constraints
@@ -59,10 +59,10 @@ class GpuMappingSpace(ProgramSpace):
 
     def _chosen(self, default: Mapping[str, NestOptions]) -> list[str]:
         """The nests that get knobs."""
-        led = units(self._program.nests, Untiled())
+        led = fusion_groups(self._program.nests)
         kernels: list[list[ir.Nest]] = []
         for unit in led:
-            names = {unit.leader.name, *unit.others}
+            names = unit.names
             first = next(n for n in self._program.nests if n.name in names)
             if not (kernels and default[first.name].fuse):
                 kernels.append([])
