@@ -3,31 +3,68 @@
 ``MappingOptions`` holds a preset's name, choices for all nests (``default``) and choices for
 single nests (``nests``, by position). A choice that is None is left to ``default``, then to the
 preset. Options are honoured or refused when a schedule is made, before anything is compiled.
+
+``NestOptions`` is the table of options: an option is a field there and a method in
+``OptionMethods``. What is checked, read and written, refused on a device that has nothing for it,
+left off where a nest cannot have it, and explained on a search's page follows from these.
 """
 
 from __future__ import annotations
 
 import json
-import operator
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, SupportsIndex
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
 
 from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.options.kinds import (
+    MAX_RANK,
+    Count,
+    Dimensions,
+    Flag,
+    Kind,
+    Lanes,
+    Permutation,
+    Sizes,
+    integer,
+)
 from tcl.grammar.shown import kind_of, shown
 
 PRESETS = ("naive", "pointwise", "mlp", "conv")
 """Names that ``MappingOptions`` takes. ``naive`` is the plain loop nest."""
 
-MAX_TILE = 2**31 - 1
-MAX_REGISTER = 64
-WIDTHS = (1, 2, 4, 8, 16, 32, 64)
-"""Lanes a loop may be vectorised to; 1 says not to."""
 MAX_NESTS = 10_000
-MAX_RANK = 64
-MAX_AHEAD = 1 << 30
-MAX_THREADS = 1024
-MAX_BUFFERS = 8
+_MAX_SIZE = 2**31 - 1
+
+Device = Literal["CPU", "GPU"]
+_NOT_ON_A_CPU: dict[Device, str] = {"CPU": "only a GPU has a use for it, this is a CPU"}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What there is to know of an option, beside its name, type and meaning."""
+
+    kind: Kind
+    """Its values."""
+    by_dimension: bool
+    """Whether a value means other points where dimensions are merged."""
+    refused: Mapping[Device, str]
+    """Why a device has nothing for it, where that is so."""
+    knobs: Mapping[str, str]
+    """What a search's knobs for it decide: by the last part of their names, in a sentence."""
+
+
+def _option(
+    kind: Kind,
+    *,
+    by_dimension: bool = True,
+    refused: Mapping[Device, str] | None = None,
+    **knobs: str,
+) -> Any:
+    """A field for an option that is left open."""
+    row = Option(kind, by_dimension, refused or {}, knobs)
+    return field(default=None, metadata={"option": row})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,136 +75,237 @@ class NestOptions:
     Raises ``OptionsError`` for values that no nest could honour.
     """
 
-    tile: tuple[int, ...] | None = None
+    tile: tuple[int, ...] | None = _option(
+        Sizes(0, _MAX_SIZE, "sizes must be from 0 (untiled) to {}"),
+        tile="points of this dimension in a tile, the part of it that is worked on at a time",
+    )
     """Points per tile, one size per leading dimension; 0 or a missing size leaves it untiled."""
-    order: tuple[int, ...] | None = None
+    order: tuple[int, ...] | None = _option(
+        Permutation(),
+        order="order of the loops over tiles, outermost first; 0 is the first dimension of the "
+        "nest",
+    )
     """Loop order over tiles: a permutation of the dimensions; () is the natural order."""
-    inner_order: tuple[int, ...] | None = None
+    inner_order: tuple[int, ...] | None = _option(
+        Permutation(), inner_order="order of the loops inside a tile, likewise"
+    )
     """Loop order inside a tile, likewise."""
-    vectorize: tuple[int, int] | None = None
+    vectorize: tuple[int, int] | None = _option(
+        Lanes(),
+        vector="the dimension along which vectors run",
+        lanes="points that one vector instruction computes; 1 is scalar code",
+    )
     """(dimension, lanes); dimension -1 is the last output dimension; 1 lane is scalar code."""
-    register: tuple[int, ...] | None = None
+    register: tuple[int, ...] | None = _option(
+        Sizes(0, 64, "sizes must be from 0 (a loop) to {}", nothing=1),
+        register="points of each dimension whose results stay in registers; on a GPU, of this one",
+        row="dimensions of the register tile: the one for its rows, then the one for its columns",
+        unroll="turns of the reduction that are written out one after the other",
+    )
     """Points that are written out, one size per leading dimension, so that each has a register:
     vectors of the vectorised dimension, points of another, an unroll factor of a reduction.
     0, 1 or a missing size leaves a dimension a loop."""
-    stage: tuple[int, ...] | None = None
+    stage: tuple[int, ...] | None = _option(
+        Sizes(-1, MAX_RANK, "levels must be from -1 to {}", per="operand", nothing=-1),
+        stage="loops outside of which this operand (counted from 0) is copied to where it is read "
+        "fast: packed in the caches, or in a GPU's shared memory; 0 does not copy it",
+    )
     """Per operand, in order of appearance: how many loops are outside of its being copied to where
     the inner loops read it in order, those over chunks counting as one; -1 or a missing level
     does not copy it."""
-    chunk: tuple[int, ...] | None = None
+    chunk: tuple[int, ...] | None = _option(
+        Sizes(0, _MAX_SIZE, "sizes must be from 0 (whole) to {}", per="result"),
+        chunk="points of this dimension in a chunk; threads share chunks among themselves",
+        steps="GPU: turns of a loop along this dimension that one block takes",
+    )
     """Points per chunk that threads share among themselves, one size per leading output
     dimension; 0 or a missing size leaves it whole."""
-    fuse: bool | None = None
+    fuse: bool | None = _option(
+        Flag(),
+        by_dimension=False,
+        fuse="1: the nest shares its chunks with the one before, and runs chunk by chunk after it",
+    )
     """Whether the nest shares its chunks with the nest before it: chunk by chunk, one nest runs
     after the other."""
-    stream: bool | None = None
+    stream: bool | None = _option(
+        Flag(),
+        by_dimension=False,
+        refused={"GPU": "a GPU has no stores past its caches here"},
+        stream="1: results are written past the caches",
+    )
     """Whether results are written past the caches, which pays where they do not fit there and are
     not read again soon."""
-    prefetch: tuple[int, ...] | None = None
+    prefetch: tuple[int, ...] | None = _option(
+        Sizes(0, 1 << 30, "distances must be from 0 (none) to {} bytes", per="operand"),
+        by_dimension=False,
+        refused={"GPU": "threads of a GPU fetch nothing ahead"},
+        prefetch="bytes ahead of this operand (counted from 0) that memory is asked for; 0: none",
+    )
     """Per operand, in order of appearance: every vector that is read asks memory for what lies so
     many bytes after it; 0 or a missing distance asks for nothing."""
-    threads: tuple[int, ...] | None = None
+    threads: tuple[int, ...] | None = _option(
+        Sizes(0, 1024, "sizes must be from 0 (none of its own) to {}", nothing=1),
+        refused=_NOT_ON_A_CPU,
+        threads="GPU: threads of a block along this dimension",
+        block="GPU: threads of a block",
+    )
     """GPU: threads of a block, one size per leading dimension; 0, 1 or a missing size gives a
     dimension none of its own."""
-    split: tuple[int, ...] | None = None
+    split: tuple[int, ...] | None = _option(
+        Sizes(0, _MAX_SIZE, "parts must be from 0 (not split) to {}", nothing=1),
+        refused=_NOT_ON_A_CPU,
+        split="GPU: parts of a reduction that blocks share among themselves",
+    )
     """GPU: parts of a reduction that blocks share among themselves, one number per leading
     dimension, combined by a nest of their own; 0, 1 or a missing number does not split."""
-    buffers: int | None = None
+    buffers: int | None = _option(
+        Count(8),
+        by_dimension=False,
+        refused=_NOT_ON_A_CPU,
+        buffers="GPU: copies of each panel, so that one is filled while another one is read",
+    )
     """GPU: copies of each panel that is filled in a loop, so that one can be filled while another
     one is read. Without such a panel there is nothing to copy."""
-    mma: tuple[int, ...] | None = None
+    mma: tuple[int, ...] | None = _option(
+        Dimensions(), refused=_NOT_ON_A_CPU, mma="GPU: 1: tensor cores multiply"
+    )
     """GPU: the dimensions that tensor cores multiply along: rows, columns, and, where there is a
     reduction, that; () uses none. Factors of float32 are rounded to tf32."""
 
     def __post_init__(self) -> None:
-        for key, (least, most, words) in _SIZES.items():
-            value = getattr(self, key)
-            if value is not None:
-                sizes = _ints(key, value)
-                if any(not least <= size <= most for size in sizes):
-                    raise OptionsError(f"{key}: {words.format(most)}: {shown(sizes)}")
-                object.__setattr__(self, key, sizes)
-        if self.mma and (len(self.mma) not in (2, 3) or len(set(self.mma)) != len(self.mma)):
-            raise OptionsError(f"mma: must be two or three different dimensions: {shown(self.mma)}")
-        if self.buffers is not None:
-            buffers = _int(self.buffers)
-            if buffers is None or not 1 <= buffers <= MAX_BUFFERS:
-                raise OptionsError(
-                    f"buffers: must be from 1 to {MAX_BUFFERS}: {shown(self.buffers)}"
-                )
-            object.__setattr__(self, "buffers", buffers)
-        for key in _FLAGS:
-            flag = getattr(self, key)
-            if flag is not None and not isinstance(flag, bool):
-                raise OptionsError(f"{key}: must be true or false: {shown(flag)}")
-        for key in ("order", "inner_order"):
-            value = getattr(self, key)
-            if value is not None:
-                permutation = _ints(key, value)
-                if sorted(permutation) != list(range(len(permutation))):
-                    raise OptionsError(
-                        f"{key}: must name each dimension from 0 to {len(permutation) - 1} once, "
-                        f"or be empty: {shown(permutation)}"
-                    )
-                object.__setattr__(self, key, permutation)
-        if self.vectorize is not None:
-            object.__setattr__(self, "vectorize", _vectorize(self.vectorize))
+        for key, value in self.made().items():
+            object.__setattr__(self, key, OPTIONS[key].kind.checked(key, value))
+
+    def made(self) -> dict[str, Any]:
+        """The choices made, by name."""
+        pairs = ((key, getattr(self, key)) for key in OPTIONS)
+        return {key: value for key, value in pairs if value is not None}
 
     @property
     def complete(self) -> bool:
         """Whether every choice is made that a CPU has."""
-        return all(getattr(self, key) is not None for key in _NEST_KEYS if key not in GPU_KEYS)
+        return all(
+            getattr(self, key) is not None
+            for key, option in OPTIONS.items()
+            if "CPU" not in option.refused
+        )
 
     def over(self, other: NestOptions) -> NestOptions:
         """These choices, with ``other``'s where this one has none."""
-        made = {key: getattr(self, key) for key in _NEST_KEYS if getattr(self, key) is not None}
-        return replace(other, **made)
+        return replace(other, **self.made())
+
+    def check_on(self, device: Device, where: str) -> None:
+        """``OptionsError`` if something is asked for that such a device has nothing for.
+        ``where``: what the choices are for, as ``nest s0``."""
+        for key, value in self.made().items():
+            option = OPTIONS[key]
+            if device in option.refused and option.kind.asks(value):
+                raise OptionsError(f"{key}: {where}: {option.refused[device]}")
+
+    def with_leading(self) -> NestOptions:
+        """The same choices for a nest that has one more dimension before its others, about which
+        they say nothing."""
+        made = self.made().items()
+        return NestOptions(**{key: OPTIONS[key].kind.with_leading(value) for key, value in made})
+
+    def without_leading(self) -> NestOptions:
+        """The inverse of ``with_leading``, whatever is said about the first dimension."""
+        made = self.made().items()
+        return NestOptions(**{key: OPTIONS[key].kind.without_leading(value) for key, value in made})
 
     def as_dict(self) -> dict[str, Any]:
         """The choices made, as JSON data."""
-        pairs = ((key, getattr(self, key)) for key in _NEST_KEYS)
-        return {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in pairs
-            if value is not None
-        }
+        made = self.made().items()
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in made}
 
     @staticmethod
     def from_dict(data: object, where: str = "nest") -> NestOptions:
         """The inverse of ``as_dict``; ``OptionsError`` for anything else."""
         if not isinstance(data, Mapping):
-            raise OptionsError(f"{where}: must be an object with keys {', '.join(_NEST_KEYS)}")
-        _known(data, _NEST_KEYS, where)
-        return NestOptions(**{key: _json(key, data[key], f"{where}.{key}") for key in data})
+            raise OptionsError(f"{where}: must be an object with keys {', '.join(OPTIONS)}")
+        _known(data, tuple(OPTIONS), where)
+        return NestOptions(
+            **{key: OPTIONS[key].kind.from_json(f"{where}.{key}", data[key]) for key in data}
+        )
 
 
-_SIZES = {
-    "tile": (0, MAX_TILE, "sizes must be from 0 (untiled) to {}"),
-    "chunk": (0, MAX_TILE, "sizes must be from 0 (whole) to {}"),
-    "register": (0, MAX_REGISTER, "sizes must be from 0 (a loop) to {}"),
-    "stage": (-1, MAX_RANK, "levels must be from -1 to {}"),
-    "prefetch": (0, MAX_AHEAD, "distances must be from 0 (none) to {} bytes"),
-    "threads": (0, MAX_THREADS, "sizes must be from 0 (none of its own) to {}"),
-    "split": (0, MAX_TILE, "parts must be from 0 (not split) to {}"),
-    "mma": (0, MAX_RANK - 1, "positions must be from 0 to {}"),
-}
-"""The least and the most, and what is said of others, of what is a list of integers."""
-_FLAGS = ("fuse", "stream")
-GPU_KEYS = ("threads", "split", "buffers", "mma")
-"""Choices that only a GPU has."""
-_BY_DIMENSION = (
-    *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk"),
-    *("threads", "split", "mma"),
-)
-"""Choices that mean other points where dimensions are merged."""
-_NEST_KEYS = (*_BY_DIMENSION, "prefetch", *_FLAGS, "buffers")
+OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(NestOptions)}
+"""By name, in the order in which they stand above."""
+
+
+class OptionMethods(ABC):
+    """A method for each option of a nest. Every one returns new options."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _with(self, **choices: Any) -> MappingOptions:
+        """The options, with these choices made."""
+
+    def chunk(self, *sizes: int) -> MappingOptions:
+        """Divide the results into chunks of so many points for threads, or for the blocks of a
+        GPU; 0 leaves a dimension whole."""
+        return self._with(chunk=sizes)
+
+    def fuse(self, fuse: bool = True) -> MappingOptions:
+        """Share chunks with the nest before, and run chunk by chunk after it."""
+        return self._with(fuse=fuse)
+
+    def tile(self, *sizes: int) -> MappingOptions:
+        """Work on tiles of so many points of each dimension; 0 leaves a dimension untiled."""
+        return self._with(tile=sizes)
+
+    def order(self, *positions: int) -> MappingOptions:
+        """Order the loops over tiles, outermost first."""
+        return self._with(order=positions)
+
+    def inner_order(self, *positions: int) -> MappingOptions:
+        """Order the loops inside a tile, outermost first."""
+        return self._with(inner_order=positions)
+
+    def vectorize(self, width: int, dimension: int = -1) -> MappingOptions:
+        """Run ``width`` points of a dimension at once; dimension -1 is the last output's."""
+        return self._with(vectorize=(dimension, width))
+
+    def register(self, *sizes: int) -> MappingOptions:
+        """Keep so many points of each dimension in registers; a reduction is unrolled."""
+        return self._with(register=sizes)
+
+    def stage(self, *levels: int) -> MappingOptions:
+        """Copy each operand inside of so many loops to where it is read in order; -1 does not."""
+        return self._with(stage=levels)
+
+    def stream(self, stream: bool = True) -> MappingOptions:
+        """Write results past the caches."""
+        return self._with(stream=stream)
+
+    def prefetch(self, *ahead: int) -> MappingOptions:
+        """Ask for each operand so many bytes ahead; 0 asks for nothing."""
+        return self._with(prefetch=ahead)
+
+    def threads(self, *sizes: int) -> MappingOptions:
+        """Give dimensions so many threads of a GPU's block."""
+        return self._with(threads=sizes)
+
+    def split(self, *parts: int) -> MappingOptions:
+        """Share reductions among so many blocks of a GPU."""
+        return self._with(split=parts)
+
+    def buffers(self, count: int) -> MappingOptions:
+        """Keep so many copies of each panel in a GPU's shared memory."""
+        return self._with(buffers=count)
+
+    def mma(self, *dimensions: int) -> MappingOptions:
+        """Multiply on a GPU's tensor cores along these dimensions."""
+        return self._with(mma=dimensions)
 
 
 @dataclass(frozen=True, slots=True)
-class MappingOptions:
+class MappingOptions(OptionMethods):
     """How to map a def: ``MappingOptions("mlp")``, refined by ``.tile(64, 64, 32)`` and the like.
 
-    Every method returns new options. Raises ``OptionsError`` for unknown presets and bad values.
+    Every method returns new options; those of ``OptionMethods`` are about every nest, as far as it
+    can. Raises ``OptionsError`` for unknown presets and bad values.
     """
 
     preset: str = "naive"
@@ -213,7 +351,8 @@ class MappingOptions:
         """Whether dimensions are merged."""
         if self.merge is not None:
             return self.merge
-        said = any(getattr(n, key) for n in (self.default, *self.nests) for key in _BY_DIMENSION)
+        made = (pair for n in (self.default, *self.nests) for pair in n.made().items())
+        said = any(value and OPTIONS[key].by_dimension for key, value in made)
         return self.preset in ("mlp", "conv") and not said
 
     def own(self, position: int) -> NestOptions:
@@ -239,65 +378,12 @@ class MappingOptions:
         """One nest, to be refined: ``options.nest(1).tile(32, 32)`` gives new options."""
         return NestSelection(self, _position(position))
 
-    def chunk(self, *sizes: int) -> MappingOptions:
-        """Divide every nest into chunks for threads; 0 leaves a dimension whole."""
-        return replace(self, default=replace(self.default, chunk=sizes))
-
-    def fuse(self, fuse: bool = True) -> MappingOptions:
-        """Join every nest that can be to the one before it."""
-        return replace(self, default=replace(self.default, fuse=fuse))
-
-    def tile(self, *sizes: int) -> MappingOptions:
-        """Tile every nest; 0 leaves a dimension untiled."""
-        return replace(self, default=replace(self.default, tile=sizes))
-
-    def order(self, *positions: int) -> MappingOptions:
-        """Order the loops over tiles, in every nest of this rank."""
-        return replace(self, default=replace(self.default, order=positions))
-
-    def inner_order(self, *positions: int) -> MappingOptions:
-        """Order the loops inside a tile, in every nest of this rank."""
-        return replace(self, default=replace(self.default, inner_order=positions))
-
-    def vectorize(self, width: int, dimension: int = -1) -> MappingOptions:
-        """Run ``width`` points of a dimension at once, in every nest that allows it."""
-        return replace(self, default=replace(self.default, vectorize=(dimension, width)))
-
-    def register(self, *sizes: int) -> MappingOptions:
-        """Keep this many points of each dimension in registers, in every nest that allows it."""
-        return replace(self, default=replace(self.default, register=sizes))
-
-    def stage(self, *levels: int) -> MappingOptions:
-        """Copy operands inside of this many loops over tiles, in every nest that allows it."""
-        return replace(self, default=replace(self.default, stage=levels))
-
-    def stream(self, stream: bool = True) -> MappingOptions:
-        """Write results past the caches, in every nest that can."""
-        return replace(self, default=replace(self.default, stream=stream))
-
     def merged(self, merge: bool = True) -> MappingOptions:
         """Run dimensions that lie together in memory as one."""
         return replace(self, merge=merge)
 
-    def prefetch(self, *ahead: int) -> MappingOptions:
-        """Ask for operands this many bytes ahead, in every nest that allows it."""
-        return replace(self, default=replace(self.default, prefetch=ahead))
-
-    def threads(self, *sizes: int) -> MappingOptions:
-        """Give dimensions so many threads of a block, in every nest."""
-        return replace(self, default=replace(self.default, threads=sizes))
-
-    def split(self, *parts: int) -> MappingOptions:
-        """Share reductions among so many blocks, in every nest that has them."""
-        return replace(self, default=replace(self.default, split=parts))
-
-    def buffers(self, count: int) -> MappingOptions:
-        """Keep so many copies of each panel, in every nest."""
-        return replace(self, default=replace(self.default, buffers=count))
-
-    def mma(self, *dimensions: int) -> MappingOptions:
-        """Multiply on tensor cores along these dimensions, in every nest that can."""
-        return replace(self, default=replace(self.default, mma=dimensions))
+    def _with(self, **choices: Any) -> MappingOptions:
+        return replace(self, default=replace(self.default, **choices))
 
     def as_dict(self) -> dict[str, Any]:
         """The options as JSON data, without what was left open."""
@@ -350,113 +436,23 @@ _KEYS = ("preset", "default", "nests", "merge")
 
 
 @dataclass(frozen=True, slots=True)
-class NestSelection:
+class NestSelection(OptionMethods):
     """One nest of some options; every method gives the options with that nest refined."""
 
     options: MappingOptions
     position: int
 
-    def chunk(self, *sizes: int) -> MappingOptions:
-        """As ``MappingOptions.chunk``, for this nest."""
-        return self._with(chunk=sizes)
-
-    def fuse(self, fuse: bool = True) -> MappingOptions:
-        """As ``MappingOptions.fuse``, for this nest."""
-        return self._with(fuse=fuse)
-
-    def tile(self, *sizes: int) -> MappingOptions:
-        """As ``MappingOptions.tile``, for this nest."""
-        return self._with(tile=sizes)
-
-    def order(self, *positions: int) -> MappingOptions:
-        """As ``MappingOptions.order``, for this nest."""
-        return self._with(order=positions)
-
-    def inner_order(self, *positions: int) -> MappingOptions:
-        """As ``MappingOptions.inner_order``, for this nest."""
-        return self._with(inner_order=positions)
-
-    def vectorize(self, width: int, dimension: int = -1) -> MappingOptions:
-        """As ``MappingOptions.vectorize``, for this nest."""
-        return self._with(vectorize=(dimension, width))
-
-    def register(self, *sizes: int) -> MappingOptions:
-        """As ``MappingOptions.register``, for this nest."""
-        return self._with(register=sizes)
-
-    def stage(self, *levels: int) -> MappingOptions:
-        """As ``MappingOptions.stage``, for this nest."""
-        return self._with(stage=levels)
-
-    def stream(self, stream: bool = True) -> MappingOptions:
-        """As ``MappingOptions.stream``, for this nest."""
-        return self._with(stream=stream)
-
-    def prefetch(self, *ahead: int) -> MappingOptions:
-        """As ``MappingOptions.prefetch``, for this nest."""
-        return self._with(prefetch=ahead)
-
-    def threads(self, *sizes: int) -> MappingOptions:
-        """As ``MappingOptions.threads``, for this nest."""
-        return self._with(threads=sizes)
-
-    def split(self, *parts: int) -> MappingOptions:
-        """As ``MappingOptions.split``, for this nest."""
-        return self._with(split=parts)
-
-    def buffers(self, count: int) -> MappingOptions:
-        """As ``MappingOptions.buffers``, for this nest."""
-        return self._with(buffers=count)
-
-    def mma(self, *dimensions: int) -> MappingOptions:
-        """As ``MappingOptions.mma``, for this nest."""
-        return self._with(mma=dimensions)
-
-    def _with(self, **choices: tuple[int, ...] | int) -> MappingOptions:
-        own = NestOptions(**choices).over(self.options.own(self.position))  # type: ignore[arg-type]
+    def _with(self, **choices: Any) -> MappingOptions:
+        own = NestOptions(**choices).over(self.options.own(self.position))
         return self.options.with_nest(self.position, own)
-
-
-def _ints(key: str, value: object) -> tuple[int, ...]:
-    if not isinstance(value, (tuple, list)) or len(value) > MAX_RANK:
-        raise OptionsError(f"{key}: must be a list of up to {MAX_RANK} integers: {shown(value)}")
-    found = tuple(map(_int, value))
-    if len(value) == 1 and isinstance(value[0], tuple | list):
-        inside = ", ".join(map(shown, value[0]))
-        raise OptionsError(f"{key}: integers, not a list of them: write .{key}({inside})")
-    if None in found:
-        raise OptionsError(f"{key}: must be integers: {shown(value)}")
-    return tuple(x for x in found if x is not None)
-
-
-def _int(value: object) -> int | None:
-    """The value of an integer of any class, NumPy's too; None for everything else."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:  # a NumPy array has the method, but refuses
-        return None
 
 
 def _position(value: object) -> int:
     """The position of a nest."""
-    index = _int(value)
+    index = integer(value)
     if index is None or not 0 <= index < MAX_NESTS:
         raise OptionsError(f"nest: position must be from 0 to {MAX_NESTS - 1}: {shown(value)}")
     return index
-
-
-def _vectorize(value: object) -> tuple[int, int]:
-    pair = _ints("vectorize", value)
-    if len(pair) != 2:
-        raise OptionsError(f"vectorize: must be (dimension, lanes): {shown(value)}")
-    if not -1 <= pair[0] < MAX_RANK:
-        raise OptionsError(f"vectorize: dimension must be -1 or a position: {shown(pair[0])}")
-    if pair[1] not in WIDTHS:
-        allowed = ", ".join(map(str, WIDTHS))
-        raise OptionsError(f"vectorize: lanes must be one of {allowed}: {shown(pair[1])}")
-    return pair[0], pair[1]
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -473,17 +469,3 @@ def _known(data: Mapping[Any, Any], keys: tuple[str, ...], where: str) -> None:
     for key in data:
         if key not in keys:
             raise OptionsError(f"{where}: unknown key {key!r}: use {', '.join(keys)}")
-
-
-def _json(key: str, value: object, where: str) -> Any:
-    if key in _FLAGS:
-        if not isinstance(value, bool):
-            raise OptionsError(f"{where}: must be true or false: {shown(value)}")
-        return value
-    if key == "buffers":
-        if value is None:
-            raise OptionsError(f"{where}: must be from 1 to {MAX_BUFFERS}: {shown(value)}")
-        return value
-    if not isinstance(value, list):
-        raise OptionsError(f"{where}: must be a list of integers: {shown(value)}")
-    return tuple(value)

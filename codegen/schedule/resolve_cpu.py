@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tcl.codegen.choose.cpu.presets import (
     along,
@@ -17,7 +18,8 @@ from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import GPU_KEYS, MappingOptions, NestOptions
+from tcl.codegen.options.kinds import Kind, Lanes, Permutation, Sizes
+from tcl.codegen.options.options import OPTIONS, MappingOptions, NestOptions
 from tcl.codegen.passes.chunk import Chunk, why_no_chunks
 from tcl.codegen.passes.cpu.fusion_limits import may_have_epilogues, results_at_once
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
@@ -42,11 +44,9 @@ def resolve(
     """
     if len(options.nests) > len(program.nests):
         raise OptionsError(options.no_nest(program.name, len(program.nests)))
-    for name, asked in (
-        ("all nests", options.default),
-        *zip(_names(program), options.nests, strict=False),
-    ):
-        _refuse_gpu(name, asked)
+    options.default.check_on("CPU", "all nests")
+    for nest, asked in zip(program.nests, options.nests, strict=False):
+        asked.check_on("CPU", f"nest {nest.name}")
     plan = chunks(options.preset, program, device)
     ahead = distances(options.preset, program, plan, device)
     divided: dict[str, NestOptions] = {}
@@ -61,19 +61,6 @@ def resolve(
         for name in unit.followers:
             chosen[name] = choices.following(unit.leader, program.nest(name))
     return {n.name: chosen[n.name] for n in program.nests}
-
-
-def _names(program: ir.Program) -> list[str]:
-    return [f"nest {n.name}" for n in program.nests]
-
-
-def _refuse_gpu(name: str, asked: NestOptions) -> None:
-    """Options of a GPU that a CPU has nothing for."""
-    for key in GPU_KEYS:
-        value = getattr(asked, key)
-        sizes = (value,) if isinstance(value, int) else value or ()
-        if sizes and (key == "mma" or max(sizes) > 1):
-            raise OptionsError(f"{key}: {name}: only a GPU has a use for it, this is a CPU")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,46 +196,22 @@ def _able(program: ir.Program, nest: ir.Nest, ahead: tuple[int, ...]) -> tuple[i
 
 def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
     """The part of choices for all nests that applies to this one."""
-    rank = len(nest.dims)
-    results = sum(not d.reduction for d in nest.dims)
-    chunk = choices.chunk
-    if chunk is not None:
-        chunk = () if nest.sequential else chunk[:results]
-    vectorize = choices.vectorize
-    if vectorize is not None and why_not(nest, vectorize[0]):
-        vectorize = (-1, 1)
-    stage = choices.stage
-    if stage is not None:
-        stage = stage[: len(operands(nest.point))]
-    prefetch = choices.prefetch
-    if prefetch is not None:
-        prefetch = prefetch[: len(operands(nest.point))]
+    counts = {
+        "dimension": len(nest.dims),
+        "result": sum(not d.reduction for d in nest.dims),
+        "operand": len(operands(nest.point)),
+    }
 
-    def order(permutation: tuple[int, ...] | None) -> tuple[int, ...] | None:
-        if permutation is None:
-            return None
-        return permutation if len(permutation) == rank and not nest.sequential else ()
+    def part(kind: Kind, value: Any) -> Any:
+        match kind:
+            case Sizes(per=per):
+                return () if nest.sequential and per != "operand" else value[: counts[per]]
+            case Permutation():
+                return value if len(value) == len(nest.dims) and not nest.sequential else ()
+            case Lanes():
+                return (-1, 1) if why_not(nest, value[0]) else value
+            case _:
+                return value
 
-    return NestOptions(
-        _leading(nest, choices.tile),
-        order(choices.order),
-        order(choices.inner_order),
-        vectorize,
-        _leading(nest, choices.register),
-        stage,
-        chunk,
-        choices.fuse,
-        choices.stream,
-        prefetch,
-        _leading(nest, choices.threads),
-        _leading(nest, choices.split),
-        choices.buffers,
-        choices.mma,
-    )
-
-
-def _leading(nest: ir.Nest, sizes: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """Sizes for as many dimensions as the nest has; none where its points have an order."""
-    if sizes is None:
-        return None
-    return () if nest.sequential else sizes[: len(nest.dims)]
+    made = choices.made().items()
+    return NestOptions(**{key: part(OPTIONS[key].kind, value) for key, value in made})

@@ -96,10 +96,7 @@ def _split(
 
 def _refuse(nest: ir.Nest, given: NestOptions) -> None:
     """Options of a CPU that a GPU has nothing for."""
-    if any(given.prefetch or ()):
-        raise OptionsError(f"prefetch: nest {nest.name}: threads of a GPU fetch nothing ahead")
-    if given.stream:
-        raise OptionsError(f"stream: nest {nest.name}: a GPU has no stores past its caches here")
+    given.check_on("GPU", f"nest {nest.name}")
     for position, (dim, size) in enumerate(zip(nest.dims, given.tile or (), strict=False)):
         if size and not dim.reduction:
             raise OptionsError(

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.printer import show
-from tcl.codegen.options.options import PRESETS, WIDTHS, MappingOptions, NestOptions
+from tcl.codegen.options.kinds import WIDTHS
+from tcl.codegen.options.options import PRESETS, MappingOptions, NestOptions
 from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer

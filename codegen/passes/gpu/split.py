@@ -69,28 +69,8 @@ class Split:
 
 def shifted(options: NestOptions) -> NestOptions:
     """Choices for a nest, as choices for what it is once it has a leading dimension of parts."""
-
-    def sizes(given: tuple[int, ...] | None, first: int) -> tuple[int, ...] | None:
-        return given if given is None or not given else (first, *given)
-
-    def order(given: tuple[int, ...] | None) -> tuple[int, ...] | None:
-        return given if given is None or not given else (0, *(k + 1 for k in given))
-
-    lanes = options.vectorize
-    if lanes is not None and lanes[0] >= 0:
-        lanes = lanes[0] + 1, lanes[1]
-    return replace(
-        options,
-        chunk=None if options.chunk is None else (1, *options.chunk),  # each part is a block's
-        tile=sizes(options.tile, 0),
-        threads=sizes(options.threads, 0),
-        register=sizes(options.register, 0),
-        order=order(options.order),
-        inner_order=order(options.inner_order),
-        vectorize=lanes,
-        mma=None if options.mma is None else tuple(k + 1 for k in options.mma),
-        split=(),
-    )
+    chunk = None if options.chunk is None else (1, *options.chunk)  # each part is a block's
+    return replace(options.with_leading(), chunk=chunk, split=())
 
 
 def _memory(nest: ir.Nest, count: int) -> ir.Tensor:

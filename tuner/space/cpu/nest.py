@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import WIDTHS, NestOptions
+from tcl.codegen.options.kinds import WIDTHS
+from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.vectorize import outputs, why_not
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.panels import StageKnobs

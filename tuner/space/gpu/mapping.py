@@ -113,26 +113,7 @@ def _unsplit(nest: ir.Nest, parts: ir.Nest, chosen: Mapping[str, NestOptions]) -
     pairs = zip(nest.dims, parts.dims[1:], strict=True)
     count = parts.dims[0].extent
     split = tuple(count if a.extent != b.extent else 0 for a, b in pairs)
-
-    def later(sizes: tuple[int, ...] | None) -> tuple[int, ...]:
-        return (sizes or ())[1:]
-
-    def order(permutation: tuple[int, ...] | None) -> tuple[int, ...]:
-        return tuple(k - 1 for k in permutation or () if k)
-
-    target, lanes = own.vectorize or (-1, 1)
-    return replace(
-        own,
-        tile=later(own.tile),
-        order=order(own.order),
-        inner_order=order(own.inner_order),
-        vectorize=(target - 1 if target > 0 else target, lanes),
-        register=later(own.register),
-        chunk=later(own.chunk),
-        threads=later(own.threads),
-        split=split,
-        mma=order(own.mma),
-    )
+    return replace(own.without_leading(), split=split)
 
 
 def _has_choices(nest: ir.Nest) -> bool:

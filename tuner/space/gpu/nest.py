@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import WIDTHS, NestOptions
+from tcl.codegen.options.kinds import WIDTHS
+from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.mma_shape import factors
 from tcl.tuner.space.cpu.nest import first_alike

@@ -1,0 +1,203 @@
+"""What values an option of a nest can have: how they are checked and read, and what they come to
+where a nest has one dimension more or less.
+
+Adding an option of one of these kinds is a line in ``options.py``.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal, SupportsIndex
+
+from tcl.codegen.common.errors import OptionsError
+from tcl.grammar.shown import shown
+
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+"""Lanes a loop may be vectorised to; 1 says not to."""
+MAX_RANK = 64
+
+
+class Kind(ABC):
+    """The values of an option."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def checked(self, key: str, value: object) -> Any:
+        """The value, as it is kept; ``OptionsError`` for one that no nest could honour."""
+
+    def from_json(self, where: str, value: object) -> Any:
+        """The value that JSON data stands for, to be checked; ``OptionsError`` for none."""
+        if not isinstance(value, list):
+            raise OptionsError(f"{where}: must be a list of integers: {shown(value)}")
+        return tuple(value)
+
+    @abstractmethod
+    def asks(self, value: Any) -> bool:
+        """Whether a value asks for anything."""
+
+    def with_leading(self, value: Any) -> Any:
+        """The value for the same nest with one more dimension before the others."""
+        return value
+
+    def without_leading(self, value: Any) -> Any:
+        """The inverse of ``with_leading``."""
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes(Kind):
+    """A number for each leading dimension, result (dimension that is not reduced) or operand."""
+
+    least: int
+    most: int
+    words: str
+    """What is said of other numbers; the most is filled in."""
+    per: Literal["dimension", "result", "operand"] = "dimension"
+    nothing: int = 0
+    """Numbers up to this one ask for nothing."""
+
+    def checked(self, key: str, value: object) -> tuple[int, ...]:
+        sizes = _integers(key, value)
+        if any(not self.least <= size <= self.most for size in sizes):
+            raise OptionsError(f"{key}: {self.words.format(self.most)}: {shown(sizes)}")
+        return sizes
+
+    def asks(self, value: tuple[int, ...]) -> bool:
+        return any(size > self.nothing for size in value)
+
+    def with_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
+        return (0, *value) if value and self.per != "operand" else value
+
+    def without_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
+        return value if self.per == "operand" else value[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Permutation(Kind):
+    """All dimensions in another order; () is the natural one."""
+
+    def checked(self, key: str, value: object) -> tuple[int, ...]:
+        order = _integers(key, value)
+        if sorted(order) != list(range(len(order))):
+            raise OptionsError(
+                f"{key}: must name each dimension from 0 to {len(order) - 1} once, or be empty: "
+                f"{shown(order)}"
+            )
+        return order
+
+    def asks(self, value: tuple[int, ...]) -> bool:
+        return bool(value)
+
+    def with_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
+        return (0, *(k + 1 for k in value)) if value else value
+
+    def without_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(k - 1 for k in value if k)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes(Kind):
+    """A dimension, -1 being the last result's, and as many of its points as a vector has."""
+
+    def checked(self, key: str, value: object) -> tuple[int, int]:
+        pair = _integers(key, value)
+        if len(pair) != 2:
+            raise OptionsError(f"{key}: must be (dimension, lanes): {shown(value)}")
+        if not -1 <= pair[0] < MAX_RANK:
+            raise OptionsError(f"{key}: dimension must be -1 or a position: {shown(pair[0])}")
+        if pair[1] not in WIDTHS:
+            allowed = ", ".join(map(str, WIDTHS))
+            raise OptionsError(f"{key}: lanes must be one of {allowed}: {shown(pair[1])}")
+        return pair[0], pair[1]
+
+    def asks(self, value: tuple[int, int]) -> bool:
+        return value[1] > 1
+
+    def with_leading(self, value: tuple[int, int]) -> tuple[int, int]:
+        return (value[0] + 1, value[1]) if value[0] >= 0 else value
+
+    def without_leading(self, value: tuple[int, int]) -> tuple[int, int]:
+        return (value[0] - 1, value[1]) if value[0] > 0 else value
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions(Kind):
+    """Two or three different dimensions, or none."""
+
+    def checked(self, key: str, value: object) -> tuple[int, ...]:
+        chosen = _integers(key, value)
+        if any(not 0 <= k < MAX_RANK for k in chosen):
+            most = MAX_RANK - 1
+            raise OptionsError(f"{key}: positions must be from 0 to {most}: {shown(chosen)}")
+        if chosen and (len(chosen) not in (2, 3) or len(set(chosen)) != len(chosen)):
+            raise OptionsError(f"{key}: must be two or three different dimensions: {shown(chosen)}")
+        return chosen
+
+    def asks(self, value: tuple[int, ...]) -> bool:
+        return bool(value)
+
+    def with_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(k + 1 for k in value)
+
+    def without_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(k - 1 for k in value if k)
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Kind):
+    """A number from 1, which asks for nothing."""
+
+    most: int
+
+    def checked(self, key: str, value: object) -> int:
+        count = integer(value)
+        if count is None or not 1 <= count <= self.most:
+            raise OptionsError(f"{key}: must be from 1 to {self.most}: {shown(value)}")
+        return count
+
+    def from_json(self, where: str, value: object) -> Any:
+        return self.checked(where, value)
+
+    def asks(self, value: int) -> bool:
+        return value > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Flag(Kind):
+    """Yes or no."""
+
+    def checked(self, key: str, value: object) -> bool:
+        if not isinstance(value, bool):
+            raise OptionsError(f"{key}: must be true or false: {shown(value)}")
+        return value
+
+    def from_json(self, where: str, value: object) -> bool:
+        return self.checked(where, value)
+
+    def asks(self, value: bool) -> bool:
+        return value
+
+
+def integer(value: object) -> int | None:
+    """The value of an integer of any class, NumPy's too; None for everything else."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # a NumPy array has the method, but refuses
+        return None
+
+
+def _integers(key: str, value: object) -> tuple[int, ...]:
+    if not isinstance(value, (tuple, list)) or len(value) > MAX_RANK:
+        raise OptionsError(f"{key}: must be a list of up to {MAX_RANK} integers: {shown(value)}")
+    found = tuple(map(integer, value))
+    if len(value) == 1 and isinstance(value[0], tuple | list):
+        inside = ", ".join(map(shown, value[0]))
+        raise OptionsError(f"{key}: integers, not a list of them: write .{key}({inside})")
+    if None in found:
+        raise OptionsError(f"{key}: must be integers: {shown(value)}")
+    return tuple(x for x in found if x is not None)
