@@ -1,4 +1,10 @@
-"""What every pass is."""
+"""What every pass is, and how it refuses an option.
+
+An option of one nest stands in a module of its own: the pass; ``why_not_<done>``, which says in a
+sentence why the nest cannot have it, or None if it can; and, where loops change, the nest that has
+it. These two apply to a nest alone, and need no more loops than they say, so that whoever chooses
+options can ask before anything is scheduled. The pass refuses with that sentence.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
+from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
 
 
@@ -23,3 +30,16 @@ def map_nest(program: ir.Program, name: str, change: Callable[[ir.Nest], ir.Nest
         raise ir.IRError(f"program {program.name} has no nest {name}")
     nests = tuple(change(n) if n.name == name else n for n in program.nests)
     return replace(program, nests=nests)
+
+
+def refuse(option: str, nest: str, reason: str | None) -> None:
+    """Raise ``OptionsError`` if there is a reason why a nest cannot have an option."""
+    if reason is not None:
+        raise OptionsError(f"{option}: nest {nest}: {reason}")
+
+
+def too_many(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
+    """Why there cannot be so many sizes, or None if each has a dimension."""
+    if len(sizes) <= len(nest.dims):
+        return None
+    return f"it has {len(nest.dims)} dimensions, {len(sizes)} sizes were given"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.base import map_nest
+from tcl.codegen.passes.base import map_nest, refuse, too_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +24,14 @@ class Chunk:
         return map_nest(program, self.nest, self._chunk) if any(self.sizes) else program
 
     def _chunk(self, nest: ir.Nest) -> ir.Nest:
-        reason = why_no_chunks(nest, self.sizes)
-        if reason:
-            raise OptionsError(f"chunk: nest {nest.name}: {reason}")
-        sizes = dict(zip((d.name for d in nest.dims), self.sizes, strict=False))
-        chunks: list[ir.Loop] = []
-        points: list[ir.Loop] = []
-        for loop in nest.loops:
-            fold = loop.fold
-            size = sizes.get(fold.dim, 0)
-            if self.clip:
-                size = min(size, fold.count)
-            if size == 0:
-                points.append(loop)
-                continue
-            chunk = ir.Fold(fold.dim, "chunk", size, -(-fold.count // size))
-            chunks.append(ir.Loop(chunk, ir.Kind.PARALLEL))
-            points.append(ir.Loop(ir.Fold(fold.dim, fold.level, 1, size)))
-        return nest.with_loops(chunks + points)
+        refuse("chunk", nest.name, why_not_chunked(nest, self.sizes))
+        return chunked(nest, self.sizes, self.clip)
 
 
-def why_no_chunks(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
-    """Why an untiled nest cannot have these chunks, or None if it can."""
-    if len(sizes) > len(nest.dims):
-        return f"it has {len(nest.dims)} dimensions, {len(sizes)} sizes were given"
+def why_not_chunked(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
+    """Why a nest, whatever its loops, cannot have these chunks, or None if it can."""
+    if reason := too_many(nest, sizes):
+        return reason
     if not any(sizes):
         return None
     if nest.sequential:
@@ -57,3 +40,22 @@ def why_no_chunks(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
         if size and dim.reduction:
             return f"{dim.name} is reduced: its points cannot be shared among threads"
     return None
+
+
+def chunked(nest: ir.Nest, sizes: tuple[int, ...], clip: bool = True) -> ir.Nest:
+    """An untiled nest that can have these chunks, with the loops over them. As ``Chunk``."""
+    by_dim = dict(zip((d.name for d in nest.dims), sizes, strict=False))
+    chunks: list[ir.Loop] = []
+    points: list[ir.Loop] = []
+    for loop in nest.loops:
+        fold = loop.fold
+        size = by_dim.get(fold.dim, 0)
+        if clip:
+            size = min(size, fold.count)
+        if size == 0:
+            points.append(loop)
+            continue
+        chunk = ir.Fold(fold.dim, "chunk", size, -(-fold.count // size))
+        chunks.append(ir.Loop(chunk, ir.Kind.PARALLEL))
+        points.append(ir.Loop(ir.Fold(fold.dim, fold.level, 1, size)))
+    return nest.with_loops(chunks + points)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, moved, values_of
-from tcl.codegen.passes.base import map_nest
+from tcl.codegen.passes.base import map_nest, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,38 +20,32 @@ class Fuse:
     nest: str
 
     def __call__(self, program: ir.Program) -> ir.Program:
-        reason = why_not_fused(program, self.nest)
-        if reason:
-            raise OptionsError(f"fuse: nest {self.nest}: {reason}")
+        refuse("fuse", self.nest, why_not_fused(program.nests, self.nest))
         return map_nest(program, self.nest, lambda nest: replace(nest, joined=True))
 
 
-def why_not_fused(program: ir.Program, name: str) -> str | None:
-    """Why a nest that has its chunks cannot be joined to those before it, or None if it can."""
-    position = next(k for k, n in enumerate(program.nests) if n.name == name)
+def why_not_fused(nests: Sequence[ir.Nest], name: str) -> str | None:
+    """Why the nest of this name cannot be joined to those before it, or None if it can. All have
+    their chunks, and those before it are joined to each other or not."""
+    position = next(k for k, n in enumerate(nests) if n.name == name)
     if position == 0:
         return "there is no nest before it"
-    nest = program.nests[position]
-    first = position - 1
-    while program.nests[first].joined:
-        first -= 1
+    nest = nests[position]
     if not nest.chunks:
         return "it has no chunks"
-    for other in program.nests[first:position]:
-        reason = _why_not_beside(other, nest)
-        if reason:
-            return reason
+    first = position - 1
+    while nests[first].joined:
+        first -= 1
+    for other in nests[first:position]:
+        if _shapes(other) != _shapes(nest):
+            return f"its chunks are not like those of {other.name}"
+        pairs = [(a.dim, b.dim) for a, b in zip(other.chunks, nest.chunks, strict=True)]
+        if any(other.dim(a).first != nest.dim(b).first for a, b in pairs):
+            return f"its chunks do not begin where those of {other.name} do"
+        tensor = crossing(other, nest, pairs) or crossing(nest, other, [p[::-1] for p in pairs])
+        if tensor:
+            return f"a chunk of it touches {tensor} in other chunks of {other.name}"
     return None
-
-
-def _why_not_beside(earlier: ir.Nest, later: ir.Nest) -> str | None:
-    if _shapes(earlier) != _shapes(later):
-        return f"its chunks are not like those of {earlier.name}"
-    pairs = [(a.dim, b.dim) for a, b in zip(earlier.chunks, later.chunks, strict=True)]
-    if any(earlier.dim(a).first != later.dim(b).first for a, b in pairs):
-        return f"its chunks do not begin where those of {earlier.name} do"
-    tensor = crossing(earlier, later, pairs) or crossing(later, earlier, [p[::-1] for p in pairs])
-    return f"a chunk of it touches {tensor} in other chunks of {earlier.name}" if tensor else None
 
 
 def _shapes(nest: ir.Nest) -> list[tuple[int, int, int]]:

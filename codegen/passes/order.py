@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.base import map_nest
+from tcl.codegen.passes.base import map_nest, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +22,28 @@ class Order:
         return map_nest(program, self.nest, self._order) if self.permutation else program
 
     def _order(self, nest: ir.Nest) -> ir.Nest:
-        if sorted(self.permutation) != list(range(len(nest.dims))):
-            raise OptionsError(
-                f"order: nest {nest.name} has {len(nest.dims)} dimensions, "
-                f"the order {self.permutation} does not name each of them once"
-            )
-        if nest.sequential and self.permutation != tuple(range(len(nest.dims))):
-            raise OptionsError(f"order: nest {nest.name} cannot be reordered: {nest.sequential}")
-        rank = {nest.dims[position].name: k for k, position in enumerate(self.permutation)}
-        chosen = iter(
-            sorted(
-                (x for x in nest.loops if x.fold.level == self.level),
-                key=lambda loop: rank[loop.fold.dim],
-            )
+        refuse("order", nest.name, why_not_ordered(nest, self.permutation))
+        return ordered(nest, self.level, self.permutation)
+
+
+def why_not_ordered(nest: ir.Nest, permutation: tuple[int, ...]) -> str | None:
+    """Why a nest, whatever its loops, cannot have them in this order, or None if it can."""
+    natural = tuple(range(len(nest.dims)))
+    if permutation in ((), natural):
+        return None
+    if sorted(permutation) != list(natural):
+        return (
+            f"it has {len(natural)} dimensions, the order {permutation} does not name each of "
+            "them once"
         )
-        return nest.with_loops(
-            next(chosen) if loop.fold.level == self.level else loop for loop in nest.loops
-        )
+    return nest.sequential
+
+
+def ordered(nest: ir.Nest, level: str, permutation: tuple[int, ...]) -> ir.Nest:
+    """A nest that can have this order, with the loops of a level in it. As ``Order``."""
+    if not permutation:
+        return nest
+    rank = {nest.dims[position].name: k for k, position in enumerate(permutation)}
+    own = (x for x in nest.loops if x.fold.level == level)
+    chosen = iter(sorted(own, key=lambda loop: rank[loop.fold.dim]))
+    return nest.with_loops(next(chosen) if x.fold.level == level else x for x in nest.loops)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.base import map_nest
+from tcl.codegen.passes.base import map_nest, refuse, too_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,26 +22,44 @@ class Tile:
         return map_nest(program, self.nest, self._tile)
 
     def _tile(self, nest: ir.Nest) -> ir.Nest:
-        if len(self.sizes) > len(nest.dims):
-            raise OptionsError(
-                f"tile: nest {nest.name} has {len(nest.dims)} dimensions, "
-                f"{len(self.sizes)} sizes were given"
-            )
-        sizes = dict(zip((d.name for d in nest.dims), self.sizes, strict=False))
-        chunks: list[ir.Loop] = []
-        tiles: list[ir.Loop] = []
-        points: list[ir.Loop] = []
-        for loop in nest.loops:
-            fold, extent = loop.fold, loop.fold.count
-            size = sizes.get(fold.dim, 0)
-            if loop.kind is ir.Kind.PARALLEL:
-                chunks.append(loop)
-                continue
-            if size == 0 or size >= extent:
-                points.append(loop)
-                continue
-            tiles.append(ir.Loop(ir.Fold(fold.dim, "tile", size, -(-extent // size))))
-            points.append(ir.Loop(ir.Fold(fold.dim, "point", 1, size)))
-        if tiles and nest.sequential:
-            raise OptionsError(f"tile: nest {nest.name} cannot be tiled: {nest.sequential}")
-        return nest.with_loops(chunks + tiles + points)
+        refuse("tile", nest.name, why_not_tiled(nest, self.sizes))
+        return tiled(nest, self.sizes)
+
+
+def why_not_tiled(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
+    """Why a nest, whatever its loops, cannot have tiles of these sizes, or None if it can."""
+    if reason := too_many(nest, sizes):
+        return reason
+    if nest.sequential and any(
+        0 < size < d.extent for d, size in zip(nest.dims, sizes, strict=False)
+    ):
+        return nest.sequential
+    return None
+
+
+def tiled(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
+    """A nest that can have these tiles, with the loops over them. As ``Tile``."""
+    by_dim = dict(zip((d.name for d in nest.dims), sizes, strict=False))
+    chunks: list[ir.Loop] = []
+    tiles: list[ir.Loop] = []
+    points: list[ir.Loop] = []
+    for loop in nest.loops:
+        fold, extent = loop.fold, loop.fold.count
+        size = by_dim.get(fold.dim, 0)
+        if loop.kind is ir.Kind.PARALLEL:
+            chunks.append(loop)
+            continue
+        if size == 0 or size >= extent:
+            points.append(loop)
+            continue
+        tiles.append(ir.Loop(ir.Fold(fold.dim, "tile", size, -(-extent // size))))
+        points.append(ir.Loop(ir.Fold(fold.dim, "point", 1, size)))
+    return nest.with_loops(chunks + tiles + points)
+
+
+def points_inside(nest: ir.Nest, chunk: tuple[int, ...], tile: tuple[int, ...]) -> tuple[int, ...]:
+    """The points that a nest will have inside of a tile, per dimension."""
+    found = []
+    for dim, *sizes in zip_longest(nest.dims, chunk[: len(nest.dims)], tile[: len(nest.dims)]):
+        found.append(min(dim.extent, *(size or dim.extent for size in sizes)))
+    return tuple(found)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.base import map_nest
+from tcl.codegen.passes.base import map_nest, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +25,15 @@ class Vectorize:
         return map_nest(program, self.nest, self._vectorize) if self.width > 1 else program
 
     def _vectorize(self, nest: ir.Nest) -> ir.Nest:
-        reason = why_not(nest, self.dimension)
-        if reason:
-            raise OptionsError(f"vectorize: nest {nest.name}: {reason}")
-        dim = (outputs(nest) if self.dimension < 0 else nest.dims)[self.dimension]
-        lane = ir.Loop(ir.Fold(dim.name, "lane", 1, self.width), ir.Kind.VECTOR)
-        innermost = nest.folds(dim.name)[-1]
-        loops: list[ir.Loop] = []
-        for loop in nest.loops:
-            if loop.fold == innermost:
-                count = -(-innermost.count // self.width)
-                loop = ir.Loop(ir.Fold(dim.name, innermost.level, self.width, count))
-            loops.append(loop)
-        return nest.with_loops([*loops, lane])
+        reason = why_not_vectorized(nest, self.dimension, self.width)
+        refuse("vectorize", nest.name, reason)
+        return vectorized(nest, self.dimension, self.width)
 
 
-def outputs(nest: ir.Nest) -> tuple[ir.Dim, ...]:
-    """The dimensions that are not reduced."""
-    return tuple(d for d in nest.dims if not d.reduction)
-
-
-def why_not(nest: ir.Nest, dimension: int) -> str | None:
-    """Why this dimension cannot be vectorised, or None if it can."""
+def why_not_vectorized(nest: ir.Nest, dimension: int, width: int) -> str | None:
+    """Why a nest, whatever its loops, cannot have these lanes, or None if it can."""
+    if width < 2:
+        return None
     if nest.sequential:
         return nest.sequential
     if dimension < 0 and not outputs(nest):
@@ -55,3 +41,27 @@ def why_not(nest: ir.Nest, dimension: int) -> str | None:
     if dimension >= len(nest.dims):
         return f"there is no dimension {dimension}: it has {len(nest.dims)}"
     return None
+
+
+def vectorized(nest: ir.Nest, dimension: int, width: int) -> ir.Nest:
+    """A nest that can have these lanes, with the loop over them. As ``Vectorize``."""
+    dim = vector_dim(nest, dimension, width)
+    if dim is None:
+        return nest
+    innermost = nest.folds(dim.name)[-1]
+    vectors = ir.Fold(dim.name, innermost.level, width, -(-innermost.count // width))
+    loops = (ir.Loop(vectors) if x.fold == innermost else x for x in nest.loops)
+    lane = ir.Loop(ir.Fold(dim.name, "lane", 1, width), ir.Kind.VECTOR)
+    return nest.with_loops([*loops, lane])
+
+
+def vector_dim(nest: ir.Nest, dimension: int, width: int) -> ir.Dim | None:
+    """The dimension that these lanes are of; None without lanes."""
+    if width < 2:
+        return None
+    return (outputs(nest) if dimension < 0 else nest.dims)[dimension]
+
+
+def outputs(nest: ir.Nest) -> tuple[ir.Dim, ...]:
+    """The dimensions that are not reduced."""
+    return tuple(d for d in nest.dims if not d.reduction)

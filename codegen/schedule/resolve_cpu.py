@@ -20,18 +20,18 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.kinds import Kind, Lanes, Permutation, Sizes
 from tcl.codegen.options.options import OPTIONS, MappingOptions, NestOptions
-from tcl.codegen.passes.chunk import Chunk, why_no_chunks
+from tcl.codegen.passes.chunk import Chunk, why_not_chunked
 from tcl.codegen.passes.cpu.fusion_limits import may_have_epilogues, results_at_once
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.codegen.passes.cpu.register import Register, why_not_registers
-from tcl.codegen.passes.cpu.stage import Stage
+from tcl.codegen.passes.cpu.stage import made_with, why_not_staged
 from tcl.codegen.passes.cpu.stream import why_not_streamed
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.fusion.siblings import Sibling
 from tcl.codegen.passes.order import Order
-from tcl.codegen.passes.tile import Tile
-from tcl.codegen.passes.vectorize import Vectorize, why_not
+from tcl.codegen.passes.tile import Tile, points_inside, tiled, why_not_tiled
+from tcl.codegen.passes.vectorize import Vectorize, vector_dim, vectorized, why_not_vectorized
 
 
 def resolve(
@@ -151,9 +151,9 @@ def _divided(
     nests, and is left off where it cannot be."""
     asked = own.over(wide)
     chunk, fuse = asked.chunk or (), bool(asked.fuse)
-    if not why_no_chunks(program.nest(name), chunk):
+    if not why_not_chunked(program.nest(name), chunk):
         program = Chunk(name, chunk)(program)
-    if fuse and why_not_fused(program, name) is None:
+    if fuse and why_not_fused(program.nests, name) is None:
         program = Fuse(name)(program)
     elif own.fuse is None:
         fuse = False
@@ -166,31 +166,36 @@ def _resolved(
     """The choices for a nest that has its chunks, without those that were not its ``own`` and
     cannot be."""
     # Asked for in all nests, or made for other lanes and tiles than this nest now has.
-    try:
-        program = Tile(name, chosen.tile or ())(program)
-        program = Vectorize(name, *(chosen.vectorize or (-1, 1)))(program)
-    except OptionsError:  # refused with its reason by the pass itself
-        return chosen
+    nest, tile, lanes = program.nest(name), chosen.tile or (), chosen.vectorize or (-1, 1)
+    if why_not_tiled(nest, tile) or why_not_vectorized(nest, *lanes):
+        return chosen  # refused with its reason by the pass itself
+    points = points_inside(nest, chosen.chunk or (), tile)
     if own.register is None and why_not_registers(
-        program.nest(name), chosen.register or (), device
+        nest, chosen.register or (), points, lanes, device
     ):
         chosen = replace(chosen, register=())
-    try:
-        program = Stage(name, chosen.stage or ())(program)
-    except OptionsError:
-        if own.stage is None:
-            chosen = replace(chosen, stage=())
+    made = made_with(program.nests, nest)
+    nest = vectorized(tiled(nest, tile), *lanes)
+    if own.stage is None and why_not_staged(nest, chosen.stage or (), made):
+        chosen = replace(chosen, stage=())
     if own.prefetch is None and chosen.prefetch:
-        chosen = replace(chosen, prefetch=_able(program, program.nest(name), chosen.prefetch))
-    if own.stream is None and chosen.stream and why_not_streamed(program, name):
+        dim = vector_dim(nest, *lanes)
+        lane = dim.name if dim else None
+        chosen = replace(chosen, prefetch=_able(program, nest, chosen, lane))
+    if own.stream is None and chosen.stream and why_not_streamed(program, nest):
         chosen = replace(chosen, stream=False)
     return chosen
 
 
-def _able(program: ir.Program, nest: ir.Nest, ahead: tuple[int, ...]) -> tuple[int, ...]:
+def _able(
+    program: ir.Program, nest: ir.Nest, chosen: NestOptions, lane: str | None
+) -> tuple[int, ...]:
     """Distances at which to prefetch, without those of operands where that cannot be."""
-    pairs = zip(operands(nest.point), ahead, strict=False)
-    found = [0 if why_not_prefetched(program, nest, load) else n for load, n in pairs]
+    stage, found = chosen.stage or (), list(chosen.prefetch or ())
+    for k, distance in enumerate(found):
+        alone = (*[0] * k, distance)
+        if why_not_prefetched(program, nest, alone, lane, stage):
+            found[k] = 0
     return tuple(found) if any(found) else ()
 
 
@@ -209,7 +214,7 @@ def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
             case Permutation():
                 return value if len(value) == len(nest.dims) and not nest.sequential else ()
             case Lanes():
-                return (-1, 1) if why_not(nest, value[0]) else value
+                return (-1, 1) if why_not_vectorized(nest, *value) else value
             case _:
                 return value
 

@@ -57,7 +57,7 @@ def _able(
         program = Chunk(name, o.chunk or (), clip=False)(program)
     for name, o in asked.items():
         free = own.get(name, NestOptions()).fuse is None
-        if o.fuse and free and why_not_fused(program, name):
+        if o.fuse and free and why_not_fused(program.nests, name):
             found[name] = replace(o, fuse=False)
         elif o.fuse:
             program = Fuse(name)(program)

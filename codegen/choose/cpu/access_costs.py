@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import guard, product, terms
 from tcl.codegen.loopir.walk import children, walk
-from tcl.codegen.passes.cpu.stage import why_not_staged
+from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.fusion.groups import SHORT
 
 SCALAR_LOAD = 0.5
@@ -91,7 +91,7 @@ def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
     affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
     scattered = len(affine) < len(load.ref.subscripts)
     # Where two dimensions move along one axis, a panel would hold elements more than once.
-    stageable = all(len(s.terms) < 2 for s in affine) and why_not_staged(nest, load) is None
+    stageable = all(len(s.terms) < 2 for s in affine) and why_not_copied(nest, load) is None
     elements = reach(layout, load.ref, {d.name: d.extent for d in nest.dims})
     whole = math.prod(layout.extents) * layout.itemsize
     span = layout.itemsize + sum(abs(c) * (nest.dim(d).extent - 1) for d, c in total.terms)

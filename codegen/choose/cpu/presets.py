@@ -17,7 +17,7 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of, made_with
 from tcl.codegen.passes.fuse import refs
-from tcl.codegen.passes.vectorize import outputs, why_not
+from tcl.codegen.passes.vectorize import outputs
 
 NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, ())
 _HIDING = 4
@@ -93,7 +93,7 @@ def _levels(
     """Levels of staging for one chunk as levels for all: an operand that many chunks would copy
     is copied once, before them, if that takes less."""
     found = []
-    made = made_with(program, nest)
+    made = made_with(program.nests, nest)
     position, lanes = inside.vectorize or (-1, 1)
     lane = nest.dims[position].name if lanes > 1 else None
     for level, load in zip(inside.stage or (), operands(nest.point), strict=False):
@@ -146,7 +146,7 @@ def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[
     """The output dimension along which most accesses are contiguous, at the host's width."""
     best, best_score = -1, 0
     for position, dim in enumerate(outputs(nest)):
-        if dim.extent < 2 or why_not(nest, position):
+        if dim.extent < 2:
             continue
         score = sum(_score(program, ref, dim) for ref in refs(nest))
         if score >= best_score:

@@ -13,7 +13,7 @@ from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
-from tcl.codegen.passes.chunk import Chunk, why_no_chunks
+from tcl.codegen.passes.chunk import Chunk, why_not_chunked
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.gpu.bind import Bind
@@ -220,11 +220,11 @@ def _rows(
                 whole = len(nest.dims) >= len(unit.leader.dims)
                 own = choice if whole else _of_results(choice, nest)
                 sizes = own.options(sum(not d.reduction for d in nest.dims)).chunk or ()
-                if why_no_chunks(nest, sizes):
+                if why_not_chunked(nest, sizes):
                     return None
                 program = Chunk(nest.name, sizes, clip=False)(program)
                 if nest.name != next(iter(_names(run[0], program))):
-                    if why_not_fused(program, nest.name):
+                    if why_not_fused(program.nests, nest.name):
                         return None
                     program = Fuse(nest.name)(program)
     return made

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.passes.base import map_nest
+from tcl.codegen.passes.base import map_nest, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,34 +24,44 @@ class Prefetch:
     distance asks for nothing."""
 
     def __call__(self, program: ir.Program) -> ir.Program:
+        if not any(self.ahead):
+            return program
         nest = program.nest(self.nest)
         reads = operands(nest.point)
-        if len(self.ahead) > len(reads):
-            raise self._refused(f"it has {len(reads)} operands, {len(self.ahead)} were given")
-        found = []
-        for position, (load, ahead) in enumerate(zip(reads, self.ahead, strict=False)):
-            if not ahead:
-                continue
-            reason = why_not_prefetched(program, nest, load)
-            if reason:
-                raise self._refused(f"operand {position}, {load.ref.tensor}: {reason}")
-            found.append(ir.Prefetch(load.ref, ahead))
-        if not found:
-            return program
-        return map_nest(program, self.nest, lambda n: replace(n, prefetched=tuple(found)))
-
-    def _refused(self, reason: str) -> OptionsError:
-        return OptionsError(f"prefetch: nest {self.nest}: {reason}")
+        lane = next((x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR), None)
+        copied = {c.source.ref for c in nest.staged}
+        stage = tuple(0 if load.ref in copied else -1 for load in reads)
+        reason = why_not_prefetched(program, nest, self.ahead, lane, stage)
+        refuse("prefetch", self.nest, reason)
+        pairs = zip(reads, self.ahead, strict=False)
+        found = tuple(ir.Prefetch(load.ref, ahead) for load, ahead in pairs if ahead)
+        return map_nest(program, self.nest, lambda n: replace(n, prefetched=found))
 
 
-def why_not_prefetched(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str | None:
-    """Why a nest that has its lanes cannot ask for an operand, or None if it can."""
-    layout = program.tensor(load.ref.tensor).layout
-    lane = next((x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR), None)
-    if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
-        return "which element is read depends on data"
-    if any(c.source.ref == load.ref for c in nest.staged):
-        return "it is read from a copy"
-    if lane and layout.place(load.ref).coefficient(lane) not in (0, layout.itemsize):
-        return f"lanes along {lane} do not lie next to each other"
+def why_not_prefetched(
+    program: ir.Program,
+    nest: ir.Nest,
+    ahead: tuple[int, ...],
+    lane: str | None,
+    stage: tuple[int, ...],
+) -> str | None:
+    """Why a nest, whatever its loops, cannot ask for its operands so far ahead, or None if it can.
+
+    ``program`` says how they lie in memory; ``lane`` is the dimension with the lanes, ``stage`` as
+    of ``Stage``.
+    """
+    reads = operands(nest.point)
+    if len(ahead) > len(reads):
+        return f"it has {len(reads)} operands, {len(ahead)} were given"
+    for position, (load, distance) in enumerate(zip(reads, ahead, strict=False)):
+        if not distance:
+            continue
+        operand = f"operand {position}, {load.ref.tensor}"
+        layout = program.tensor(load.ref.tensor).layout
+        if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
+            return f"{operand}: which element is read depends on data"
+        if position < len(stage) and stage[position] >= 0:
+            return f"{operand}: it is read from a copy"
+        if lane and layout.place(load.ref).coefficient(lane) not in (0, layout.itemsize):
+            return f"{operand}: lanes along {lane} do not lie next to each other"
     return None

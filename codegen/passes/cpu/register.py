@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.base import map_nest
+from tcl.codegen.passes.base import map_nest, refuse, too_many
+from tcl.codegen.passes.vectorize import vector_dim
 
 MAX_POINTS = 128
 """Vectors, or points without lanes, that may be written out one after the other. Accumulators
@@ -36,29 +35,14 @@ class Register:
         return map_nest(program, self.nest, self._split) if any(self.sizes) else program
 
     def _split(self, nest: ir.Nest) -> ir.Nest:
-        reason = why_not_registers(nest, self.sizes, self.device)
-        if reason:
-            raise OptionsError(f"register: nest {nest.name}: {reason}")
-        sizes = dict(zip((d.name for d in nest.dims), self.sizes, strict=False))
-        outer: list[ir.Loop] = []
-        unrolled: list[ir.Loop] = []
-        for loop in nest.loops:
-            fold = loop.fold
-            size = min(sizes.get(fold.dim, 0), fold.count)
-            if fold.level != "point" or size < 2:
-                outer.append(loop)
-                continue
-            outer.append(
-                ir.Loop(ir.Fold(fold.dim, "point", fold.step * size, -(-fold.count // size)))
-            )
-            part = ir.Fold(fold.dim, "register", fold.step, size)
-            unrolled.append(ir.Loop(part, ir.Kind.UNROLL))
-        lanes = [x for x in outer if x.kind is ir.Kind.VECTOR]
-        own = {x.fold.dim for x in lanes}
-        at = {d.name: (not d.reduction, d.name in own, k) for k, d in enumerate(nest.dims)}
-        unrolled.sort(key=lambda x: at[x.fold.dim])
-        serial = [x for x in outer if x.kind is not ir.Kind.VECTOR]
-        return nest.with_loops([*serial, *unrolled, *lanes])
+        lane = next((x.fold for x in nest.loops if x.kind is ir.Kind.VECTOR), None)
+        names = [d.name for d in nest.dims]
+        lanes = (names.index(lane.dim), lane.count) if lane else (-1, 1)
+        counts = {x.fold.dim: x.fold.count for x in nest.loops if x.fold.level == "point"}
+        points = [counts[n] * (lane.count if lane and n == lane.dim else 1) for n in names]
+        reason = why_not_registers(nest, self.sizes, points, lanes, self.device)
+        refuse("register", nest.name, reason)
+        return with_registers(nest, self.sizes)
 
 
 def vector_registers(device: CpuProfile) -> int:
@@ -68,32 +52,42 @@ def vector_registers(device: CpuProfile) -> int:
     return 32 if device.vector_bits >= 512 else 16
 
 
-def why_not_registers(nest: ir.Nest, sizes: Sequence[int], device: CpuProfile) -> str | None:
-    """Why a nest, vectorised or not, cannot have this register tile, or None if it can."""
-    if len(sizes) > len(nest.dims):
-        return f"it has {len(nest.dims)} dimensions, {len(sizes)} sizes were given"
-    split = [
-        (d, min(max(1, size), nest.folds(d.name)[_at_points(nest, d)].count))
-        for d, size in zip(nest.dims, sizes, strict=False)
-    ]
-    if all(size == 1 for _, size in split):
+def why_not_registers(
+    nest: ir.Nest,
+    sizes: tuple[int, ...],
+    points: Sequence[int],
+    lanes: tuple[int, int],
+    device: CpuProfile,
+) -> str | None:
+    """Why a nest, whatever its loops, cannot have this register tile, or None if it can.
+
+    ``points``: those inside of a tile, per dimension, as of ``points_inside``; ``lanes``: as of
+    ``Vectorize``. With more points, a register tile that cannot be still cannot.
+    """
+    if reason := too_many(nest, sizes):
+        return reason
+    vector = vector_dim(nest, *lanes)
+    rows = vectors = unroll = 1
+    for dim, size, inside in zip(nest.dims, sizes, points, strict=False):
+        size = min(max(1, size), -(-inside // lanes[1]) if dim == vector else inside)
+        if dim == vector:
+            vectors = size
+        elif dim.reduction:
+            unroll *= size
+        else:
+            rows *= size
+    if rows == vectors == unroll == 1:
         return None
     if nest.sequential:
         return nest.sequential
-    points = math.prod(size for _, size in split)
-    if points > MAX_POINTS:
-        return f"{points} points are too many to be written out, at most {MAX_POINTS} may be"
+    if rows * vectors * unroll > MAX_POINTS:
+        written = rows * vectors * unroll
+        return f"{written} points are too many to be written out, at most {MAX_POINTS} may be"
     if nest.point.op == "=":
         return None
-    lanes = next((x.fold for x in nest.loops if x.kind is ir.Kind.VECTOR), None)
-    per_vector = -(-lanes.count // device.lanes(nest.point.type)) if lanes else 1
-    vectors = per_vector * math.prod(
-        size for d, size in split if lanes is not None and d.name == lanes.dim
-    )
-    rows = math.prod(
-        size for d, size in split if not d.reduction and not (lanes and d.name == lanes.dim)
-    )
-    if lanes is not None and nest.dim(lanes.dim).reduction:
+    if vector is not None:
+        vectors *= -(-lanes[1] // device.lanes(nest.point.type))
+    if vector is not None and vector.reduction:
         needed = rows * vectors + 2  # the accumulators, and one vector of each operand
     else:
         # The accumulators, a row of the operand that has the lanes, one value of the other.
@@ -104,5 +98,22 @@ def why_not_registers(nest: ir.Nest, sizes: Sequence[int], device: CpuProfile) -
     return None
 
 
-def _at_points(nest: ir.Nest, dim: ir.Dim) -> int:
-    return next(k for k, f in enumerate(nest.folds(dim.name)) if f.level == "point")
+def with_registers(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
+    """A nest with its lanes that can have this register tile, with the loops over it. As
+    ``Register``."""
+    by_dim = dict(zip((d.name for d in nest.dims), sizes, strict=False))
+    serial: list[ir.Loop] = []
+    unrolled: list[ir.Loop] = []
+    for loop in (x for x in nest.loops if x.kind is not ir.Kind.VECTOR):
+        fold = loop.fold
+        size = min(by_dim.get(fold.dim, 0), fold.count)
+        if fold.level != "point" or size < 2:
+            serial.append(loop)
+            continue
+        serial.append(ir.Loop(ir.Fold(fold.dim, "point", fold.step * size, -(-fold.count // size))))
+        unrolled.append(ir.Loop(ir.Fold(fold.dim, "register", fold.step, size), ir.Kind.UNROLL))
+    lanes = [x for x in nest.loops if x.kind is ir.Kind.VECTOR]
+    own = {x.fold.dim for x in lanes}
+    at = {d.name: (not d.reduction, d.name in own, k) for k, d in enumerate(nest.dims)}
+    unrolled.sort(key=lambda x: at[x.fold.dim])
+    return nest.with_loops([*serial, *unrolled, *lanes])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, operands, values_of
+from tcl.codegen.passes.base import refuse
 from tcl.grammar.types import Kind, ScalarType
 
 ALIGNMENT = 64
@@ -33,76 +33,54 @@ class Stage:
         if not any(level >= 0 for level in self.levels):
             return program
         nest = program.nest(self.nest)
-        reads = operands(nest.point)
-        if len(self.levels) > len(reads):
-            raise self._refused(f"it has {len(reads)} operands, {len(self.levels)} were given")
+        made = made_with(program.nests, nest)
+        refuse("stage", self.nest, why_not_staged(nest, self.levels, made))
         panels: list[ir.Tensor] = []
         staged: list[ir.Staged] = []
-        for position, (load, level) in enumerate(zip(reads, self.levels, strict=False)):
-            if level >= 0:
-                panel, one = self._panel(program, nest, load, level, position)
+        for position, load in enumerate(operands(nest.point)[: len(self.levels)]):
+            if self.levels[position] >= 0:
+                inside = levels_of(nest)[self.levels[position]]
+                value = made_of(nest.point, load)
+                type_ = _held(value)
+                subscript, size = _packed(nest, load, inside)
+                layout = ir.contiguous(type_, (size + ALIGNMENT // type_.itemsize,), (0,))
+                private = inside is not None and bool(nest.chunks)
+                panel = ir.Tensor(f"{nest.name}.panel{position}", ir.Role.SCRATCH, layout, private)
                 panels.append(panel)
-                staged.append(one)
+                at = ir.TensorRef(panel.name, (subscript,))
+                staged.append(ir.Staged(load, value, at, inside, _across(program, nest, load)))
         changed = replace(nest, staged=tuple(staged))
         nests = tuple(changed if n is nest else n for n in program.nests)
         return ir.Program(program.name, (*program.tensors, *panels), nests)
 
-    def _panel(
-        self, program: ir.Program, nest: ir.Nest, load: ir.Load, level: int, position: int
-    ) -> tuple[ir.Tensor, ir.Staged]:
-        reason = why_not_staged(nest, load)
-        levels = levels_of(nest)
-        if reason is None and level >= len(levels):
-            reason = f"there are {len(levels) - 1} loops over chunks and tiles, not {level}"
-        if reason is None and level == 0 and load.ref.tensor in made_with(program, nest):
-            reason = "the nests whose chunks it shares write it"
-        if reason is not None:
-            raise self._refused(f"operand {position}, {load.ref.tensor}: {reason}")
-        dims = dims_of(load.ref)
-        inside = levels[level]
-        folds = [x.fold for x in nest.loops]
-        inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
-        subscript, size = _packed(inner)
-        value = made_of(nest.point, load)
-        type_ = _held(value)
-        slack = ALIGNMENT // type_.itemsize
-        if (size + slack) * type_.itemsize > MAX_BYTES:
-            raise self._refused(f"operand {position}: its panel would need {size} elements")
-        name = f"{nest.name}.panel{position}"
-        layout = ir.contiguous(type_, (size + slack,), (0,))
-        private = inside is not None and bool(nest.chunks)
-        tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, private)
-        across = _across(program, nest, load)
-        return tensor, ir.Staged(load, value, ir.TensorRef(name, (subscript,)), inside, across)
 
-    def _refused(self, reason: str) -> OptionsError:
-        return OptionsError(f"stage: nest {self.nest}: {reason}")
+def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> str | None:
+    """Why operands of a nest with all of its loops cannot be copied at these levels, or None if
+    they can. ``made``: the tensors that nests whose chunks it shares write before it."""
+    reads = operands(nest.point)
+    if len(levels) > len(reads):
+        return f"it has {len(reads)} operands, {len(levels)} were given"
+    places = levels_of(nest)
+    for position, (load, level) in enumerate(zip(reads, levels, strict=False)):
+        if level < 0:
+            continue
+        operand = f"operand {position}, {load.ref.tensor}"
+        if reason := why_not_copied(nest, load):
+            return f"{operand}: {reason}"
+        if level >= len(places):
+            return (
+                f"{operand}: there are {len(places) - 1} loops over chunks and tiles, not {level}"
+            )
+        if level == 0 and load.ref.tensor in made:
+            return f"{operand}: the nests whose chunks it shares write it"
+        _, size = _packed(nest, load, places[level])
+        if size * _held(made_of(nest.point, load)).itemsize + ALIGNMENT > MAX_BYTES:
+            return f"{operand}: its panel would need {size} elements"
+    return None
 
 
-def levels_of(nest: ir.Nest) -> list[ir.Fold | None]:
-    """The loops in which operands may be copied, by level; None stands for before all of them."""
-    tiles = [x.fold for x in nest.loops if x.fold.level == "tile"]
-    return [None, *nest.chunks[-1:], *tiles]
-
-
-def made_with(program: ir.Program, nest: ir.Nest) -> set[str]:
-    """The tensors written by the nests before this one that share its chunks."""
-    position = program.nests.index(nest)
-    found: set[str] = set()
-    while program.nests[position].joined:
-        position -= 1
-        found.add(program.nests[position].point.target.tensor)
-    return found
-
-
-def dims_of(ref: ir.TensorRef) -> frozenset[str]:
-    """The dimensions that an element's place depends on."""
-    affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
-    return frozenset(name for s in affine for name, _ in s.terms)
-
-
-def why_not_staged(nest: ir.Nest, load: ir.Load) -> str | None:
-    """Why an operand cannot be staged at any level, or None if it can."""
+def why_not_copied(nest: ir.Nest, load: ir.Load) -> str | None:
+    """Why a nest, whatever its loops, cannot read an operand from a copy, or None if it can."""
     if nest.sequential:
         return nest.sequential
     if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
@@ -114,6 +92,28 @@ def why_not_staged(nest: ir.Nest, load: ir.Load) -> str | None:
     if any(d.extent == 0 for d in nest.dims):
         return "there is nothing to read"
     return None
+
+
+def levels_of(nest: ir.Nest) -> list[ir.Fold | None]:
+    """The loops in which operands may be copied, by level; None stands for before all of them."""
+    tiles = [x.fold for x in nest.loops if x.fold.level == "tile"]
+    return [None, *nest.chunks[-1:], *tiles]
+
+
+def made_with(nests: Sequence[ir.Nest], nest: ir.Nest) -> set[str]:
+    """The tensors written by those of the nests before this one that share its chunks."""
+    position = nests.index(nest)
+    found: set[str] = set()
+    while nests[position].joined:
+        position -= 1
+        found.add(nests[position].point.target.tensor)
+    return found
+
+
+def dims_of(ref: ir.TensorRef) -> frozenset[str]:
+    """The dimensions that an element's place depends on."""
+    affine = (s for s in ref.subscripts if isinstance(s, ir.Affine))
+    return frozenset(name for s in affine for name, _ in s.terms)
 
 
 def made_of(point: ir.Point, load: ir.Load) -> ir.Value:
@@ -176,10 +176,14 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     return longest.name if longest is not None and longest.extent > 1 else ""
 
 
-def _packed(folds: list[ir.Fold]) -> tuple[ir.Affine, int]:
-    """The place in a panel with one axis per fold, and the number of elements."""
+def _packed(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[ir.Affine, int]:
+    """The place of an operand in its panel, which has one axis per fold inside of this one, and
+    the number of elements."""
+    dims = dims_of(load.ref)
+    folds = [x.fold for x in nest.loops]
+    inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
     subscript, size = ir.Affine(), 1
-    for fold in reversed(folds):
+    for fold in reversed(inner):
         # Offsets of folds count points: an axis may need room for points that there are not.
         per_point = -(-size // fold.step)
         subscript = subscript + ir.Affine.of(fold.name).scaled(per_point)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.base import map_nest
+from tcl.codegen.passes.base import map_nest, refuse
 
 LEAST = 16
 """Bytes of the shortest vector that processors can store so."""
@@ -26,16 +25,18 @@ class Stream:
     nest: str
 
     def __call__(self, program: ir.Program) -> ir.Program:
-        reason = why_not_streamed(program, self.nest)
-        if reason:
-            raise OptionsError(f"stream: nest {self.nest}: {reason}")
-        unit = boundary(program, program.nest(self.nest))
+        nest = program.nest(self.nest)
+        refuse("stream", self.nest, why_not_streamed(program, nest))
+        unit = _boundary(program, nest)
         return map_nest(program, self.nest, lambda nest: replace(nest, streamed=unit))
 
 
-def why_not_streamed(program: ir.Program, name: str) -> str | None:
-    """Why a nest with its lanes cannot write past the caches, or None if it can."""
-    nest = program.nest(name)
+def why_not_streamed(program: ir.Program, nest: ir.Nest) -> str | None:
+    """Why a nest with all of its loops cannot write past the caches, or None if it can.
+
+    ``program`` says how its results lie in memory. What cannot be with no more loops than those
+    over its points and lanes still cannot with more of them.
+    """
     target = nest.point.target
     layout = program.tensor(target.tensor).layout
     lane = next((x.fold for x in nest.loops if x.kind is ir.Kind.VECTOR), None)
@@ -47,12 +48,12 @@ def why_not_streamed(program: ir.Program, name: str) -> str | None:
         return f"lanes along {lane.dim} are apart from each other in {target.tensor}"
     if lane.count * layout.itemsize < LEAST:
         return f"vectors of {lane.count * layout.itemsize} bytes are too short, {LEAST} is least"
-    if not boundary(program, nest):
+    if not _boundary(program, nest):
         return f"not all vectors of {target.tensor} begin at multiples of {LEAST} bytes"
     return None
 
 
-def boundary(program: ir.Program, nest: ir.Nest) -> int:
+def _boundary(program: ir.Program, nest: ir.Nest) -> int:
     """Bytes of which all vectors that the nest writes begin at multiples, counted from the first
     element: as many as can be written at once, or 0."""
     layout = program.tensor(nest.point.target.tensor).layout

@@ -12,7 +12,7 @@ from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.base import map_nest
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.mma_shape import THREADS, mma_depth, mma_folds, why_no_mma
-from tcl.codegen.passes.vectorize import outputs, why_not
+from tcl.codegen.passes.vectorize import outputs, why_not_vectorized
 
 MAX_HELD = 256
 """Results that a thread may hold in registers, counted as 32-bit words."""
@@ -126,7 +126,7 @@ class Bind:
                 return key, many
             if any(size > 1 for size in given) and nest.sequential:
                 return key, nest.sequential
-        if self.lanes[1] > 1 and (reason := why_not(nest, self.lanes[0])):
+        if reason := why_not_vectorized(nest, *self.lanes):
             return "vectorize", reason
         if self.mma and (reason := why_no_mma(nest, self.mma, self._sizes, self.profile)):
             return "mma", reason

@@ -9,7 +9,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.kinds import WIDTHS
 from tcl.codegen.options.options import NestOptions
-from tcl.codegen.passes.vectorize import outputs, why_not
+from tcl.codegen.passes.vectorize import outputs
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.panels import StageKnobs
 from tcl.tuner.space.cpu.prefetch_distance import PrefetchKnobs
@@ -72,7 +72,7 @@ class NestKnobs:
         )
         target, width = default.vectorize or (-1, 1)
         lanes = tuple(map(_int, _and(_lanes(nest, device), width)))
-        targets = tuple(i for i in movable if why_not(nest, i) is None)
+        targets = movable
         vector: tuple[Knob, ...] = ()
         if targets and len(lanes) > 1:
             vector = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.passes.cpu.stage import MAX_BYTES, dims_of, natural_level, why_not_staged
+from tcl.codegen.passes.cpu.stage import MAX_BYTES, dims_of, natural_level, why_not_copied
 from tcl.tuner.space.knobs import Knob, Value
 
 _OPERANDS = 3
@@ -35,7 +35,7 @@ class StageKnobs:
         able = [
             k
             for k, load in enumerate(reads)
-            if why_not_staged(nest, load) is None and _points(nest, load.ref) < points
+            if why_not_copied(nest, load) is None and _points(nest, load.ref) < points
         ]
         chosen = {
             k: Knob(
