@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -72,15 +73,23 @@ class _Step:
     sites: tuple[Site, ...]
 
 
+_INTERPRETED = 60_000
+"""Points up to which the interpreter has run before Numba has compiled: some tenths of a second."""
+
+
 def compile_reference(
-    sized: SizedDef, *, unchecked: bool = False, jit: bool = True
+    sized: SizedDef, *, unchecked: bool = False, jit: bool | None = None
 ) -> ReferenceKernel:
     """Compile ``sized`` to plain loops.
 
     ``unchecked`` leaves out the run-time checks of data-dependent subscripts: out-of-range ones
-    are then undefined behaviour. ``jit=False`` runs the same text in the Python interpreter,
-    slowly. Raises CompileError if Numba cannot compile the text.
+    are then undefined behaviour. ``jit``: whether Numba compiles the text, or the Python
+    interpreter runs it as it is, with the same results; None: which of them is done first.
+    Raises CompileError if Numba cannot compile the text.
     """
+    if jit is None:
+        points = sum(math.prod(map(s.extent, s.ranges)) for s in sized.statements)
+        jit = points > _INTERPRETED
     shown: list[str] = []
     steps: list[_Step] = []
     for number, statement in enumerate(sized.statements):

@@ -32,7 +32,7 @@ def compare(program: Program, seed: int, options: int = 3) -> None:
     sized = sized_of(program)
     inputs = tuple(program.inputs(seed).values())
     expected = outputs_of(sized)
-    compile_reference(sized)(inputs, expected)
+    compile_reference(sized, jit=True)(inputs, expected)
 
     rng = random.Random(seed)
     device = replace(host_cpu(), threads=rng.choice((1, 1, 2, 3)))

@@ -401,7 +401,7 @@ def test_every_stage_means_the_same(seed: int) -> None:
     arrays = program.inputs(seed)
     inputs = [arrays[t.name] for t in sized.checked.inputs]
     expected = poisoned(sized)
-    compile_reference(sized, jit=False)(inputs, expected)
+    compile_reference(sized)(inputs, expected)
     rng = random.Random(seed)
     functions = {n: _plain(o) for n, o in oracles.ORACLES.items()}
     for stage, each in stages(sized, random_options(rng, sized, DEVICE), DEVICE):

@@ -72,7 +72,7 @@ def test_a_reduction_without_initialisation_starts_from_what_is_stored() -> None
 def test_the_callers_output_is_the_start_of_an_uninitialised_reduction() -> None:
     sized = sized_of("def f(float(N,K) A) -> (C) { C(n) += A(n,k) }", np.ones((2, 3)))
     c = np.array([1, 2], np.float32)
-    compile_reference(sized)([np.ones((2, 3), np.float32)], [c])
+    compile_reference(sized, jit=True)([np.ones((2, 3), np.float32)], [c])
     np.testing.assert_array_equal(c, [4, 5])
 
 
@@ -159,7 +159,7 @@ def test_any_strides() -> None:
     b = rng.random((3, 14)).astype(np.float32)[::-1, ::2].T
     frame = np.full((2, 3, 10), POISON, np.float32)
     c = frame[1, :, ::-2].T
-    compile_reference(sized_of(text, a, b))([a, b], [c])
+    compile_reference(sized_of(text, a, b), jit=True)([a, b], [c])
     np.testing.assert_allclose(c, a @ b, rtol=1e-5)
     assert (frame[0] == POISON).all()
     assert (frame[1, :, ::2] == POISON).all()
@@ -532,6 +532,18 @@ def test_unchecked_kernels_have_no_checks() -> None:
     sized = sized_of(LOOKUP.format("int32"), np.zeros((4, 2)), np.zeros(3))
     assert "return" in compile_reference(sized, jit=False).source
     assert "return" not in compile_reference(sized, jit=False, unchecked=True).source
+
+
+def test_few_points_are_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba would not have compiled by then."""
+    compiled: list[str] = []
+    monkeypatch.setattr(
+        "tcl.codegen.reference.compiled._compile", lambda text, arguments: compiled.append(text)
+    )
+    text = "def f(float(M, N) A) -> (B, C) { B(m) +=! A(m, n)\n C(m) = B(m) }"
+    for columns, count in ((599, 0), (600, 2)):
+        compile_reference(sized_of(text, np.zeros((100, columns), np.float32)))
+        assert len(compiled) == count
 
 
 @BOTH

@@ -101,7 +101,7 @@ def _outputs(definition: CheckedDef, arguments: list[Any]) -> list[Any]:
         definition, {t.name: a.shape for t, a in zip(definition.inputs, inputs, strict=True)}
     )
     outputs = [np.empty(sized.shapes[t.name], numpy_dtype(t.type)) for t in definition.outputs]
-    compile_reference(sized, jit=False)(inputs, outputs)
+    compile_reference(sized)(inputs, outputs)
     return outputs
 
 

@@ -164,7 +164,7 @@ def differs(actual: Array, expected: Array, roundings: int) -> str | None:
 
 
 def reference(sized: SizedDef) -> Runner:
-    return compile_reference(sized)
+    return compile_reference(sized, jit=True)
 
 
 def naive_cpu(sized: SizedDef) -> Runner:

@@ -198,7 +198,7 @@ def function(name: str, way: str, folder: Path, layouts: int, rng: random.Random
     else:
         call = tcl.define(text, threads=1, nearest=way == "nearest").f
     expected = outputs_of(sized)
-    compile_reference(sized, jit=False)(inputs, expected)
+    compile_reference(sized)(inputs, expected)
     places = [_place(call, inputs, sized, expected, None)]
     for _ in range(layouts):
         laid = [laid_out(e, rng) for e in expected]

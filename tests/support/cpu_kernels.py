@@ -68,7 +68,7 @@ def run(
 def reference(text: str, *inputs: Array) -> list[Array]:
     sized = sized_of(text, *inputs)
     outputs = poisoned(sized)
-    compile_reference(sized, jit=False)(inputs, outputs)
+    compile_reference(sized)(inputs, outputs)
     return outputs
 
 

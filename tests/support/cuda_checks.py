@@ -38,8 +38,6 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_120")
 H200, T4 = profile("H200"), profile("T4")
 BATCH = 32
 """Modules that are compiled together."""
-INTERPRETED = 60_000
-"""Points up to which the reference runs faster than Numba compiles it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def points_of(sized: SizedDef) -> int:
 def work_of(name: str, sized: SizedDef, inputs: Sequence[Array]) -> Work:
     """The work, with the reference's results."""
     expected = outputs_of(sized)
-    compile_reference(sized, jit=points_of(sized) > INTERPRETED)(tuple(inputs), expected)
+    compile_reference(sized)(tuple(inputs), expected)
     return Work(name, sized, tuple(inputs), tuple(expected))
 
 

@@ -44,7 +44,7 @@ def test_random_programs_agree_with_the_reference(seed: int) -> None:
     arrays = program.inputs(seed)
     inputs = [arrays[t.name] for t in checked.inputs]
     expected = poisoned(sized)
-    compile_reference(sized, jit=False)(inputs, expected)
+    compile_reference(sized)(inputs, expected)
     rng = random.Random(seed)
     for _ in range(3):
         options = random_options(rng, sized)

@@ -234,7 +234,7 @@ def interpret_stages(seed: int) -> None:
     arrays = program.inputs(seed)
     inputs = [arrays[t.name] for t in sized.checked.inputs]
     expected = poisoned(sized)
-    compile_reference(sized, jit=False)(inputs, expected)
+    compile_reference(sized)(inputs, expected)
     functions = {n: _plain(o) for n, o in oracles.ORACLES.items()}
     options = random_gpu_options(random.Random(seed), sized, H200)
     for stage, each in stages(sized, options, H200):
