@@ -41,11 +41,10 @@ from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.run.kernel import to_keep
 from tcl.codegen.cuda.emit.emit import emit_module
-from tcl.codegen.cuda.run.ready import placed
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile, profile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.layouts import layouts
+from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import PRESETS, MappingOptions, NestOptions
 from tcl.codegen.schedule.cpu import schedule
@@ -131,7 +130,7 @@ def sized(name: str, sizes: str) -> SizedDef:
 
 def on_cpu(at: SizedDef, options: MappingOptions, device: CpuProfile, way: str) -> list[str]:
     """The kernel as LLVM IR, and what else a run needs."""
-    given = cpu_layouts(at, way)
+    given = on_cpu_at(at, way)
     program = schedule(at, options, device, given)
     source = emit(program, device, unchecked=way == "unchecked")
     worth = with_threads_worth(lower(at, given), device).threads
@@ -140,7 +139,7 @@ def on_cpu(at: SizedDef, options: MappingOptions, device: CpuProfile, way: str) 
 
 def on_gpu(at: SizedDef, options: MappingOptions, device: GpuProfile, way: str) -> list[str]:
     """The kernels as CUDA C++, and what else a run needs."""
-    module = emit_module(at, options, device, gpu_layouts(at, way), way == "unchecked")
+    module = emit_module(at, options, device, on_gpu_at(at, way), way == "unchecked")
     launches = [(x.name, x.blocks, x.threads, x.shared, x.tensors) for x in module.launches]
     tensors = [
         (t.name, t.role.name, t.layout.type.name, t.layout.extents, t.layout.strides)
@@ -149,16 +148,19 @@ def on_gpu(at: SizedDef, options: MappingOptions, device: GpuProfile, way: str) 
     return [module.source, repr((launches, tensors, [astuple(s) for s in module.sites]))]
 
 
-def cpu_layouts(at: SizedDef, way: str) -> dict[str, ir.Layout]:
+def on_cpu_at(at: SizedDef, way: str) -> dict[str, ir.Layout]:
     """How the tensors lie, for a CPU."""
-    return layouts(at, _strides(at, way), aligned=way in ("plain", "unchecked"))
+    found = cpu_layouts(at, _strides(at, way))
+    if way in ("plain", "unchecked"):
+        return found
+    return {name: replace(layout, alignment=1) for name, layout in found.items()}
 
 
-def gpu_layouts(at: SizedDef, way: str) -> dict[str, ir.Layout]:
+def on_gpu_at(at: SizedDef, way: str) -> dict[str, ir.Layout]:
     """How the tensors lie, for a GPU."""
-    strides = [_strides(at, way)[t.name] for t in at.checked.inputs + at.checked.outputs]
-    aligned = [way != "unaligned" and not (way == "strided" and k % 2) for k in range(len(strides))]
-    return placed(at, strides, aligned)
+    strides = _strides(at, way)
+    wide = {"unaligned": [], "strided": [*strides][::2]}.get(way, [*strides])
+    return gpu_layouts(at, strides, wide)
 
 
 def _strides(at: SizedDef, way: str) -> dict[str, tuple[int, ...]]:
@@ -179,8 +181,8 @@ def search_space(case: Case) -> GpuMappingSpace | MappingSpace:
     """What a search would draw options from."""
     at = sized(case.name, case.sizes)
     if case.target in GPUS:
-        return GpuMappingSpace(lower(at, gpu_layouts(at, case.way)), GPUS[case.target])
-    return MappingSpace(lower(at, cpu_layouts(at, case.way)), CPUS[case.target])
+        return GpuMappingSpace(lower(at, on_gpu_at(at, case.way)), GPUS[case.target])
+    return MappingSpace(lower(at, on_cpu_at(at, case.way)), CPUS[case.target])
 
 
 # What is compared.

@@ -1,27 +1,55 @@
-"""How the tensors of a def lie in memory."""
+"""How the tensors of a def lie in memory: what kernels are made for, on a CPU and on a GPU.
+
+Every element lies at a multiple of its own size: the check of a call's arguments sees to that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.loopir import ir
 from tcl.grammar.sized import SizedDef
 
+WIDEST = 16
+"""Bytes of a GPU's widest access. A tensor either begins at a multiple of them, or else is known to
+begin at one of its elements' size only."""
 
-def layouts(
-    sized: SizedDef, strides: Mapping[str, tuple[int, ...]], aligned: bool = False
+
+def cpu_layouts(
+    sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
 ) -> dict[str, ir.Layout]:
-    """The layouts of all tensors; those without ``strides`` are row-major."""
+    """The layouts of all tensors on a CPU. ``strides``: in bytes, of those that need not be
+    row-major."""
     found = {}
     for tensor in sized.checked.inputs + sized.checked.outputs:
         shape, origin = sized.shapes[tensor.name], sized.origins[tensor.name]
         layout = ir.contiguous(tensor.type, shape, origin)
-        if tensor.name in strides:
+        if strides and tensor.name in strides:
             given = tuple(strides[tensor.name])
             if len(given) != len(shape):
                 raise ArgumentError(f"{tensor.name} has {len(shape)} dimensions: {given}")
             layout = replace(layout, strides=given)
-        found[tensor.name] = replace(layout, alignment=layout.itemsize if aligned else 1)
+        found[tensor.name] = replace(layout, alignment=layout.itemsize)
+    return found
+
+
+def gpu_layouts(
+    sized: SizedDef,
+    strides: Mapping[str, tuple[int, ...]] | None = None,
+    wide: Collection[str] | None = None,
+) -> dict[str, ir.Layout]:
+    """The layouts of all tensors on a GPU, as ``cpu_layouts``.
+
+    ``wide``: the tensors that begin at multiples of ``WIDEST``. None: those that do where the
+    memory of each begins at one, as memory of its own does; with negative strides, the first
+    element is not the first in memory.
+    """
+    found = cpu_layouts(sized, strides)
+    for name, layout in found.items():
+        ends = zip(layout.strides, layout.extents, strict=True)
+        below = sum(s * (n - 1) for s, n in ends if s < 0)
+        fits = below % WIDEST == 0 if wide is None else name in wide
+        found[name] = replace(layout, base=WIDEST if fits else layout.itemsize)
     return found

@@ -12,6 +12,7 @@ from tcl.codegen.common.recursion import with_room
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
+from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.verify import verify
 from tcl.codegen.options.options import MappingOptions
@@ -71,7 +72,7 @@ def stages(
     layouts: Mapping[str, ir.Layout] | None = None,
 ) -> Iterator[tuple[str, ir.Program]]:
     """(name, program) after lowering, merging, and each of the passes."""
-    for name, program in begun(sized, options, layouts):
+    for name, program in begun(sized, options, layouts or cpu_layouts(sized)):
         yield name, program
     for name, passes in passes_for(program, options, device):
         for each in passes:
@@ -81,7 +82,7 @@ def stages(
 
 
 def begun(
-    sized: SizedDef, options: MappingOptions, layouts: Mapping[str, ir.Layout] | None
+    sized: SizedDef, options: MappingOptions, layouts: Mapping[str, ir.Layout]
 ) -> Iterator[tuple[str, ir.Program]]:
     """(name, program) after what is the same for all devices: lowering and merging."""
     program = lower(sized, layouts)
@@ -99,7 +100,8 @@ def schedule(
     device: CpuProfile,
     layouts: Mapping[str, ir.Layout] | None = None,
 ) -> ir.Program:
-    """The loops for these options. ``layouts`` are those that are not row-major.
+    """The loops for these options. ``layouts``: of all tensors, where it is not
+    ``cpu_layouts(sized)`` that is meant.
 
     Raises ``OptionsError`` for options that cannot be applied.
     """

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from tcl.codegen.common.recursion import with_room
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.verify import verify
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.chunk import Chunk
@@ -33,7 +34,7 @@ def stages(
     layouts: Mapping[str, ir.Layout] | None = None,
 ) -> Iterator[tuple[str, ir.Program]]:
     """(name, program) after lowering, merging, and each of the passes."""
-    for name, program in begun(sized, options, layouts):
+    for name, program in begun(sized, options, layouts or gpu_layouts(sized)):
         yield name, program
     program, chosen = resolve(program, options, profile)
     verify(program)
@@ -82,7 +83,8 @@ def schedule(
     profile: GpuProfile,
     layouts: Mapping[str, ir.Layout] | None = None,
 ) -> ir.Program:
-    """The loops for these options. ``layouts`` are those that are not row-major.
+    """The loops for these options. ``layouts``: of all tensors, where it is not
+    ``gpu_layouts(sized)`` that is meant.
 
     Raises ``OptionsError`` for options that cannot be applied.
     """

@@ -16,7 +16,7 @@ from tcl.codegen.cpu.run.kernel import to_keep
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.layouts import layouts
+from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
@@ -57,7 +57,7 @@ class CpuBackend(ProgramBackend):
         return lower(self.sized, self._layouts())
 
     def _layouts(self) -> dict[str, ir.Layout]:
-        return layouts(self.sized, self.strides(), aligned=True)
+        return cpu_layouts(self.sized, self.strides())
 
     def compile(self, options: MappingOptions) -> bytes:
         """Object code and what else a run needs."""

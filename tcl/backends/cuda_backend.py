@@ -20,10 +20,9 @@ from tcl.codegen.cuda.run.cubin_store import cubin
 from tcl.codegen.cuda.run.launch import Launcher
 from tcl.codegen.cuda.run.module_bytes import decode, encode
 from tcl.codegen.cuda.run.occupancy import occupancy
-from tcl.codegen.cuda.run.ready import WIDEST
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.layouts import layouts
+from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
@@ -52,16 +51,7 @@ class GpuBackend(ProgramBackend):
         return lower(self.sized, self._layouts())
 
     def _layouts(self) -> dict[str, ir.Layout]:
-        """Tensors begin at multiples of the widest access, as they do in ``problem``, but for those
-        whose first element is not the first in memory."""
-        strides = self.strides()
-        found = layouts(self.sized, strides, aligned=True)
-        for name, layout in found.items():
-            reach = zip(strides.get(name, ()), layout.extents, strict=False)
-            below = sum(s * (n - 1) for s, n in reach if s < 0)
-            base = layout.itemsize if below % WIDEST else WIDEST
-            found[name] = replace(layout, base=base)
-        return found
+        return gpu_layouts(self.sized, self.strides())
 
     def explained(self, options: MappingOptions) -> dict[str, str]:
         """What becomes of the def with these options, as texts by title."""

@@ -12,8 +12,9 @@ from tcl.arrays.cuda_shadow import Shadow
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cuda.run.launch import Launcher
-from tcl.codegen.cuda.run.ready import WIDEST, Machine, ready
+from tcl.codegen.cuda.run.ready import Machine, ready
 from tcl.codegen.devices.cupy_driver import Driver
+from tcl.codegen.loopir.layouts import WIDEST
 from tcl.executors.executor import Calls, Strides, contiguous, distances
 from tcl.grammar.sized import SizedDef
 from tcl.selection.suggested_options import Chosen

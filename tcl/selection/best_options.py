@@ -254,11 +254,11 @@ def _on_cpu(
 ) -> Callable[[MappingOptions], object]:
     """What raises ``OptionsError`` for options that cannot be applied."""
     from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
-    from tcl.codegen.cpu.run.kernel import layouts
+    from tcl.codegen.loopir.layouts import cpu_layouts
     from tcl.codegen.loopir.lower import lower
     from tcl.codegen.schedule.cpu import schedule
 
-    places = layouts(sized, strides)
+    places = cpu_layouts(sized, strides)
     device = replace(host_cpu(), threads=threads)
     if threads > 1:
         device = with_threads_worth(lower(sized, places), device)
@@ -269,10 +269,10 @@ def _on_gpu(
     sized: SizedDef, strides: Mapping[str, tuple[int, ...]], gpu: GpuProfile
 ) -> Callable[[MappingOptions], object]:
     """Likewise."""
-    from tcl.codegen.loopir.layouts import layouts
+    from tcl.codegen.loopir.layouts import gpu_layouts
     from tcl.codegen.schedule.gpu import schedule
 
-    places = layouts(sized, strides, aligned=True)
+    places = gpu_layouts(sized, strides)
     return lambda options: schedule(sized, options, gpu, places)
 
 

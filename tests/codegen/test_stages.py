@@ -80,14 +80,7 @@ def test_what_becomes_of_a_def(name: str, device: str, golden: Golden) -> None:
     golden(GOLDEN / f"{name}-{device}.txt", "\n".join(blocks))
 
 
-DIFFERS = pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="schedule is shown for tensors that begin anywhere, source emitted for aligned ones",
-)
-
-
-@pytest.mark.parametrize("device", ["cpu", pytest.param("h200", marks=DIFFERS)])
+@pytest.mark.parametrize("device", ["cpu", "h200"])
 def test_the_schedule_shown_is_what_the_source_is_emitted_from(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

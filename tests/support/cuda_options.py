@@ -9,9 +9,9 @@ from dataclasses import replace
 from math import prod
 
 from tcl.codegen.common.errors import OptionsError
-from tcl.codegen.cuda.emit.emit import aligned
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.options import PRESETS, MappingOptions, NestOptions
@@ -55,7 +55,7 @@ def random_gpu_options(
 
 def space_options(rng: random.Random, sized: SizedDef, device: GpuProfile) -> MappingOptions | None:
     """A point of the space that is searched."""
-    space = GpuMappingSpace(lower(sized, aligned(sized)), device)
+    space = GpuMappingSpace(lower(sized, gpu_layouts(sized)), device)
     config = space.space.sample(rng)
     return None if config is None else space.to_options(config)
 

@@ -12,8 +12,8 @@ from places import EXAMPLES
 from tcl.arrays.annotations import read_annotations
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.common.errors import OptionsError
-from tcl.codegen.cuda.emit.emit import aligned
 from tcl.codegen.devices.gpu import A100, H100, T4, GpuProfile
+from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.schedule.gpu import schedule
@@ -60,7 +60,7 @@ def space_of(
     profile: GpuProfile = H100,
     fixed: Mapping[str, int | str] | None = None,
 ) -> GpuMappingSpace:
-    return GpuMappingSpace(lower(definition, aligned(definition)), profile, fixed)
+    return GpuMappingSpace(lower(definition, gpu_layouts(definition)), profile, fixed)
 
 
 CASES = {

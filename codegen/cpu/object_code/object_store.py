@@ -33,8 +33,6 @@ class Ingredients:
     """Of inputs, then outputs."""
     strides: tuple[tuple[int, ...], ...]
     """In bytes, likewise."""
-    aligned: bool
-    """Whether elements were promised to be aligned."""
     unchecked: bool
     options: str
     """As JSON."""

@@ -16,7 +16,7 @@ from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode, KeptSite
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.layouts import layouts as layouts
+from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.sized import SizedDef
@@ -76,19 +76,17 @@ def compile_cpu(
     strides: Mapping[str, tuple[int, ...]] | None = None,
     device: CpuProfile | None = None,
     unchecked: bool = False,
-    aligned: bool = False,
 ) -> CpuKernel:
     """Compile ``sized`` for this CPU.
 
     ``strides`` holds bytes per dimension for tensors that are not row-major; they are compiled
     in. ``unchecked`` leaves out the checks of data-dependent subscripts: an index out of range
-    is then undefined behaviour. ``aligned`` promises that every element's address is a multiple
-    of its size. ``device.threads`` is the number of threads that calls run on. Raises
-    ``OptionsError`` if the options cannot be applied and ``CompileError`` if the kernel cannot be
-    built.
+    is then undefined behaviour. ``device.threads`` is the number of threads that calls run on.
+    Raises ``OptionsError`` if the options cannot be applied and ``CompileError`` if the kernel
+    cannot be built.
     """
     device = device or host_cpu()
-    given = layouts(sized, strides or {}, aligned)
+    given = cpu_layouts(sized, strides)
     program = schedule(sized, options, device, given)
     source = emit(program, device, unchecked=unchecked)
     kept = to_keep(program, source, compile_object(source.text, device), device)
@@ -137,6 +135,8 @@ def _fitted(tensor: ir.Tensor, array: _Array) -> _Array:
             f"the kernel was compiled for {tensor.name} with strides {layout.strides}, "
             f"not {array.strides}"
         )
+    if not array.flags.aligned:
+        raise ArgumentError(f"{tensor.name} is not aligned in memory")
     if tensor.role is ir.Role.OUTPUT and not array.flags.writeable:
         raise ArgumentError(f"{tensor.name} is an output, but its array is read-only")
     return array

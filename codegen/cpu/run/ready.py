@@ -44,13 +44,14 @@ def ready(
             pass
 
     from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
-    from tcl.codegen.cpu.run.kernel import compile_cpu, layouts
+    from tcl.codegen.cpu.run.kernel import compile_cpu
+    from tcl.codegen.loopir.layouts import cpu_layouts
     from tcl.codegen.loopir.lower import lower
 
     given = dict(zip(names, strides, strict=True))
     device = replace(host_cpu(), threads=threads)
     if threads > 1:
-        device = with_threads_worth(lower(sized, layouts(sized, given)), device)
+        device = with_threads_worth(lower(sized, cpu_layouts(sized, given)), device)
     kernel = compile_cpu(sized, options, strides=given, unchecked=unchecked, device=device)
     cache.put(digest, kernel.kept)
     return kernel.launcher
@@ -69,7 +70,6 @@ def ingredients(
         definition=canonical_text(sized.checked),
         shapes=tuple(sized.shapes[t.name] for t in tensors),
         strides=tuple(strides),
-        aligned=False,
         unchecked=unchecked,
         options=options.to_json(),
         device=replace(host_cpu(), threads=threads),

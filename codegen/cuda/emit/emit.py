@@ -18,6 +18,7 @@ from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.cuda.prelude.prelude import prelude
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.printer import show_ref, show_value
 from tcl.codegen.loopir.sites import Site
 from tcl.codegen.loopir.walk import loads, statements, values_in, walk
@@ -43,27 +44,17 @@ def emit_module(
     layouts: Mapping[str, ir.Layout] | None = None,
     unchecked: bool = False,
 ) -> Module:
-    """The kernels of a def.
+    """The kernels of a def. ``layouts``: of all tensors, where it is not
+    ``gpu_layouts(sized)`` that is meant.
 
     Raises ``OptionsError`` for options that cannot be applied.
     """
-    seen = {**aligned(sized), **(layouts or {})}
+    seen = layouts or gpu_layouts(sized)
     program = schedule(sized, options, profile, seen)
     module = with_room(lambda: emit(program, profile, unchecked))
     # As callers see them: dimensions may have been merged.
     tensors = (replace(t, layout=seen.get(t.name, t.layout)) for t in module.tensors)
     return replace(module, tensors=tuple(tensors))
-
-
-def aligned(sized: SizedDef, bytes_: int = 16) -> dict[str, ir.Layout]:
-    """Row-major layouts of all tensors, which begin at multiples of so many bytes."""
-    found = {}
-    for t in sized.checked.inputs + sized.checked.outputs:
-        plain = ir.contiguous(t.type, sized.shapes[t.name], sized.origins[t.name])
-        found[t.name] = ir.Layout(
-            plain.type, plain.extents, plain.strides, plain.origin, plain.itemsize, bytes_
-        )
-    return found
 
 
 def emit(program: ir.Program, profile: GpuProfile, unchecked: bool = False) -> Module:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from tcl.codegen.cuda.emit.emit import emit_module
@@ -13,7 +13,7 @@ from tcl.codegen.cuda.run.launch import Launcher
 from tcl.codegen.devices.cupy_driver import Driver
 from tcl.codegen.devices.gpu import GpuProfile, of_device
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.layouts import layouts
+from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.sized import SizedDef
 
@@ -21,10 +21,6 @@ Emit: TypeAlias = Callable[
     [SizedDef, MappingOptions, GpuProfile, Mapping[str, ir.Layout], bool], Module
 ]
 """From a def and options to CUDA C++, for tensors of these layouts, checked or not."""
-
-WIDEST = 16
-"""Bytes of the widest access. A tensor either begins at a multiple of them, or else is known to
-begin at one of its elements' size only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +50,8 @@ def ready(
     cannot be built.
     """
     profile = machine.profile(device)
-    module = machine.emit(sized, options, profile, placed(sized, strides, aligned), unchecked)
-    return Launcher(module, cubin(module, profile).code, machine.driver, device)
-
-
-def placed(
-    sized: SizedDef, strides: Sequence[tuple[int, ...]], aligned: Sequence[bool]
-) -> dict[str, ir.Layout]:
-    """The layouts of all tensors."""
     names = [t.name for t in sized.checked.inputs + sized.checked.outputs]
-    found = layouts(sized, dict(zip(names, strides, strict=True)), aligned=True)
-    wide = {name for name, yes in zip(names, aligned, strict=True) if yes}
-    return {
-        name: replace(layout, base=WIDEST if name in wide else layout.itemsize)
-        for name, layout in found.items()
-    }
+    wide = [name for name, fits in zip(names, aligned, strict=True) if fits]
+    layouts = gpu_layouts(sized, dict(zip(names, strides, strict=True)), wide)
+    module = machine.emit(sized, options, profile, layouts, unchecked)
+    return Launcher(module, cubin(module, profile).code, machine.driver, device)

@@ -71,15 +71,13 @@ def test_any_strides(options: MappingOptions) -> None:
     rng = np.random.default_rng(1)
     base = rng.random((20, 46))
     text = "def f(double(M, N) A, double(M, N) B) -> (O) { O(m, n) = A(m, n) - 2 * B(m, n) }"
-    packed = np.zeros(23 * 20, np.dtype([("x", "u1"), ("y", "<f8")]))["y"]  # 9 bytes apart
-    packed[:] = rng.random(460)
     views = [
         base[:, ::2], base[::-1, :23], base[:, 45:22:-1], base.T[:20, :20][:, :1].repeat(23, 1),
         np.broadcast_to(base[0, :23], (20, 23)), np.broadcast_to(base[:, :1], (20, 23)),
-        rng.random((23, 20)).T, packed.reshape(20, 23),
+        rng.random((23, 20)).T,
     ]  # fmt: skip
     for a in views:
-        for b in (views[0], views[6], views[7]):
+        for b in (views[0], views[6]):
             (got,) = run(text, a, b, options=options)
             np.testing.assert_array_equal(got, a - 2 * b)
 

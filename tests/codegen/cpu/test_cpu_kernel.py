@@ -49,6 +49,7 @@ def test_arguments_are_checked() -> None:
         ([a.astype(np.float64), b], "must be float32"),
         ([a, b.astype(">f4")], "byte order"),
         ([np.asfortranarray(a), b], "strides"),
+        ([a, np.frombuffer(bytes(121), np.float32, 30, 1).reshape(5, 6)], "B is not aligned"),
     ]
     for inputs, words in cases:
         with pytest.raises(ArgumentError, match=words):

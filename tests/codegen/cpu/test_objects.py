@@ -126,7 +126,6 @@ def test_every_ingredient_counts() -> None:
         replace(base, definition=base.definition.replace("*", "+")),
         replace(base, shapes=(*base.shapes[:-1], (4, 17))),
         replace(base, strides=(*base.strides[:-1], (68, 4))),
-        replace(base, aligned=True),
         replace(base, unchecked=True),
         replace(base, options=NAIVE.to_json()),
         replace(base, device=replace(base.device, name="other")),

@@ -27,10 +27,11 @@ from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
 from program_builder import numpy_type
 
-from tcl.codegen.cuda.emit.emit import aligned, emit_module
+from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import ORDERS, compile_modules, why_not
 from tcl.codegen.cuda.run.compile import compile_cubin
 from tcl.codegen.devices.gpu import profile
+from tcl.codegen.loopir.layouts import WIDEST, gpu_layouts
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
@@ -166,7 +167,7 @@ def test_inputs_that_are_not_row_major(how: str, base: int) -> None:
     cases = []
     for given in ((layouts(a)[how], b), (a, layouts(b)[how])):
         work = work_of_text(text, *given)
-        found = aligned(work.sized, base)
+        found = gpu_layouts(work.sized, wide=() if base < WIDEST else None)
         for name, array in zip("AB", given, strict=True):
             found[name] = layout_of(array, found[name], base)
         chosen = [MappingOptions(name) for name in PRESETS]

@@ -11,8 +11,8 @@ from cuda_checks import H200, T4, Case, case_of, check_cases, layout_of, strided
 from cuda_options import random_gpu_options
 from strategies import random_program
 
-from tcl.codegen.cuda.emit.emit import aligned
 from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.options.options import MappingOptions
 
 if why_not():
@@ -44,7 +44,7 @@ def elsewhere(seeds: Iterable[int]) -> Iterator[Case]:
         inputs = [strided(a, rng) for a in plain.inputs]
         work = plain.with_inputs(inputs)
         base = rng.choice((1, 16))
-        found = aligned(work.sized, 1)
+        found = gpu_layouts(work.sized, wide=())
         for tensor, array in zip(work.sized.checked.inputs, inputs, strict=True):
             own = max(base, array.dtype.itemsize)
             found[tensor.name] = layout_of(array, found[tensor.name], own)
