@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,11 +23,16 @@ from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.backend import Kernel, Problem
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run import tuner as tuner_module
+from tcl.tuner.run import workplace
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Event
 from tcl.tuner.run.tuner import Tuner, TuningResult
 from tcl.tuner.space.knobs import Knob
 from tcl.tuner.space.search_space import Config, SearchSpace
+
+if TYPE_CHECKING:  # processes of searches import this file, and have no need of it
+    import pytest
 
 Array = np.ndarray[Any, Any]
 HERE = Path(__file__).resolve().parent
@@ -228,3 +234,29 @@ def events_of(
 ) -> tuple[TuningResult[FakeOptions], list[Event[FakeOptions]]]:
     events: list[Event[FakeOptions]] = []
     return tuner.tune(start, events.append, resume), events
+
+
+class InThreads(ThreadPoolExecutor):
+    """In place of ``WorkerPool``: a thread of this process, for searches that are not about
+    processes. A task that runs as it is killed comes to its end."""
+
+    def __init__(
+        self,
+        workers: int,
+        *,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        **limits: object,
+    ) -> None:
+        super().__init__(workers, initializer=initializer, initargs=initargs)
+        self.workers = workers
+
+    def kill(self) -> None:
+        """As that of the pool."""
+        self.shutdown(wait=False, cancel_futures=True)
+
+
+def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches begin no processes."""
+    for module in (tuner_module, workplace):
+        monkeypatch.setattr(module, "WorkerPool", InThreads)

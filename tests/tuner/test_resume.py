@@ -21,6 +21,8 @@ from tuner_fakes import (
     as_recorded,
     events_of,
     fake_tuner,
+    in_threads,
+    race_recorded,
     started,
 )
 
@@ -55,8 +57,10 @@ SETTINGS = {
 
 @pytest.fixture(autouse=True)
 def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times are always the same."""
+    """Times are always the same, and no processes are begun."""
     monkeypatch.setattr("tcl.tuner.run.pipeline.evaluate_candidate", as_recorded)
+    monkeypatch.setattr("tcl.tuner.run.pipeline.race_candidates", race_recorded)
+    in_threads(monkeypatch)
 
 
 def tuner(path: Path, **settings: Any) -> Tuner[FakeOptions]:
@@ -104,12 +108,21 @@ def test_same_seed_and_same_measurements_make_the_same_search(
     assert found(other) != found(first)
 
 
-@pytest.mark.parametrize("strategy", ["screened", "genetic"])
-@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize(
+    ("strategy", "kill", "processes"),
+    [
+        *(("screened", False, False), ("screened", True, False), ("screened", True, True)),
+        *(("genetic", False, False), ("genetic", True, False)),
+    ],
+)
 def test_it_ends_as_if_it_had_not_been_interrupted(
-    tmp_path: Path, strategy: str, kill: bool
+    tmp_path: Path, strategy: str, kill: bool, processes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """However often, and where what ends is processes, too."""
     expected = whole(tmp_path / "whole.db", strategy=strategy)
+    if processes:
+        monkeypatch.undo()
+        monkeypatch.setattr("tcl.tuner.run.pipeline.evaluate_candidate", as_recorded)
     path = tmp_path / "parts.db"
     parts, stops = 0, [1, 5, 10, 11, 17, 22]
     search: SavedSearch | None = None
