@@ -71,7 +71,7 @@ def scheduled(
         for nest in group:
             o = chosen[nest.name]
             program = Share(nest.name, o.stage or (), threads, o.buffers or 1)(program)
-            check_mma(program, nest.name, o.mma or (), profile)
+            check_mma(program, nest.name, o.mma or ())
     within_limits(program, profile)
     yield "share", program
     yield "build", BuildBlocks()(program)

@@ -14,9 +14,9 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
-from tcl.codegen.passes.gpu.bind import Bind
+from tcl.codegen.passes.gpu.bind import Bind, thread_count
 from tcl.codegen.passes.gpu.split import Split, shifted
-from tcl.codegen.passes.gpu.stage_shared import why_not_shared
+from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.schedule.resolve_cpu import fitting
 
@@ -73,8 +73,11 @@ def _able(
 
 def _stageable(nest: ir.Nest, levels: tuple[int, ...]) -> tuple[int, ...]:
     """The levels, without those at which an operand cannot be staged."""
+    threads, loops = thread_count(nest), len(uniform_loops(nest))
     pairs = zip(operands(nest.point), levels, strict=False)
-    return tuple(-1 if n < 0 or why_not_shared(nest, load, n) else n for load, n in pairs)
+    return tuple(
+        -1 if n < 0 or why_no_panel(nest, load, n, threads, loops) else n for load, n in pairs
+    )
 
 
 def _split(

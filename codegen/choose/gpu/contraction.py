@@ -175,7 +175,7 @@ def _fits(shape: Shape, made: Choice, profile: GpuProfile) -> bool:
         program = Bind.of(name, o, profile)(program)
         threads = thread_count(program.nest(name))
         program = Share(name, o.stage or (), threads, o.buffers or 1)(program)
-        check_mma(program, name, o.mma or (), profile)
+        check_mma(program, name, o.mma or ())
         within_limits(program, profile)
     except OptionsError:
         return False

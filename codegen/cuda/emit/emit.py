@@ -26,7 +26,8 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.gpu.bind import thread_count
 from tcl.codegen.passes.gpu.build_blocks import kernels
-from tcl.codegen.passes.gpu.limits import LINE, exchange_bytes, room
+from tcl.codegen.passes.gpu.limits import exchange_bytes
+from tcl.codegen.passes.gpu.panel import LINE, panel_bytes
 from tcl.codegen.schedule.gpu import schedule
 from tcl.grammar.sized import SizedDef
 
@@ -180,7 +181,7 @@ def _panels(
     for panel in panels:
         type_ = memory_type(panel.layout.type)
         lines.append(f"{type_} *{memory.name(panel.name)} = ({type_} *)({SHARED} + {size});")
-        size += room(panel.layout) * buffers[panel.name]
+        size += panel_bytes(panel.layout) * buffers[panel.name]
     if exchange:
         lines.append(f"unsigned char *exchange = {SHARED} + {size};")
         size += exchange

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tcl.codegen.cuda.emit.scope import Scope
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, statements, values_in
-from tcl.codegen.passes.gpu.limits import room
+from tcl.codegen.passes.gpu.panel import panel_bytes
 
 if TYPE_CHECKING:
     from tcl.codegen.cuda.emit.block import Kernel
@@ -132,7 +132,7 @@ class Pipeline:
         """From here on, panels mean this copy of theirs."""
         for panel in self.panels:
             layout = self.kernel.geometry.program.tensor(panel).layout
-            size = room(layout) // layout.itemsize
+            size = panel_bytes(layout) // layout.itemsize
             text = copy if copy.isdigit() else f"({copy})"
             self.kernel.memory.buffer[panel] = (
                 str(int(copy) * size) if copy.isdigit() else f"{text} * {size}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.gpu.bind import thread_folds
+from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.grammar.types import ScalarType
 
 BANKS = 32
@@ -16,21 +17,30 @@ _PADS = (0, 4, 8, 16, 32)
 
 
 def padded(
-    type_: ScalarType, extents: tuple[int, ...], places: ir.TensorRef, nest: ir.Nest
+    type_: ScalarType,
+    extents: tuple[int, ...],
+    axes: Sequence[ir.Affine],
+    folds: BlockFolds,
 ) -> ir.Layout:
-    """A row-major layout of a panel, whose rows have so much room that the fewest threads of a
-    warp that read it at once need the same bank. Rows that are whole vectors stay so."""
+    """A row-major layout of a panel whose axes go along with these subscripts. Its rows have so
+    much room that the fewest threads of a warp that read it at once need the same bank. Rows that
+    are whole vectors stay so."""
     plain = replace(ir.contiguous(type_, extents, [0] * len(extents)), base=16)
     if len(extents) < 2:
         return plain
     row = extents[-1] * plain.itemsize
     whole = next(v for v in (16, 8, 4, 2, 1) if row % v == 0)
-    found = []
+    found: tuple[int, ir.Layout] | None = None
     for pad in _PADS:
-        if pad % whole == 0 or pad == 0:
+        if pad % whole == 0:
             layout = _with_rows(plain, row + pad)
-            found.append((conflicts(layout, places, nest), pad, layout))
-    return min(found, key=lambda x: x[:2])[2]
+            count = conflicts(layout, axes, folds)
+            if found is None or count < found[0]:
+                found = count, layout
+            if count == 1:
+                break
+    assert found is not None  # without room
+    return found[1]
 
 
 def _with_rows(plain: ir.Layout, row: int) -> ir.Layout:
@@ -43,16 +53,16 @@ def _with_rows(plain: ir.Layout, row: int) -> ir.Layout:
     return replace(plain, strides=tuple(reversed(strides)))
 
 
-def conflicts(layout: ir.Layout, places: ir.TensorRef, nest: ir.Nest) -> int:
+def conflicts(layout: ir.Layout, axes: Sequence[ir.Affine], folds: BlockFolds) -> int:
     """The accesses to the busiest bank when a warp reads one element, or one vector, per thread."""
-    place = layout.place(places)
-    fixed = (x.fold for x in nest.loops if x.kind in (ir.Kind.VECTOR, ir.Kind.UNROLL))
-    along = (f for f in fixed if f.step == 1 and place.coefficient(f.name) == layout.itemsize)
-    width = min(16, layout.itemsize * max((f.count for f in along), default=1))
-    addresses = _of_tensor_cores(place, nest, layout.itemsize)
+    steps, size = steps_of(layout, axes), layout.itemsize
+    fixed = (*folds.registers, *folds.lanes)
+    along = (f.count for f in fixed if f.step == 1 and steps.get(f.dim) == size)
+    width = min(16, size * max(along, default=1))
+    addresses = _of_tensor_cores(steps, folds, size)
     if addresses is None:
-        addresses = _of_threads(place, thread_folds(nest))[:BANKS]
-    elif layout.itemsize == 2:
+        addresses = _of_threads(steps, folds.threads)
+    elif size == 2:
         width = 16
     words = {(a + k) // WORD for a in addresses for k in range(0, width, WORD)}
     per_bank = [0] * BANKS
@@ -61,23 +71,36 @@ def conflicts(layout: ir.Layout, places: ir.TensorRef, nest: ir.Nest) -> int:
     return max(per_bank)
 
 
-def _of_threads(place: ir.Affine, folds: tuple[ir.Fold, ...]) -> list[int]:
-    """The offset of each thread, in their order."""
+def steps_of(layout: ir.Layout, axes: Sequence[ir.Affine]) -> dict[str, int]:
+    """Bytes from one point of a dimension to the next one, for those that move."""
+    found: dict[str, int] = {}
+    for subscript, stride in zip(axes, layout.strides, strict=True):
+        for name, c in subscript.terms:
+            found[name] = found.get(name, 0) + c * stride
+    return found
+
+
+def _of_threads(steps: Mapping[str, int], folds: Sequence[ir.Fold]) -> list[int]:
+    """The offset of each thread of a warp, in their order."""
     offsets = [0]
-    for fold in folds:
-        c = place.coefficient(fold.name)
-        offsets = [o + c * k * fold.step for o in offsets for k in range(fold.count)]
-    return offsets
+    for fold in reversed(folds):
+        if len(offsets) >= BANKS:
+            break
+        step = steps.get(fold.dim, 0) * fold.step
+        offsets = [o + step * k for k in range(min(fold.count, BANKS)) for o in offsets]
+    return offsets[:BANKS]
 
 
-def _of_tensor_cores(place: ir.Affine, nest: ir.Nest, itemsize: int) -> list[int] | None:
+def _of_tensor_cores(
+    steps: Mapping[str, int], folds: BlockFolds, itemsize: int
+) -> list[int] | None:
     """The offsets that a warp reads at once for tensor cores; None for other nests."""
-    depth = next((x.fold for x in nest.loops if x.fold.level == "mma"), None)
+    depth = next((f for f in folds.registers if f.level == "mma"), None)
     if depth is None:
         return None
-    along = place.coefficient(depth.name)
-    threads = (x.fold for x in nest.loops if x.fold.level == "thread")
-    across = next((c for f in threads if (c := place.coefficient(f.name))), 0)
+    along = steps.get(depth.dim, 0)
+    threads = (f for f in folds.threads if f.level == "thread")
+    across = next((c for f in threads if (c := steps.get(f.dim, 0))), 0)
     if itemsize == 2:  # eight rows of a matrix
         step = across if along == itemsize else along
         return [step * k for k in range(8)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tcl.codegen.common.errors import OptionsError
@@ -11,8 +12,8 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.base import map_nest
 from tcl.codegen.passes.fuse import refs
-from tcl.codegen.passes.gpu.mma_shape import THREADS, mma_depth, mma_folds, why_no_mma
-from tcl.codegen.passes.vectorize import outputs, why_not_vectorized
+from tcl.codegen.passes.gpu.mma_shape import THREADS, Sizes, mma_depth, mma_folds, why_no_mma
+from tcl.codegen.passes.vectorize import vector_dim, why_not_vectorized
 
 MAX_HELD = 256
 """Results that a thread may hold in registers, counted as 32-bit words."""
@@ -50,7 +51,7 @@ class Bind:
         nest = program.nest(self.nest)
         reason = self._why_not(nest)
         if reason:
-            raise OptionsError(f"{reason[0]}: nest {nest.name}: {reason[1]}")
+            raise OptionsError(reason)
         return map_nest(program, self.nest, lambda n: self._bound(program, n))
 
     def _bound(self, program: ir.Program, nest: ir.Nest) -> ir.Nest:
@@ -59,101 +60,150 @@ class Bind:
         sizes = self._sizes(nest)
         chunks = [x for x in nest.loops if x.kind is ir.Kind.PARALLEL]
         tiles = [x for x in nest.loops if x.fold.level == "tile"]
+        inside = [x.fold for x in nest.loops if x.fold.level == "point"]
         serial: list[ir.Loop] = []
-        threads: list[ir.Loop] = []
         points: list[ir.Loop] = []
-        registers: list[ir.Loop] = []
-        lanes: list[ir.Loop] = []
-        for loop in nest.loops:
-            fold = loop.fold
-            if fold.level != "point":
-                continue
-            width, count, held = sizes[fold.dim]
-            unit = width * count * held
+        for fold in inside:
+            unit = math.prod(sizes[fold.dim])
             rest = ir.Loop(ir.Fold(fold.dim, "point", unit, -(-fold.count // unit)))
             (points if nest.dim(fold.dim).reduction else serial).append(rest)
-            role = self._role(nest, fold.dim)
-            if role is not None:
-                folds = mma_folds(fold.dim, role, count, held, mma_depth(nest.point.value))
-                threads += [ir.Loop(f, ir.Kind.THREAD) for f in folds if f.level in THREADS]
-                registers += [ir.Loop(f, ir.Kind.UNROLL) for f in folds if f.level not in THREADS]
-            else:
-                if count > 1:
-                    thread = ir.Fold(fold.dim, "thread", width, count)
-                    threads.append(ir.Loop(thread, ir.Kind.THREAD))
-                if held > 1:
-                    part = ir.Fold(fold.dim, "register", width * count, held)
-                    registers.append(ir.Loop(part, ir.Kind.UNROLL))
-            if width > 1:
-                lanes.append(ir.Loop(ir.Fold(fold.dim, "lane", 1, width), ir.Kind.VECTOR))
-        if self.mma:
-            rows = nest.dims[self.mma[0]].name
-            threads.sort(key=lambda x: (x.fold.level == "thread", x.fold.dim != rows))
-        else:
-            threads.sort(key=lambda x: _contiguous(program, nest, x.fold.dim))
-        # Of tensor cores' results, those that one instruction adds to are neighbours.
-        registers.sort(key=lambda x: (not nest.dim(x.fold.dim).reduction, x.fold.level == "half"))
         if _reordered(nest, [*serial, *points]):
             raise OptionsError(
                 f"inner_order: nest {nest.name}: loops over results lie outside of those over "
                 "reductions, whose sums stay in registers"
             )
+        order = contiguity(program, nest)
+        folds = BlockFolds.of(nest, [f.dim for f in inside], sizes, self.mma, order)
+        threads = [ir.Loop(f, ir.Kind.THREAD) for f in folds.threads]
+        registers = [ir.Loop(f, ir.Kind.UNROLL) for f in folds.registers]
+        lanes = [ir.Loop(f, ir.Kind.VECTOR) for f in folds.lanes]
         return nest.with_loops([*chunks, *serial, *tiles, *threads, *points, *registers, *lanes])
 
-    def _role(self, nest: ir.Nest, dim: str) -> int | None:
-        """0 for the rows of tensor cores, 1 for the columns, 2 for the reduction."""
-        names = [nest.dims[k].name for k in self.mma]
-        return names.index(dim) if dim in names else None
-
-    def _sizes(self, nest: ir.Nest) -> dict[str, tuple[int, int, int]]:
-        """Lanes, threads and registers of each dimension."""
-        position, width = self.lanes
-        vector = None
-        if width > 1:
-            vector = (outputs(nest) if position < 0 else nest.dims)[position].name
+    def _sizes(self, nest: ir.Nest) -> Sizes:
+        vector = vector_dim(nest, *self.lanes)
         found = {}
         for k, dim in enumerate(nest.dims):
             threads = self.threads[k] if k < len(self.threads) else 0
             held = self.register[k] if k < len(self.register) else 0
-            found[dim.name] = width if dim.name == vector else 1, max(1, threads), max(1, held)
+            found[dim.name] = self.lanes[1] if dim == vector else 1, max(1, threads), max(1, held)
         return found
 
-    def _why_not(self, nest: ir.Nest) -> tuple[str, str] | None:
+    def _why_not(self, nest: ir.Nest) -> str | None:
         """The option that cannot be honoured, and why."""
         for key, given in (("threads", self.threads), ("register", self.register)):
             if len(given) > len(nest.dims):
                 many = f"it has {len(nest.dims)} dimensions, {len(given)} sizes were given"
-                return key, many
+                return f"{key}: nest {nest.name}: {many}"
             if any(size > 1 for size in given) and nest.sequential:
-                return key, nest.sequential
+                return f"{key}: nest {nest.name}: {nest.sequential}"
         if reason := why_not_vectorized(nest, *self.lanes):
-            return "vectorize", reason
-        if self.mma and (reason := why_no_mma(nest, self.mma, self._sizes, self.profile)):
-            return "mma", reason
+            return f"vectorize: nest {nest.name}: {reason}"
         sizes = self._sizes(nest)
-        threads = math.prod(count for _, count, _ in sizes.values())
-        most = self.profile.threads_per_block
-        if threads > most:
-            return (
-                "threads",
-                f"{threads} are more than the {most} of a block of {self.profile.name}",
-            )
-        return self._too_much(nest, sizes) or _uneven(nest, sizes)
+        steps = (x.fold for x in nest.loops if x.fold.level in ("chunk", "tile"))
+        return (
+            why_not_bound(nest, sizes, self.mma, self.profile)
+            or why_not_whole(nest.name, ((f.level, f.dim, f.step) for f in steps), sizes)
+            or why_not_combined(nest, sizes)
+        )
 
-    def _too_much(
-        self, nest: ir.Nest, sizes: dict[str, tuple[int, int, int]]
-    ) -> tuple[str, str] | None:
-        points = math.prod(width * held for width, _, held in sizes.values())
-        if points > MAX_POINTS:
-            return "register", f"{points} points are too many to be written out"
-        if nest.point.op == "=":
-            return None
-        own = (n * r for d, (n, _, r) in sizes.items() if not nest.dim(d).reduction)
-        words = math.prod(own) * max(1, nest.point.type.compute.bits // 32)
-        if words > MAX_HELD:
-            reason = f"{words} words of results do not fit into the registers of a thread"
-            return "register", reason
-        return None
+
+def why_not_bound(
+    nest: ir.Nest, sizes: Sizes, mma: tuple[int, ...], profile: GpuProfile
+) -> str | None:
+    """Why a thread, or a block, cannot have so much of a nest, or None if it can."""
+    if mma and (reason := why_no_mma(nest, mma, sizes, profile)):
+        return f"mma: nest {nest.name}: {reason}"
+    threads, points, results = 1, 1, 1
+    for dim in nest.dims:
+        width, count, held = sizes[dim.name]
+        threads *= count
+        points *= width * held
+        if not dim.reduction:
+            results *= width * held
+    most = profile.threads_per_block
+    if threads > most:
+        reason = f"{threads} are more than the {most} of a block of {profile.name}"
+        return f"threads: nest {nest.name}: {reason}"
+    if points > MAX_POINTS:
+        return f"register: nest {nest.name}: {points} points are too many to be written out"
+    words = results * max(1, nest.point.type.compute.bits // 32)
+    if nest.point.op != "=" and words > MAX_HELD:
+        reason = f"{words} words of results do not fit into the registers of a thread"
+        return f"register: nest {nest.name}: {reason}"
+    return None
+
+
+def why_not_whole(name: str, steps: Iterable[tuple[str, str, int]], sizes: Sizes) -> str | None:
+    """Why the steps of a nest, each a level (chunk or tile), a dimension and points, are no whole
+    multiples of what threads hold, or None if they are."""
+    for level, dim, points in steps:
+        if points % math.prod(sizes[dim]):
+            parts = "{} lanes x {} threads x {} registers".format(*sizes[dim])
+            return f"{level}: nest {name}: {points} points of {dim} are no multiple of {parts}"
+    return None
+
+
+def why_not_combined(nest: ir.Nest, sizes: Sizes) -> str | None:
+    """Why threads cannot combine their sums, or None if they can or need not: where they do, there
+    are powers of two of them."""
+    if any(dim.reduction and sizes[dim.name][1] > 1 for dim in nest.dims):
+        for dim in nest.dims:
+            count = sizes[dim.name][1]
+            if count & (count - 1):
+                reason = f"where sums are combined, {count} must be a power of two"
+                return f"threads: nest {nest.name}: {reason}"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFolds:
+    """What the points that the threads of a block have at once are divided into."""
+
+    threads: tuple[ir.Fold, ...]
+    """The one that changes fastest last."""
+    registers: tuple[ir.Fold, ...]
+    lanes: tuple[ir.Fold, ...]
+
+    @staticmethod
+    def of(
+        nest: ir.Nest,
+        dims: Iterable[str],
+        sizes: Sizes,
+        mma: tuple[int, ...],
+        order: Mapping[str, tuple[int, int]],
+    ) -> BlockFolds:
+        """The folds of some ``dims``, in the order of their loops; ``order``: ``contiguity``."""
+        roles = {nest.dims[k].name: role for role, k in enumerate(mma)}
+        threads: list[ir.Fold] = []
+        registers: list[ir.Fold] = []
+        lanes: list[ir.Fold] = []
+        for dim in dims:
+            width, count, held = sizes[dim]
+            if dim in roles:
+                folds = mma_folds(dim, roles[dim], count, held, mma_depth(nest.point.value))
+                threads += [f for f in folds if f.level in THREADS]
+                registers += [f for f in folds if f.level not in THREADS]
+            else:
+                if count > 1:
+                    threads.append(ir.Fold(dim, "thread", width, count))
+                if held > 1:
+                    registers.append(ir.Fold(dim, "register", width * count, held))
+            if width > 1:
+                lanes.append(ir.Fold(dim, "lane", 1, width))
+        if mma:
+            threads.sort(key=lambda f: (f.level == "thread", roles.get(f.dim) != 0))
+        else:
+            threads.sort(key=lambda f: order[f.dim])
+        # Of tensor cores' results, those that one instruction adds to are neighbours.
+        results = {d.name for d in nest.dims if not d.reduction}
+        registers.sort(key=lambda f: (f.dim in results, f.level == "half"))
+        return BlockFolds(tuple(threads), tuple(registers), tuple(lanes))
+
+    @staticmethod
+    def of_bound(nest: ir.Nest) -> BlockFolds:
+        """Those of a nest that is bound."""
+        kinds = ir.Kind.THREAD, ir.Kind.UNROLL, ir.Kind.VECTOR
+        return BlockFolds(*(tuple(x.fold for x in nest.loops if x.kind is k) for k in kinds))
 
 
 def _reordered(nest: ir.Nest, arranged: list[ir.Loop]) -> bool:
@@ -163,33 +213,15 @@ def _reordered(nest: ir.Nest, arranged: list[ir.Loop]) -> bool:
     return asked != moving
 
 
-def _uneven(nest: ir.Nest, sizes: dict[str, tuple[int, int, int]]) -> tuple[str, str] | None:
-    """Chunks and tiles are whole multiples of what their threads hold; threads whose sums are
-    combined are a power of two."""
-    for loop in nest.loops:
-        fold = loop.fold
-        if fold.level not in ("chunk", "tile"):
-            continue
-        width, count, held = sizes[fold.dim]
-        if fold.step % (width * count * held):
-            parts = f"{width} lanes x {count} threads x {held} registers"
-            return fold.level, f"{fold.step} points of {fold.dim} are no multiple of {parts}"
-    reduced = [count for d, (_, count, _) in sizes.items() if nest.dim(d).reduction and count > 1]
-    if reduced:
-        for _, count, _ in sizes.values():
-            if count & (count - 1):
-                return "threads", f"where sums are combined, {count} must be a power of two"
-    return None
-
-
-def _contiguous(program: ir.Program, nest: ir.Nest, dim: str) -> tuple[int, int]:
-    """The more of what a nest touches lies along a dimension, the faster its threads change."""
-    score = 0
-    for ref in refs(nest):
-        layout = program.tensor(ref.tensor).layout
-        score += abs(layout.place(ref).coefficient(dim)) == layout.itemsize
-    position = next(k for k, d in enumerate(nest.dims) if d.name == dim)
-    return score, position
+def contiguity(program: ir.Program, nest: ir.Nest) -> dict[str, tuple[int, int]]:
+    """For each dimension, how much of what a nest touches lies along it, and its position: the
+    more, the faster its threads change."""
+    places = [(program.tensor(ref.tensor).layout, ref) for ref in refs(nest)]
+    steps = [(layout.place(ref), layout.itemsize) for layout, ref in places]
+    return {
+        d.name: (sum(abs(place.coefficient(d.name)) == size for place, size in steps), k)
+        for k, d in enumerate(nest.dims)
+    }
 
 
 def thread_folds(nest: ir.Nest) -> tuple[ir.Fold, ...]:

@@ -3,56 +3,57 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.fuse import groups
-from tcl.codegen.passes.gpu.bind import thread_count
+from tcl.codegen.passes.gpu.bind import thread_count, thread_folds
+from tcl.codegen.passes.gpu.panel import panel_bytes
 
 MAX_BLOCKS = 2**31 - 1
-LINE = 128
-"""Panels begin at multiples of so many bytes of shared memory."""
 
 
 def within_limits(program: ir.Program, profile: GpuProfile) -> None:
     """``OptionsError`` for kernels that need more than the device has."""
     for group in groups(program.nests):
-        names = ", ".join(n.name for n in group)
+        panels = [c for n in group for c in n.staged]
+        sizes = (panel_bytes(program.tensor(c.panel.tensor).layout) * c.buffers for c in panels)
         blocks = math.prod(f.count for f in group[0].chunks)
-        if blocks > MAX_BLOCKS:
-            raise OptionsError(f"chunk: nest {names}: {blocks} blocks, at most {MAX_BLOCKS} run")
-        needed = shared_bytes(program, group)
-        if needed > profile.shared_per_block:
-            raise OptionsError(
-                f"stage: nest {names}: panels need {needed} bytes of shared memory, a block of "
-                f"{profile.name} has {profile.shared_per_block}"
-            )
+        needed = sum(sizes) + exchange_bytes(group)
+        names = [n.name for n in group]
+        if reason := why_too_large(names, blocks, needed, profile):
+            raise OptionsError(reason)
 
 
-def shared_bytes(program: ir.Program, group: list[ir.Nest]) -> int:
-    """Bytes of shared memory of a kernel: panels, and what threads combine their sums in."""
-    panels = sum(
-        room(program.tensor(c.panel.tensor).layout) * c.buffers for n in group for c in n.staged
-    )
-    return panels + exchange_bytes(group)
-
-
-def room(layout: ir.Layout) -> int:
-    """Bytes of one copy of a panel."""
-    size = layout.itemsize
-    for extent, stride in zip(layout.extents, layout.strides, strict=True):
-        size = max(size, extent * stride)
-    return -(-size // LINE) * LINE
+def why_too_large(
+    nests: Sequence[str], blocks: int, shared: int, profile: GpuProfile
+) -> str | None:
+    """Why a kernel of these nests cannot have so many ``blocks``, or so many bytes of ``shared``
+    memory; None if it can."""
+    names = ", ".join(nests)
+    if blocks > MAX_BLOCKS:
+        return f"chunk: nest {names}: {blocks} blocks, at most {MAX_BLOCKS} run"
+    if shared > profile.shared_per_block:
+        return (
+            f"stage: nest {names}: panels need {shared} bytes of shared memory, a block of "
+            f"{profile.name} has {profile.shared_per_block}"
+        )
+    return None
 
 
 def exchange_bytes(group: Sequence[ir.Nest]) -> int:
     """Bytes in which threads hand sums to those of other warps."""
-    widths = [n.point.type.compute.itemsize for n in group if _exchanges(n)]
-    return max(1, *widths) * max(map(thread_count, group)) if widths else 0
+    widths = [
+        n.point.type.compute.itemsize
+        for n in group
+        if any(n.dim(f.dim).reduction for f in thread_folds(n))
+    ]
+    return most_exchanged(widths, map(thread_count, group))
 
 
-def _exchanges(nest: ir.Nest) -> bool:
-    folds = [x.fold for x in nest.loops if x.kind is ir.Kind.THREAD]
-    return any(nest.dim(f.dim).reduction for f in folds)
+def most_exchanged(widths: Sequence[int], threads: Iterable[int]) -> int:
+    """Bytes that nests of so many ``threads`` exchange, one nest after the other, where those that
+    combine sums have some of these widths in bytes."""
+    return max(1, *widths) * max(threads) if widths else 0

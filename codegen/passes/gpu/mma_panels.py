@@ -2,65 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tcl.codegen.common.errors import OptionsError
-from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.passes.gpu.banks import steps_of
+from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.mma_shape import factors
+from tcl.codegen.passes.gpu.panel import Panel, ordered
 from tcl.grammar.types import FLOAT32
 
 _ROW = 16
 """Bytes that are read at once of a row of a matrix."""
 
 
-def check_mma(program: ir.Program, name: str, mma: Sequence[int], profile: GpuProfile) -> None:
+def check_mma(program: ir.Program, name: str, mma: Sequence[int]) -> None:
     """``OptionsError`` unless both factors are staged so that tensor cores can be fed."""
     if len(mma) < 3:
         return
     nest = program.nest(name)
+    panels = {}
+    for staged in nest.staged:
+        ref, layout = staged.source.ref, program.tensor(staged.panel.tensor).layout
+        axes = ordered(ref, program.tensor(ref.tensor).layout)
+        panels[ref] = Panel(axes, layout, layout.place(staged.panel).constant)
+    if reason := why_not_fed(nest, mma, panels, BlockFolds.of_bound(nest)):
+        raise OptionsError(reason)
+
+
+def why_not_fed(
+    nest: ir.Nest, mma: Sequence[int], panels: Mapping[ir.TensorRef, Panel], folds: BlockFolds
+) -> str | None:
+    """Why tensor cores cannot be fed from these panels, by what they are of; None if they can, or
+    need not."""
+    if len(mma) < 3:
+        return None
     found = factors(nest.point.value)
     assert found is not None  # refused when the nest was bound
     for load in found:
-        staged = next((c for c in nest.staged if c.source.ref == load.ref), None)
-        if staged is None:
-            raise OptionsError(f"mma: nest {name}: {load.ref.tensor} is not staged")
-        if load.type != FLOAT32 and _along(program, nest, staged.panel, mma) is None:
-            raise OptionsError(
-                f"mma: nest {name}: rows of {load.ref.tensor} do not lie in multiples of {_ROW} "
-                "bytes in shared memory"
+        panel = panels.get(load.ref)
+        if panel is None:
+            return f"mma: nest {nest.name}: {load.ref.tensor} is not staged"
+        if load.type != FLOAT32 and not _in_rows(panel, {nest.dims[k].name for k in mma}, folds):
+            return (
+                f"mma: nest {nest.name}: rows of {load.ref.tensor} do not lie in multiples of "
+                f"{_ROW} bytes in shared memory"
             )
         reduction = nest.dims[mma[2]].name
         ends = (s for s in load.ref.subscripts if isinstance(s, ir.Affine))
         if not any(s.terms and all(n == reduction for n, _ in s.terms) for s in ends):
-            raise OptionsError(
-                f"mma: nest {name}: no axis of {load.ref.tensor} is that of {reduction} alone"
+            return (
+                f"mma: nest {nest.name}: no axis of {load.ref.tensor} is that of {reduction} alone"
             )
+    return None
 
 
-def _along(
-    program: ir.Program, nest: ir.Nest, panel: ir.TensorRef, mma: Sequence[int]
-) -> int | None:
-    """The dimension of tensor cores along which a panel's rows are contiguous, if they begin at
-    multiples of 16 bytes."""
-    layout = program.tensor(panel.tensor).layout
-    place = layout.place(panel)
-    found = None
-    for k in mma:
-        for fold in nest.folds(nest.dims[k].name):
-            step = place.coefficient(fold.name) * fold.step
-            if not step:
-                continue
-            if abs(step) < _ROW and fold.level in ("thread", "lane", "mma"):
-                if place.coefficient(fold.name) == layout.itemsize:
-                    found = k
-            elif step % _ROW:
-                return None
-    rest = [
-        s
-        for s, e in zip(layout.strides, layout.extents, strict=True)
-        if s != layout.itemsize and e > 1
-    ]
-    if place.constant % _ROW or any(s % _ROW for s in rest):
-        return None
-    return found
+def _in_rows(panel: Panel, dims: Collection[str], folds: BlockFolds) -> bool:
+    """Whether rows along one of the dimensions of tensor cores begin at multiples of 16 bytes.
+    Loops around those of tensor cores move by whole matrices, which are such multiples."""
+    layout, found = panel.layout, False
+    steps = steps_of(layout, panel.axes)
+    for fold in (*folds.threads, *folds.registers, *folds.lanes):
+        step = steps.get(fold.dim, 0) * fold.step
+        if fold.dim not in dims or not step:
+            continue
+        if abs(step) < _ROW and fold.level in ("thread", "lane", "mma"):
+            found = found or steps[fold.dim] == layout.itemsize
+        elif step % _ROW:
+            return False
+    pairs = zip(layout.strides, layout.extents, strict=True)
+    rest = (s for s, e in pairs if s != layout.itemsize and e > 1)
+    return found and not panel.first % _ROW and not any(s % _ROW for s in rest)

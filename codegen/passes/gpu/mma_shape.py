@@ -9,7 +9,7 @@ to know nothing of tensor cores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -73,10 +73,7 @@ def mma_depth(value: ir.Value) -> int:
 
 
 def why_no_mma(
-    nest: ir.Nest,
-    mma: tuple[int, ...],
-    sizes_of: Callable[[ir.Nest], Sizes],
-    profile: GpuProfile,
+    nest: ir.Nest, mma: tuple[int, ...], sizes: Sizes, profile: GpuProfile
 ) -> str | None:
     """Why tensor cores cannot be used in this nest, or None if they can."""
     if profile.capability < (8, 0):
@@ -91,7 +88,6 @@ def why_no_mma(
         return "rows and columns are results, and the third dimension is a reduction"
     if reduced != (len(dims) == 3):
         return "a reduction needs three dimensions, and what goes along with one two"
-    sizes = sizes_of(nest)
     if reduced and (reason := _why_no_product(nest, dims)):
         return reason
     return _why_not_so_many(nest, dims, sizes)

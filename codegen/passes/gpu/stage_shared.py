@@ -1,23 +1,21 @@
 """Staging: boxes of operands in shared memory, filled by all threads of a block.
 
-The *footprint* of an operand inside of some loops is a box: along each axis of its tensor, as many
-elements as its subscript reaches there. One mechanism serves products, whose boxes are tiles, and
-convolutions, whose boxes have a halo.
+One mechanism serves products, whose boxes are tiles, and convolutions, whose boxes have a halo.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.passes.gpu.banks import padded
-from tcl.codegen.passes.gpu.bind import thread_count
+from tcl.codegen.passes.gpu.bind import BlockFolds, thread_count
 from tcl.codegen.passes.gpu.fold_extent import largest_offset
+from tcl.codegen.passes.gpu.panel import Panel, axis_order, extent
 from tcl.grammar.types import BOOL, INT32, INT64
 
 VECTOR = 16
@@ -44,17 +42,15 @@ class Share:
         if not any(level >= 0 for level in self.levels):
             return program
         nest = program.nest(self.nest)
-        reads = operands(nest.point)
-        if len(self.levels) > len(reads):
-            raise self._refused(f"it has {len(reads)} operands, {len(self.levels)} were given")
+        loops = len(uniform_loops(nest))
+        if reason := why_not_shared(nest, self.levels, thread_count(nest), loops):
+            raise OptionsError(reason)
         panels: list[ir.Tensor] = []
         staged: list[ir.Staged] = []
-        for position, (load, level) in enumerate(zip(reads, self.levels, strict=False)):
+        pairs = zip(operands(nest.point), self.levels, strict=False)
+        for position, (load, level) in enumerate(pairs):
             if level < 0:
                 continue
-            reason = why_not_shared(nest, load, level)
-            if reason:
-                raise self._refused(f"operand {position}, {load.ref.tensor}: {reason}")
             box = _Box(program, nest, load, level, self.buffers if level > 1 else 1)
             panel, one = box.panel(position, self.threads)
             panels.append(panel)
@@ -62,9 +58,6 @@ class Share:
         changed = replace(nest, staged=tuple(staged))
         nests = tuple(changed if n is nest else n for n in program.nests)
         return ir.Program(program.name, (*program.tensors, *panels), nests)
-
-    def _refused(self, reason: str) -> OptionsError:
-        return OptionsError(f"stage: nest {self.nest}: {reason}")
 
 
 def uniform_loops(nest: ir.Nest) -> list[ir.Fold]:
@@ -79,8 +72,22 @@ def uniform_loops(nest: ir.Nest) -> list[ir.Fold]:
     return found
 
 
-def why_not_shared(nest: ir.Nest, load: ir.Load, level: int) -> str | None:
-    """Why an operand cannot be staged at a level, or None if it can."""
+def why_not_shared(nest: ir.Nest, levels: Sequence[int], threads: int, loops: int) -> str | None:
+    """Why operands cannot be staged at these levels in a nest of so many ``threads``, which run so
+    many ``loops`` together inside of the chunks; None if they can."""
+    reads = operands(nest.point)
+    if len(levels) > len(reads):
+        many = f"it has {len(reads)} operands, {len(levels)} were given"
+        return f"stage: nest {nest.name}: {many}"
+    for position, (load, level) in enumerate(zip(reads, levels, strict=False)):
+        if level >= 0 and (reason := why_no_panel(nest, load, level, threads, loops)):
+            operand = f"operand {position}, {load.ref.tensor}"
+            return f"stage: nest {nest.name}: {operand}: {reason}"
+    return None
+
+
+def why_no_panel(nest: ir.Nest, load: ir.Load, level: int, threads: int, loops: int) -> str | None:
+    """As ``why_not_shared``, for one operand, and without what it is of."""
     if nest.sequential:
         return nest.sequential
     if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
@@ -91,9 +98,8 @@ def why_not_shared(nest: ir.Nest, load: ir.Load, level: int) -> str | None:
         return "the nest writes it"
     if any(d.extent == 0 for d in nest.dims):
         return "there is nothing to read"
-    if not thread_count(nest) > 1:
+    if threads <= 1:
         return "the nest has no threads that could share it"
-    loops = len(uniform_loops(nest))
     if level == 0:
         return "blocks share no memory: the least level is 1, inside of the chunks"
     if level > loops + 1:
@@ -123,36 +129,37 @@ class _Box:
 
     def axes(self) -> Iterator[tuple[ir.Affine, ir.Affine, int]]:
         """Per axis of the tensor: the box's first index, the place in the box, and its extent."""
-        outer = self.outer
-        dims = {d.name: d for d in self.nest.dims}
+        outer, inside = self.outer, self.points
         for subscript in self.load.ref.subscripts:
             assert isinstance(subscript, ir.Affine)
-            base, place, extent = ir.Affine((), subscript.constant), ir.Affine(), 1
+            base, place = ir.Affine((), subscript.constant), ir.Affine()
             for name, c in subscript.terms:
-                folds = self.nest.folds(name)
-                base = base + ir.Affine((), c * dims[name].first)
-                for fold in folds:
+                base = base + ir.Affine((), c * self.nest.dim(name).first)
+                for fold in self.nest.folds(name):
                     step = ir.Affine.of(fold.name).scaled(c)
                     if fold in outer:
                         base = base + step
                     else:
                         place = place + step
-                reach = abs(c) * largest_offset(dims[name], folds, outer)
-                extent += reach
                 if c < 0:
+                    reach = -c * (inside[name] - 1)
                     base, place = base + ir.Affine((), -reach), place + ir.Affine((), reach)
-            yield base, place, extent
+            yield base, place, extent(subscript, inside)
+
+    @property
+    def points(self) -> dict[str, int]:
+        """The points that each dimension goes through inside of the loops."""
+        outer, nest = self.outer, self.nest
+        return {d.name: 1 + largest_offset(d, nest.folds(d.name), outer) for d in nest.dims}
 
     def panel(self, position: int, threads: int) -> tuple[ir.Tensor, ir.Staged]:
         axes = list(self.axes())
         source = self.program.tensor(self.load.ref.tensor).layout
-        extents = [extent for _, _, extent in axes]
-        # Lines of memory stay lines: the axis that is contiguous there comes last.
-        order = sorted(range(len(axes)), key=lambda k: -abs(source.strides[k]))
+        order = axis_order(source)
         name = f"{self.nest.name}.panel{position}"
         places = ir.TensorRef(name, tuple(axes[k][1] for k in order))
-        boxes = tuple(extents[k] for k in order)
-        layout = padded(source.type, boxes, places, self.nest)
+        folds = BlockFolds.of_bound(self.nest)
+        layout = Panel.of(source, self.load.ref, self.points, folds).layout
         tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, shared=True)
         fill = self._fill(position, axes, order, tensor, threads)
         value = ir.Load(self.load.ref, self.load.type, total=True)

@@ -15,7 +15,7 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.gpu.bind import MAX_HELD
-from tcl.codegen.passes.gpu.limits import LINE
+from tcl.codegen.passes.gpu.panel import LINE
 from tcl.tuner.space.gpu.kernel_groups import KernelKnobs, Member, chunks_of, unit_of
 from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.search_space import Constraint
