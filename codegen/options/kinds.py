@@ -30,13 +30,11 @@ class Kind(ABC):
 
     def from_json(self, where: str, value: object) -> Any:
         """The value that JSON data stands for, to be checked; ``OptionsError`` for none."""
-        if not isinstance(value, list):
-            raise OptionsError(f"{where}: must be a list of integers: {shown(value)}")
-        return tuple(value)
+        return self.checked(where, value)
 
-    @abstractmethod
     def asks(self, value: Any) -> bool:
         """Whether a value asks for anything."""
+        return bool(value)
 
     def with_leading(self, value: Any) -> Any:
         """The value for the same nest with one more dimension before the others."""
@@ -47,8 +45,19 @@ class Kind(ABC):
         return value
 
 
+class Integers(Kind):
+    """Values that are lists of integers."""
+
+    __slots__ = ()
+
+    def from_json(self, where: str, value: object) -> Any:
+        if not isinstance(value, list):
+            raise OptionsError(f"{where}: must be a list of integers: {shown(value)}")
+        return tuple(value)
+
+
 @dataclass(frozen=True, slots=True)
-class Sizes(Kind):
+class Sizes(Integers):
     """A number for each leading dimension, result (dimension that is not reduced) or operand."""
 
     least: int
@@ -76,7 +85,7 @@ class Sizes(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Permutation(Kind):
+class Permutation(Integers):
     """All dimensions in another order; () is the natural one."""
 
     def checked(self, key: str, value: object) -> tuple[int, ...]:
@@ -88,9 +97,6 @@ class Permutation(Kind):
             )
         return order
 
-    def asks(self, value: tuple[int, ...]) -> bool:
-        return bool(value)
-
     def with_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
         return (0, *(k + 1 for k in value)) if value else value
 
@@ -99,7 +105,7 @@ class Permutation(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes(Kind):
+class Lanes(Integers):
     """A dimension, -1 being the last result's, and as many of its points as a vector has."""
 
     def checked(self, key: str, value: object) -> tuple[int, int]:
@@ -124,7 +130,7 @@ class Lanes(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Dimensions(Kind):
+class Dimensions(Integers):
     """Two or three different dimensions, or none."""
 
     def checked(self, key: str, value: object) -> tuple[int, ...]:
@@ -135,9 +141,6 @@ class Dimensions(Kind):
         if chosen and (len(chosen) not in (2, 3) or len(set(chosen)) != len(chosen)):
             raise OptionsError(f"{key}: must be two or three different dimensions: {shown(chosen)}")
         return chosen
-
-    def asks(self, value: tuple[int, ...]) -> bool:
-        return bool(value)
 
     def with_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(k + 1 for k in value)
@@ -158,9 +161,6 @@ class Count(Kind):
             raise OptionsError(f"{key}: must be from 1 to {self.most}: {shown(value)}")
         return count
 
-    def from_json(self, where: str, value: object) -> Any:
-        return self.checked(where, value)
-
     def asks(self, value: int) -> bool:
         return value > 1
 
@@ -172,12 +172,6 @@ class Flag(Kind):
     def checked(self, key: str, value: object) -> bool:
         if not isinstance(value, bool):
             raise OptionsError(f"{key}: must be true or false: {shown(value)}")
-        return value
-
-    def from_json(self, where: str, value: object) -> bool:
-        return self.checked(where, value)
-
-    def asks(self, value: bool) -> bool:
         return value
 
 
