@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.printer import show
-from tcl.codegen.options.kinds import WIDTHS
-from tcl.codegen.options.options import PRESETS, MappingOptions, NestOptions
+from tcl.codegen.options.kinds import WIDTHS, Flag
+from tcl.codegen.options.options import (
+    OPTIONS,
+    PRESETS,
+    MappingOptions,
+    NestOptions,
+    OptionMethods,
+)
 from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
@@ -31,6 +37,14 @@ nests = st.builds(
     st.none() | st.tuples(st.integers(-1, 5), st.sampled_from(WIDTHS)),
     st.none() | st.lists(st.integers(0, 64), max_size=5).map(tuple),
     st.none() | st.lists(st.integers(-1, 64), max_size=5).map(tuple),
+    st.none() | st.lists(st.integers(0, 2**31 - 1), max_size=5).map(tuple),
+    st.none() | st.booleans(),
+    st.none() | st.booleans(),
+    st.none() | st.lists(st.integers(0, 1 << 30), max_size=5).map(tuple),
+    st.none() | st.lists(st.integers(0, 1024), max_size=5).map(tuple),
+    st.none() | st.lists(st.integers(0, 2**31 - 1), max_size=5).map(tuple),
+    st.none() | st.integers(1, 8),
+    st.none() | st.sampled_from(((), (0, 1), (1, 0), (2, 0, 1))),
 )
 options = st.builds(
     MappingOptions, st.sampled_from(PRESETS), nests, st.lists(nests, max_size=4).map(tuple)
@@ -80,6 +94,36 @@ def test_methods_leave_the_original_alone() -> None:
     assert second.default == NestOptions(tile=(4, 4), inner_order=(1, 0))
     assert second.nests == (NestOptions(vectorize=(1, 4)),)
     assert second.nest(0).tile(2).nests == (NestOptions(tile=(2,), vectorize=(1, 4)),)
+
+
+FLAGS = [name for name, option in OPTIONS.items() if isinstance(option.kind, Flag)]
+METHODS = sorted(name for name in vars(OptionMethods) if not name.startswith("_"))
+
+
+def test_every_option_has_its_method() -> None:
+    assert set(METHODS) == set(OPTIONS)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_makes_its_choice_for_all_nests_or_one(name: str) -> None:
+    arguments = [8] if name in ("vectorize", "buffers") else [] if name in FLAGS else [1, 0]
+    every: MappingOptions = getattr(MappingOptions("mlp"), name)(*arguments)
+    one: MappingOptions = getattr(MappingOptions("mlp").nest(1), name)(*arguments)
+    assert every == MappingOptions("mlp", every.default)
+    assert one == MappingOptions("mlp", nests=(NestOptions(), every.default))
+    assert [*every.default.made()] == [name]
+
+
+@given(nests)
+def test_a_dimension_more_and_again_less(nest: NestOptions) -> None:
+    assert nest.with_leading().without_leading() == nest
+
+
+def test_a_dimension_more_moves_what_is_said_by_position() -> None:
+    before = NestOptions((4,), (1, 0), (), (0, 8), (2, 3), (1,), (5,), True, mma=(0, 1))
+    assert before.with_leading() == NestOptions(
+        (0, 4), (0, 2, 1), (), (1, 8), (0, 2, 3), (1,), (0, 5), True, mma=(1, 2)
+    )
 
 
 def test_trailing_empty_choices_do_not_matter() -> None:
