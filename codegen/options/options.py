@@ -52,7 +52,8 @@ class Option:
     refused: Mapping[Device, str]
     """Why a device has nothing for it, where that is so."""
     knobs: Mapping[str, str]
-    """What a search's knobs for it decide: by the last part of their names, in a sentence."""
+    """What a search's knobs for it decide: by the last part of their names, in a sentence. Without
+    any, neither searches nor presets choose it."""
 
 
 def _option(
@@ -183,12 +184,18 @@ class NestOptions:
 
     @property
     def complete(self) -> bool:
-        """Whether every choice is made that a CPU has."""
+        """Whether every choice is made that a preset makes for a CPU."""
         return all(
             getattr(self, key) is not None
             for key, option in OPTIONS.items()
-            if "CPU" not in option.refused
+            if option.knobs and "CPU" not in option.refused
         )
+
+    @property
+    def beyond_knobs(self) -> bool:
+        """Whether something is asked for that no search has a knob for."""
+        made = self.made().items()
+        return any(OPTIONS[key].kind.asks(value) for key, value in made if not OPTIONS[key].knobs)
 
     def over(self, other: NestOptions) -> NestOptions:
         """These choices, with ``other``'s where this one has none."""

@@ -92,8 +92,9 @@ class ProgramSpace(ABC):
     def _from_options(self, options: MappingOptions) -> Config | None:
         if self._merge and not options.merges:
             return None
-        values = self._said(self._resolved(options))
-        if values is None:
+        resolved = self._resolved(options)
+        values = self._said(resolved)
+        if values is None or any(o.beyond_knobs for o in resolved.values()):
             return None
         config = tuple(values[k.name] for k in self._whole.knobs)
         if not (self._whole.contains(config) and self._whole.valid(config)):
