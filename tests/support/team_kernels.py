@@ -131,6 +131,29 @@ SLEEP = """
 """
 """As ``WHO``, after ``in[0]`` microseconds."""
 
+WAIT = """
+  %in = load ptr, ptr %tensors, align 8
+  %out.at = getelementptr ptr, ptr %tensors, i64 1
+  %out = load ptr, ptr %out.at, align 8
+  %at = getelementptr i64, ptr %out, i64 %thread
+  store i64 %threads, ptr %at, align 8
+  br label %look
+look:
+  %tries = phi i64 [ 0, %entry ], [ %next, %wait ]
+  %word = load atomic i64, ptr %in monotonic, align 8
+  %open = icmp ne i64 %word, 0
+  %long = icmp eq i64 %tries, 60000
+  %end = or i1 %open, %long
+  br i1 %end, label %done, label %wait
+wait:
+  %ignored = call i32 @usleep(i32 1000)
+  %next = add i64 %tries, 1
+  br label %look
+done:
+  ret i32 0
+"""
+"""As ``WHO``, and then waits until ``in[0]`` is set, but not for ever."""
+
 CORES = """
   %out = load ptr, ptr %tensors, align 8
   %core = call i32 @sched_getcpu()

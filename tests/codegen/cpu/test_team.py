@@ -159,12 +159,15 @@ def test_private_memory_begins_on_lines_of_its_own() -> None:
 
 def test_calls_beside_a_call_run_alone() -> None:
     """They neither wait for the pool nor take cores from it."""
-    sleep, out = kernel(bodies.SLEEP, 2, threads=3), np.zeros(3, np.int64)
-    other = threading.Thread(target=lambda: sleep([words(2_000_000), out]))
+    wait, out = kernel(bodies.WAIT, 2, threads=3), np.zeros(3, np.int64)
+    go_on = words(0)
+    other = threading.Thread(target=lambda: wait([go_on, out]))
     other.start()
-    time.sleep(0.1)
+    while not out.all() and other.is_alive():
+        time.sleep(0.001)
     assert who(2).tolist() == [1, 0, 0]
-    assert other.is_alive()  # still in its call
+    assert other.is_alive()  # still in its call, which nothing has ended
+    go_on[0] = 1
     other.join()
     assert out.tolist() == [3, 3, 3]
     assert who(2).tolist() == [2, 2, 0]
