@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tuner_fakes import KEY, FakeBackend, FakeOptions, FakeSpace, events_of, fake_tuner
+from tuner_fakes import KEY, FakeBackend, FakeOptions, FakeSpace, events_of, fake_tuner, in_threads
 
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.common.dtypes import numpy_dtype
@@ -45,6 +45,13 @@ from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.knobs import Value
 
 FINALS = "in the finals"
+without_processes = pytest.mark.usefixtures("_without_processes")
+"""For what does not depend on where candidates are compiled and measured."""
+
+
+@pytest.fixture
+def _without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_threads(monkeypatch)
 
 
 def searched(cache: TuningCache) -> list[Record]:
@@ -132,6 +139,7 @@ def test_compiler_that_hangs_is_ended() -> None:
     assert result.best is not None
 
 
+@without_processes
 def test_same_kernel_from_other_options_is_measured_once() -> None:
     tuner = fake_tuner(generations=1, population=2)
     result = tuner.tune([FakeOptions(100), FakeOptions(100)])
@@ -145,6 +153,7 @@ def test_the_start_is_measured_in_its_order() -> None:
     assert [c.options for c in result.history if c.generation == 0] == start
 
 
+@without_processes
 def test_nothing_that_works_is_said_and_is_no_winner() -> None:
     result, events = events_of(fake_tuner("constraints", "wrong", population=6))
     assert result.best is None
@@ -157,6 +166,7 @@ def test_nothing_that_works_is_said_and_is_no_winner() -> None:
     assert "for example" in notes[0]
 
 
+@without_processes
 def test_the_cache_ranks_as_the_finals_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The incumbent ties with a challenger that is a little faster, and stays the best."""
 
@@ -175,6 +185,7 @@ def test_the_cache_ranks_as_the_finals_did(tmp_path: Path, monkeypatch: pytest.M
     assert again is not None and (again.heat, again.place) == (ranked[0].heat, 1)
 
 
+@without_processes
 def test_cached_results_open_the_next_search(tmp_path: Path) -> None:
     cache = TuningCache(tmp_path / "t.db")
     cache.store(KEY, '{"kind":"right","micros":50}', Outcome(Verdict.CORRECT, (5e-5,)), run="old")
@@ -187,6 +198,7 @@ def test_cached_results_open_the_next_search(tmp_path: Path) -> None:
     assert FakeOptions(50) not in [c.options for c in without.history]
 
 
+@without_processes
 def test_results_for_near_sizes_open_a_search_too(tmp_path: Path) -> None:
     cache = TuningCache(tmp_path / "t.db")
     sizes = [(ArrayLayout((n,), (4,), "float32"),) for n in (100, 120, 4000)]
@@ -200,6 +212,7 @@ def test_results_for_near_sizes_open_a_search_too(tmp_path: Path) -> None:
     assert FakeOptions(75) not in proposed
 
 
+@without_processes
 def test_options_outside_of_the_space_are_measured_too() -> None:
     result = fake_tuner(generations=1).tune([FakeOptions(7)])
     assert result.history[0].options == FakeOptions(7)
@@ -207,6 +220,7 @@ def test_options_outside_of_the_space_are_measured_too() -> None:
     assert result.options == FakeOptions(7)
 
 
+@without_processes
 def test_same_seed_proposes_the_same_first_generation() -> None:
     runs = [
         {c.options for c in fake_tuner(generations=1, seed=s).tune().history} for s in (3, 3, 4)
@@ -214,6 +228,7 @@ def test_same_seed_proposes_the_same_first_generation() -> None:
     assert runs[0] == runs[1] != runs[2]
 
 
+@without_processes
 def test_state_of_the_search_is_saved(tmp_path: Path) -> None:
     cache = TuningCache(tmp_path / "t.db")
     result = fake_tuner(cache=cache, generations=2, seed=None).tune()
@@ -242,6 +257,7 @@ class FailingCache(TuningCache):
         super().add(key, records, entry=entry)
 
 
+@without_processes
 def test_cache_that_cannot_be_written_is_tried_again(tmp_path: Path) -> None:
     cache = FailingCache(tmp_path / "t.db")
     result, events = events_of(fake_tuner(cache=cache))
@@ -251,6 +267,7 @@ def test_cache_that_cannot_be_written_is_tried_again(tmp_path: Path) -> None:
     assert result.unsaved == 0
 
 
+@without_processes
 def test_a_search_that_ends_by_an_exception_saves_what_it_can(tmp_path: Path) -> None:
     cache = FailingCache(tmp_path / "t.db")
     cache.failures = 1000
@@ -278,6 +295,7 @@ class LockedCache(TuningCache):
         raise CacheError("the tuning cache is locked")
 
 
+@without_processes
 def test_cache_that_stays_locked_does_not_hold_up_the_search(tmp_path: Path) -> None:
     cache = LockedCache(tmp_path / "t.db")
     result, _ = events_of(fake_tuner(cache=cache, generations=4))
