@@ -24,7 +24,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-_LONGEST = ("test_twenty_thousand_texts", "test_types_are_strict", "test_wheel")
+_LONGEST = (
+    *("test_twenty_thousand_texts", "test_types_are_strict", "test_wheel", "test_backends.py"),
+    *("test_faults", "test_interrupted_grid", "test_dask_cluster", "test_real_kernels"),
+)
 
 
 def pytest_configure() -> None:
@@ -35,7 +38,8 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first: where several processes share the tests, none is left with one alone."""
+    """The longest first: where several processes share the tests, none is left with one alone.
+    Whole files that wait for something are among them: others compute meanwhile."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in _LONGEST))
 
 
