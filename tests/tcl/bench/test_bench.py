@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from click.testing import Result as Ended
 
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.bench.arrays import aligned, load, save
@@ -27,6 +29,7 @@ from tcl.bench.rows import KINDS, ROWS, Row, select
 from tcl.bench.run import Settings, run
 from tcl.bench.task import Peer, Task
 from tcl.bench.tuning import tune
+from tcl.cli import main
 from tcl.grammar import checked as c
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.ranges import infer
@@ -541,12 +544,14 @@ def tcl(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_command_lists_and_refuses() -> None:
-    done = tcl("--list", "--rows", "conv*")
-    assert done.returncode == 0
-    assert done.stdout.split("\n")[0].split()[:2] == ["conv", "3x3"]
-    assert tcl("--rows", "nothing").returncode == 2
-    assert tcl("--threads", "none").returncode == 2
-    assert tcl("--peers", "abacus").returncode == 2
+    def done(*arguments: str) -> Ended:
+        return CliRunner().invoke(main, ["bench", "cpu", *arguments])
+
+    listed = done("--list", "--rows", "conv*")
+    assert listed.exit_code == 0
+    assert listed.stdout.split("\n")[0].split()[:2] == ["conv", "3x3"]
+    for wrong in (("--rows", "nothing"), ("--threads", "none"), ("--peers", "abacus")):
+        assert done(*wrong).exit_code == 2
 
 
 @pytest.mark.parametrize("cold", [False, True])
