@@ -39,7 +39,7 @@ from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.emit.emit import emit
-from tcl.codegen.cpu.run.kernel import to_keep
+from tcl.codegen.cpu.run.kernel import kernel_code
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile, profile
@@ -134,7 +134,7 @@ def on_cpu(at: SizedDef, options: MappingOptions, device: CpuProfile, way: str) 
     program = schedule(at, options, device, given)
     source = emit(program, device, unchecked=way == "unchecked")
     worth = with_threads_worth(lower(at, given), device).threads
-    return [source.text, repr((astuple(to_keep(program, source, b"", device)), worth))]
+    return [source.text, repr((astuple(kernel_code(program, source, b"", device)), worth))]
 
 
 def on_gpu(at: SizedDef, options: MappingOptions, device: GpuProfile, way: str) -> list[str]:

@@ -8,16 +8,15 @@ happens is that something is compiled once more.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from tcl.codegen.common.envelope import seal, unseal
 from tcl.grammar.folder import cache_folder, made
 from tcl.grammar.warn import warn_once
 
@@ -30,27 +29,7 @@ _STALE = 3600.0
 """Seconds after which a file that is still being written belongs to a process that died."""
 _MAX_FILE = 64 << 20
 
-
-def seal(magic: bytes, header: Mapping[str, Any], body: bytes) -> bytes:
-    """A line with the checksum of the rest, a line of JSON, and the body."""
-    rest = json.dumps(header, separators=(",", ":")).encode() + b"\n" + body
-    return magic + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
-
-
-def unseal(magic: bytes, content: bytes, name: str) -> tuple[Mapping[str, Any], bytes] | None:
-    """Header and body of what ``seal`` made, if the header has this name; None for anything
-    else."""
-    first, _, rest = content.partition(b"\n")
-    if first != magic + hashlib.sha256(rest).hexdigest().encode():
-        return None
-    line, _, body = rest.partition(b"\n")
-    try:
-        header = json.loads(line)
-        if header["name"] != name:
-            return None
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return header, body
+_T = TypeVar("_T")
 
 
 def default_folder() -> Path | None:
@@ -71,16 +50,18 @@ class Store:
         self.folder = default_folder() if folder is None else folder
         self.limit = limit
 
-    def read(self, digest: str) -> bytes | None:
-        """What was kept under this name, or None."""
+    def get(self, digest: str, class_: type[_T]) -> _T | None:
+        """The instance of this class that was kept under this name, or None."""
         try:
             with self._opened(create=False) as folder:
-                return None if folder is None else self._read(folder, digest + _SUFFIX)
+                content = None if folder is None else self._read(folder, digest + _SUFFIX)
         except OSError:
             return None
+        return None if content is None else unseal(class_, content, digest)
 
-    def write(self, digest: str, content: bytes) -> None:
-        """Keep this under a name; what was there is replaced in one step."""
+    def put(self, digest: str, value: Any) -> None:
+        """Keep a dataclass under a name; what was there is replaced in one step."""
+        content = seal(value, digest)
         partial = f".{digest[:16]}.{os.getpid()}.{secrets.token_hex(8)}{_PARTIAL}"
         if len(content) > min(_MAX_FILE, self.limit):
             return

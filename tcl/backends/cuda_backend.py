@@ -9,8 +9,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from tcl.arrays.arguments import Array
 from tcl.backends.cuda_harness import CudaBench, DeviceArray
-from tcl.backends.program_backend import Layout, ProgramBackend
-from tcl.codegen.common.errors import CompileError, OptionsError
+from tcl.backends.program_backend import ProgramBackend, arrived
+from tcl.codegen.common.envelope import seal
+from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.common.recursion import with_room
 from tcl.codegen.cuda.emit.emit import emit
 from tcl.codegen.cuda.emit.module import Module
@@ -18,17 +19,14 @@ from tcl.codegen.cuda.emulator import compile_modules
 from tcl.codegen.cuda.run.compile import Cubin
 from tcl.codegen.cuda.run.cubin_store import cubin
 from tcl.codegen.cuda.run.launch import Launcher
-from tcl.codegen.cuda.run.module_bytes import decode, encode
 from tcl.codegen.cuda.run.occupancy import occupancy
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import gpu_layouts
-from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 from tcl.executors.cuda_executor import this_machine
-from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.measure.backend import Kernel, Problem
 
 SPILLS = 256
@@ -46,11 +44,7 @@ class GpuBackend(ProgramBackend):
         """What it is like."""
         return self.profile
 
-    def program(self) -> ir.Program:
-        """The loop nests that options map, before anything is done to them."""
-        return lower(self.sized, self._layouts())
-
-    def _layouts(self) -> dict[str, ir.Layout]:
+    def layouts(self) -> dict[str, ir.Layout]:
         return gpu_layouts(self.sized, self.strides())
 
     def explained(self, options: MappingOptions) -> dict[str, str]:
@@ -63,10 +57,20 @@ class GpuBackend(ProgramBackend):
         return self._emitted(self._scheduled(options))
 
     def _scheduled(self, options: MappingOptions) -> ir.Program:
-        return schedule(self.sized, options, self.profile, self._layouts())
+        return schedule(self.sized, options, self.profile, self.layouts())
 
     def _emitted(self, program: ir.Program) -> Module:
         return with_room(lambda: emit(program, self.profile))
+
+
+@dataclass(frozen=True, slots=True)
+class Loadable:
+    """What travels of compiled kernels."""
+
+    module: Module
+    """Without its source."""
+    code: bytes
+    """For one architecture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +79,6 @@ class CudaBackend(GpuBackend):
 
     number: int = 0
     """Of the device."""
-
-    @classmethod
-    def described(
-        cls,
-        source: str,
-        entry: str,
-        arrays: Sequence[Array | ArrayLayout],
-        profile: GpuProfile,
-        number: int = 0,
-    ) -> CudaBackend:
-        """A backend that knows what these inputs are like and not their values."""
-        found = tuple(Layout(a.shape, a.strides) for a in arrays)
-        return cls(source, entry, found, "", profile, number)
 
     def compile(self, options: MappingOptions) -> bytes:
         """Machine code and what a launch needs. Needs no device.
@@ -98,14 +89,12 @@ class CudaBackend(GpuBackend):
         module = self.module(options)
         found = cubin(module, self.profile)
         check_resources(module, found, self.profile)
-        return encode(module, found.code)
+        return seal(Loadable(replace(module, source=""), found.code))
 
     def load(self, code: bytes) -> Kernel:
         """The kernel, on the device."""
-        found = decode(code)
-        if found is None:
-            raise CompileError("the kernel arrived damaged")
-        return _Kernel(Launcher(*found, this_machine().driver, self.number))
+        found = arrived(Loadable, code)
+        return _Kernel(Launcher(found.module, found.code, this_machine().driver, self.number))
 
     def problem(self) -> Problem:
         """The inputs, and outputs to write to."""
@@ -151,30 +140,14 @@ class _Kernel:
 class EmulatedBackend(GpuBackend):
     """On the CPU, which emulates the GPU and checks every access. Times mean nothing."""
 
-    @classmethod
-    def described(
-        cls,
-        source: str,
-        entry: str,
-        arrays: Sequence[Array | ArrayLayout],
-        profile: GpuProfile,
-    ) -> EmulatedBackend:
-        """A backend that knows what these inputs are like and not their values."""
-        found = tuple(Layout(a.shape, a.strides) for a in arrays)
-        return cls(source, entry, found, "", profile)
-
     def compile(self, options: MappingOptions) -> bytes:
         """The source, which is compiled where it runs, and what a launch needs."""
-        module = self.module(options)
-        return encode(module, module.source.encode())
+        return seal(self.module(options))
 
     def load(self, code: bytes) -> Kernel:
         """The kernel in this process. Raises ``EmulationError`` if none can be emulated here."""
-        found = decode(code)
-        if found is None:
-            raise CompileError("the kernel arrived damaged")
-        module, source = found
-        (emulated,) = compile_modules([replace(module, source=source.decode())])
+        module = arrived(Module, code)
+        (emulated,) = compile_modules([module])
         tensors = [t for t in module.tensors if t.role is not ir.Role.SCRATCH]
 
         def run(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:

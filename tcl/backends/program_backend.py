@@ -12,20 +12,26 @@ import numpy as np
 
 from tcl.arrays.arguments import Array
 from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.envelope import unseal
+from tcl.codegen.common.errors import CompileError
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.lower import lower
 from tcl.executors.executor import contiguous
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
+from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.measure.backend import Problem
 from tcl.tuner.measure.correctness import accumulation_depths
 from tcl.tuner.measure.harness import Bench
 
 _B = TypeVar("_B", bound="ProgramBackend")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """An input's shape, strides in bytes, and element type's name."""
+    """An input's shape, and strides in bytes."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -44,6 +50,15 @@ class ProgramBackend:
     values: tuple[bytes, ...] = field(default=(), repr=False, kw_only=True)
     """Of the inputs, if they are not in the folder."""
 
+    @classmethod
+    def described(
+        cls: type[_B], source: str, entry: str, arrays: Sequence[Array | ArrayLayout], *device: Any
+    ) -> _B:
+        """A backend that knows what these inputs are like and not their values: it can say how
+        options map the def, and compile, but run nothing. ``device``: the class's own fields."""
+        layouts = tuple(Layout(a.shape, a.strides) for a in arrays)
+        return cls(source, entry, layouts, "", *device)
+
     def holding(self: _B, arrays: Sequence[Array], folder: str) -> _B:
         """The same with these inputs' values, which are saved in ``folder``."""
         for position, array in enumerate(arrays):
@@ -55,6 +70,14 @@ class ProgramBackend:
     def sized(self) -> SizedDef:
         """The definition with its sizes."""
         return _sized(self.source, self.entry, tuple(i.shape for i in self.inputs))
+
+    def layouts(self) -> dict[str, ir.Layout]:
+        """How all tensors lie in memory."""
+        raise NotImplementedError
+
+    def program(self) -> ir.Program:
+        """The loop nests that options map, before anything is done to them."""
+        return lower(self.sized, self.layouts())
 
     def strides(self) -> dict[str, tuple[int, ...]]:
         """Of the inputs, by name."""
@@ -102,6 +125,14 @@ class ProgramBackend:
         from tcl.codegen.reference import compile_reference
 
         compile_reference(self.sized)(inputs, outputs)
+
+
+def arrived(class_: type[_T], content: bytes) -> _T:
+    """What was sealed elsewhere. Raises ``CompileError`` for anything else."""
+    found = unseal(class_, content)
+    if found is None:
+        raise CompileError("the kernel arrived damaged")
+    return found
 
 
 def _file(folder: str, position: int) -> Path:

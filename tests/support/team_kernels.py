@@ -8,7 +8,7 @@ import functools
 from tcl.codegen.cpu.abi import BARRIER_LINES, LINE, OPENING, alone
 from tcl.codegen.cpu.emit import sharing
 from tcl.codegen.cpu.object_code.compile import compile_object
-from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode, KeptSite, Scratch
+from tcl.codegen.cpu.object_code.kernel_code import KernelCode, NumberedSite, Scratch
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.threads.layout import ALWAYS
 from tcl.codegen.cpu.threads.thread_pool import team
@@ -195,8 +195,8 @@ def kernel(
 ) -> Launcher:
     """A kernel with this body."""
     names = [f"T{k}" for k in range(arguments)]
-    sites = (KeptSite(0, 0, 0, 1, False),)
-    return Launcher(KeptCode(_object(body), sites, scratch, regions, threads), names)
+    sites = (NumberedSite(0, 0, 0, 1, False),)
+    return Launcher(KernelCode(_object(body), sites, scratch, regions, threads), names)
 
 
 @functools.cache

@@ -17,7 +17,13 @@ from fake_cuda import FakeDriver
 from places import EXAMPLES
 
 from tcl.arrays.arguments import Array
-from tcl.backends.cuda_backend import SPILLS, CudaBackend, EmulatedBackend, check_resources
+from tcl.backends.cuda_backend import (
+    SPILLS,
+    CudaBackend,
+    EmulatedBackend,
+    Loadable,
+    check_resources,
+)
 from tcl.backends.cuda_harness import Bound, CudaBench, CupyDevice, DeviceArray, DeviceGuarded
 from tcl.backends.targets import check_emulated, target
 from tcl.cli.grid import Wishes, tune_grid
@@ -25,11 +31,11 @@ from tcl.cli.grid_file import read_grid
 from tcl.cli.grid_plan import make_plan
 from tcl.cli.kernels import Work
 from tcl.cli.tuned import Session
-from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.codegen.common.envelope import seal, unseal
+from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
 from tcl.codegen.cuda.emit.module import Launch, Module
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.cuda.run.compile import Cubin
-from tcl.codegen.cuda.run.module_bytes import decode, encode
 from tcl.codegen.cuda.run.occupancy import Resources
 from tcl.codegen.devices.gpu import A100, H100, T4, GpuProfile
 from tcl.codegen.options.options import MappingOptions, NestOptions
@@ -146,10 +152,11 @@ def test_what_travels_comes_back(emulated: EmulatedBackend) -> None:
     arrays = [np.ones(9, np.float32), np.zeros(5, np.int32)]
     for backend in (emulated, EmulatedBackend.described(GATHER, "f", arrays, H100)):
         module = backend.module(MappingOptions("mlp"))
-        found = decode(encode(module, b"code"), module.source)
-        assert found == (module, b"code")
-    assert decode(b"nonsense") is None
-    assert decode(encode(module, b"code")[:-1]) is None
+        sent = Loadable(module, b"code")
+        assert unseal(Loadable, seal(sent)) == sent
+        assert unseal(Module, seal(module)) == module
+    with pytest.raises(CompileError, match="the kernel arrived damaged"):
+        emulated.load(seal(module)[:-1])
 
 
 def test_where_tensors_begin() -> None:
@@ -163,11 +170,10 @@ def test_where_tensors_begin() -> None:
 def test_machine_code_needs_no_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
     backend = CudaBackend.described(MATMUL, "f", inputs(), A100)
-    found = decode(backend.compile(MappingOptions("mlp")))
+    found = unseal(Loadable, backend.compile(MappingOptions("mlp")))
     assert found is not None
-    module, code = found
-    assert code.startswith(b"\x7fELF") and module.launches
-    assert [t.name for t in module.tensors][:3] == ["A", "B", "C"]
+    assert found.code.startswith(b"\x7fELF") and found.module.launches
+    assert [t.name for t in found.module.tensors][:3] == ["A", "B", "C"]
 
 
 def resources(**changes: int) -> Resources:
@@ -360,7 +366,7 @@ def test_checks_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = SimpleNamespace(driver=driver)
     monkeypatch.setattr("tcl.backends.cuda_backend.this_machine", lambda: machine)
     backend = CudaBackend.described(GATHER, "f", [np.ones(10), np.zeros(256)], A100)
-    kernel = backend.load(encode(GATHERING, b"code"))
+    kernel = backend.load(seal(Loadable(GATHERING, b"code")))
     arrays = [DeviceArray(FakeDevice(), address) for address in (16, 32, 48)]
     kernel(arrays[:2], arrays[2:])
     assert driver.launched[0].arguments[:3] == (16, 32, 48) and not driver.waits

@@ -12,7 +12,7 @@ from tcl.codegen.common.dtypes import storage_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.emit.emit import Source, emit
 from tcl.codegen.cpu.object_code.compile import assembly, compile_object
-from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode, KeptSite
+from tcl.codegen.cpu.object_code.kernel_code import KernelCode, NumberedSite
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
@@ -32,7 +32,7 @@ class CpuKernel:
     arguments: tuple[ir.Tensor, ...]
     """The def's tensors, as callers see them."""
     source: Source
-    kept: KeptCode = field(repr=False)
+    code: KernelCode = field(repr=False)
     """All that a run needs."""
     device: CpuProfile
     launcher: Launcher = field(repr=False)
@@ -41,7 +41,7 @@ class CpuKernel:
     @property
     def object_code(self) -> bytes:
         """The object file."""
-        return self.kept.object_code
+        return self.code.object_code
 
     @property
     def llvm(self) -> str:
@@ -89,20 +89,22 @@ def compile_cpu(
     given = cpu_layouts(sized, strides)
     program = schedule(sized, options, device, given)
     source = emit(program, device, unchecked=unchecked)
-    kept = to_keep(program, source, compile_object(source.text, device), device)
+    code = kernel_code(program, source, compile_object(source.text, device), device)
     outer = (t for t in program.tensors if t.role is not ir.Role.SCRATCH)
     arguments = tuple(replace(t, layout=given[t.name]) for t in outer)
-    launcher = Launcher(kept, [t.name for t in arguments])
-    return CpuKernel(program, arguments, source, kept, device, launcher)
+    launcher = Launcher(code, [t.name for t in arguments])
+    return CpuKernel(program, arguments, source, code, device, launcher)
 
 
-def to_keep(program: ir.Program, source: Source, code: bytes, device: CpuProfile) -> KeptCode:
-    """All of a compiled kernel that a run needs."""
+def kernel_code(
+    program: ir.Program, source: Source, object_code: bytes, device: CpuProfile
+) -> KernelCode:
+    """What a run of a compiled kernel needs."""
     arguments = [t.name for t in program.tensors if t.role is not ir.Role.SCRATCH]
-    return KeptCode(
-        object_code=code,
+    return KernelCode(
+        object_code=object_code,
         sites=tuple(
-            KeptSite(arguments.index(s.tensor), s.axis, s.first, s.extent, s.unsigned)
+            NumberedSite(arguments.index(s.tensor), s.axis, s.first, s.extent, s.unsigned)
             for s in source.sites
         ),
         scratch=tuple(

@@ -27,7 +27,7 @@ from tcl.codegen.cpu.abi import (
     apart,
     team_bytes,
 )
-from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode, Scratch
+from tcl.codegen.cpu.object_code.kernel_code import KernelCode, Scratch
 from tcl.codegen.cpu.object_code.load import Function, Loaded
 from tcl.grammar.interrupts import deferred, interruptible
 
@@ -90,16 +90,18 @@ class Launcher:
         *("long", "scratch", "threads"),
     )
 
-    def __init__(self, kept: KeptCode, names: Sequence[str], loaded: Loaded | None = None) -> None:
-        """``names`` are those of the arguments. Calls run on as many threads as is kept, if there
-        are regions that they can share, and a pool. Raises ``CompileError`` for code that cannot
-        be loaded."""
-        self._loaded = loaded = loaded or Loaded(kept.object_code)  # lives as long as this
-        self._sites = kept.sites
+    def __init__(
+        self, code: KernelCode, names: Sequence[str], loaded: Loaded | None = None
+    ) -> None:
+        """``names`` are those of the arguments. Calls run on as many threads as ``code`` says,
+        if there are regions that they can share, and a pool. Raises ``CompileError`` for code that
+        cannot be loaded."""
+        self._loaded = loaded = loaded or Loaded(code.object_code)  # lives as long as this
+        self._sites = code.sites
         self._names = tuple(names)
         self.arguments = len(names)
-        self.scratch = kept.scratch
-        self.regions = kept.regions
+        self.scratch = code.scratch
+        self.regions = code.regions
         self.threads = 1
         """That a call runs on, unless another call has the pool."""
         self.entry = loaded.address(ENTRY)
@@ -108,12 +110,12 @@ class Launcher:
         self.long: bool | None = None
         """Whether a call takes so long that it has to hear of Ctrl+C; None before the first."""
         self.frames: list[Frame] = []
-        if kept.threads > 1 and kept.regions:
+        if code.threads > 1 and code.regions:
             from tcl.codegen.cpu.threads.thread_pool import team
 
             found = team()
             if found is not None:
-                self.call, self.pool, self.threads = found.run, found.pool, kept.threads
+                self.call, self.pool, self.threads = found.run, found.pool, code.threads
 
     def frame(self) -> Frame:
         """A frame to fill; to be put back into ``frames`` after a call that went well."""

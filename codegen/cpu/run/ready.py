@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tcl.codegen.common.errors import CompileError
-from tcl.codegen.cpu.object_code.object_store import Ingredients, ObjectCache, versions
+from tcl.codegen.common.store import Store
+from tcl.codegen.cpu.object_code.ingredients import Ingredients, versions
+from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
@@ -35,8 +37,8 @@ def ready(
     tensors = sized.checked.inputs + sized.checked.outputs
     names = [t.name for t in tensors]
     digest = ingredients(sized, options, strides, unchecked, threads).digest
-    cache = ObjectCache()
-    kept = cache.get(digest)
+    store = Store()
+    kept = store.get(digest, KernelCode)
     if kept is not None:
         try:
             return Launcher(kept, names)
@@ -53,7 +55,7 @@ def ready(
     if threads > 1:
         device = with_threads_worth(lower(sized, cpu_layouts(sized, given)), device)
     kernel = compile_cpu(sized, options, strides=given, unchecked=unchecked, device=device)
-    cache.put(digest, kernel.kept)
+    store.put(digest, kernel.code)
     return kernel.launcher
 
 

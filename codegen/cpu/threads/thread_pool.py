@@ -17,10 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tcl.codegen.common.errors import CompileError
+from tcl.codegen.common.store import Store
 from tcl.codegen.cpu.abi import LINE
-from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode
+from tcl.codegen.cpu.object_code.ingredients import versions
+from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.object_code.load import Loaded
-from tcl.codegen.cpu.object_code.object_store import ObjectCache, versions
 from tcl.codegen.cpu.thread_count import MOST
 from tcl.codegen.cpu.threads import text as team_text
 from tcl.codegen.cpu.threads.layout import RESET, RUN, pool_bytes
@@ -83,8 +84,8 @@ def _load(device: CpuProfile) -> Loaded:
     text = team_text.text(device.triple)
     made_of = repr((text, device.name, device.features, versions()))
     digest = hashlib.sha256(made_of.encode()).hexdigest()
-    cache, symbols = ObjectCache(), (RUN, RESET)
-    kept = cache.get(digest)
+    store, symbols = Store(), (RUN, RESET)
+    kept = store.get(digest, KernelCode)
     if kept is not None:
         try:
             return Loaded(kept.object_code, symbols)
@@ -94,7 +95,7 @@ def _load(device: CpuProfile) -> Loaded:
 
     code = compile_object(text, device)
     loaded = Loaded(code, symbols)
-    cache.put(digest, KeptCode(code))
+    store.put(digest, KernelCode(code))
     return loaded
 
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, fields
-from typing import Any
 
-from tcl.codegen.common.store import Store, seal, unseal
+from tcl.codegen.common.store import Store
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.run.compile import OPTIONS, Cubin, compile_cubin, version
-from tcl.codegen.cuda.run.occupancy import Resources
 from tcl.codegen.devices.gpu import GpuProfile
-
-MAGIC = b"tcl cubin 1 "
 
 
 def cubin(module: Module, profile: GpuProfile) -> Cubin:
@@ -24,11 +19,10 @@ def cubin(module: Module, profile: GpuProfile) -> Cubin:
     """
     name = digest(module, profile)
     store = Store()
-    content = store.read(name)
-    found = None if content is None else decode(content, name)
+    found = store.get(name, Cubin)
     if found is None:
         found = compile_cubin(module, profile)
-        store.write(name, encode(found, name))
+        store.put(name, found)
     return found
 
 
@@ -43,28 +37,3 @@ def digest(module: Module, profile: GpuProfile) -> str:
         "ours": CODEGEN_VERSION,  # of what is done with the source, besides
     }
     return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
-
-
-def encode(found: Cubin, name: str) -> bytes:
-    """The code, with what its kernels take as the header."""
-    header = {"name": name, "resources": [asdict(r) for r in found.resources]}
-    return seal(MAGIC, header, found.code)
-
-
-def decode(content: bytes, name: str) -> Cubin | None:
-    """The inverse of ``encode``; None for anything else."""
-    found = unseal(MAGIC, content, name)
-    if found is None:
-        return None
-    header, code = found
-    try:
-        return Cubin(code, tuple(_resources(entry) for entry in header["resources"]))
-    except (ValueError, TypeError, KeyError):
-        return None
-
-
-def _resources(entry: dict[str, Any]) -> Resources:
-    numbers = [entry[field.name] for field in fields(Resources) if field.name != "kernel"]
-    if type(entry["kernel"]) is not str or not all(type(n) is int and n >= 0 for n in numbers):
-        raise ValueError
-    return Resources(**entry)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import os
 import stat
@@ -21,10 +20,10 @@ import pytest
 from cpu_kernels import LANES, MATMUL, NAIVE, sized_of
 
 from tcl.codegen.common import store
+from tcl.codegen.common.store import Store
 from tcl.codegen.cpu.emit import emit
-from tcl.codegen.cpu.object_code import object_store as objects
-from tcl.codegen.cpu.object_code.kernel_bytes import MAGIC, KeptCode, KeptSite, decode
-from tcl.codegen.cpu.object_code.object_store import ObjectCache
+from tcl.codegen.cpu.object_code import ingredients
+from tcl.codegen.cpu.object_code.kernel_code import KernelCode, NumberedSite
 from tcl.codegen.cpu.run import ready
 from tcl.codegen.cpu.run.launch import DIRECT, Launcher, _public, address_of
 from tcl.codegen.options.options import MappingOptions, NestOptions
@@ -38,8 +37,8 @@ pytestmark = posix
 
 LUT = "def lut(float(R, D) T, int32(N) I) -> (O) { O(n, d) = T(I(n), d) }"
 NAME = "5" * 64
-CODE = KeptCode(
-    b"not really\ncode\0", (KeptSite(0, 1, -2, 9, True),), (((3, 4), "float32", True),), 3, 2
+CODE = KernelCode(
+    b"not really\ncode\0", (NumberedSite(0, 1, -2, 9, True),), (((3, 4), "float32", True),), 3, 2
 )
 
 
@@ -67,12 +66,12 @@ def kept(folder: Path) -> list[Path]:
 
 
 def test_what_is_kept_comes_back(folder: Path) -> None:
-    cache = ObjectCache()
+    cache = Store()
     assert cache.folder == folder
-    assert cache.get(NAME) is None and not folder.exists()  # looking makes nothing
+    assert cache.get(NAME, KernelCode) is None and not folder.exists()  # looking makes nothing
     cache.put(NAME, CODE)
-    assert cache.get(NAME) == CODE
-    assert cache.get("6" * 64) is None
+    assert cache.get(NAME, KernelCode) == CODE
+    assert cache.get("6" * 64, KernelCode) is None
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     (file,) = folder.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -112,7 +111,7 @@ def test_scratch_memory_survives(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_array_equal(executor(a, b), a @ b)
         monkeypatch.setattr("tcl.codegen.cpu.run.kernel.compile_cpu", None)
     (file,) = kept(folder)
-    code = ObjectCache().get(file.stem)
+    code = Store().get(file.stem, KernelCode)
     assert code is not None and code.scratch
 
 
@@ -143,13 +142,13 @@ def test_every_ingredient_counts() -> None:
 def test_an_edit_of_the_compiler_is_seen(where: str, tmp_path: Path) -> None:
     source = tmp_path / where
     source.parent.mkdir(parents=True, exist_ok=True)
-    found = {objects.state_of([str(tmp_path)])}
+    found = {ingredients.state_of([str(tmp_path)])}
     source.write_text("a")
-    found.add(objects.state_of([str(tmp_path)]))
+    found.add(ingredients.state_of([str(tmp_path)]))
     source.write_text("ab")
-    found.add(objects.state_of([str(tmp_path)]))
+    found.add(ingredients.state_of([str(tmp_path)]))
     source.rename(source.with_name(f"other{source.suffix}"))
-    found.add(objects.state_of([str(tmp_path)]))
+    found.add(ingredients.state_of([str(tmp_path)]))
     assert len(found) == 4
 
 
@@ -160,8 +159,8 @@ def test_all_that_decides_the_code_counts(monkeypatch: pytest.MonkeyPatch) -> No
         seen.extend(Path(folder).resolve() for folder in folders)
         return ""
 
-    monkeypatch.setattr(objects, "state_of", state_of)
-    objects.versions.__wrapped__()
+    monkeypatch.setattr(ingredients, "state_of", state_of)
+    ingredients.versions.__wrapped__()
     for part in (emit, canonical, stage):
         assert any(Path(inspect.getfile(part)).resolve().is_relative_to(f) for f in seen)
 
@@ -187,40 +186,19 @@ def test_damage_is_passed_over_and_repaired(folder: Path, damage: str) -> None:
         case _:
             file.unlink()
             file.mkdir(mode=0o700)
-    assert ObjectCache().get(file.stem) is None
+    assert Store().get(file.stem, KernelCode) is None
     mm()
     if damage != "folder":
         assert file.read_bytes() == whole
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "[]",
-        "{}",
-        '{"name":"N","sites":[[0,0,0,1]],"scratch":[]}',
-        '{"name":"N","sites":[[0,0,0,"1",false]],"scratch":[]}',
-        '{"name":"N","sites":[[-1,0,0,1,false]],"scratch":[]}',
-        '{"name":"N","sites":[],"scratch":[[[-1],"float32"]]}',
-        '{"name":"N","sites":[],"scratch":[[[1],2]]}',
-        '{"name":"N","sites":[],"scratch":3}',
-        '{"name":"N"',
-        "[" * 100_000,
-    ],
-)
-def test_a_wrong_header_is_damage(header: str) -> None:
-    rest = header.replace("N", NAME).encode() + b"\ncode"
-    content = MAGIC + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
-    assert decode(content, NAME) is None
-
-
 def test_code_that_does_not_load_is_compiled_again(folder: Path) -> None:
     mm()
     (file,) = kept(folder)
-    code = ObjectCache().get(file.stem)
+    code = Store().get(file.stem, KernelCode)
     assert code is not None
     whole = file.read_bytes()
-    ObjectCache().put(file.stem, replace(code, object_code=b"\x7fELF but no more"))
+    Store().put(file.stem, replace(code, object_code=b"\x7fELF but no more"))
     mm()
     assert file.read_bytes() == whole
 
@@ -252,7 +230,7 @@ def test_what_belongs_to_others_is_refused(folder: Path, monkeypatch: pytest.Mon
     mm()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.warns(TclWarning, match="belongs to somebody else"):
-        assert ObjectCache().get(kept(folder)[0].stem) is None
+        assert Store().get(kept(folder)[0].stem, KernelCode) is None
 
 
 def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
@@ -261,21 +239,21 @@ def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     file.rename(elsewhere)
     file.symlink_to(elsewhere)
-    assert ObjectCache().get(file.stem) is None
+    assert Store().get(file.stem, KernelCode) is None
     mm()
     assert not file.is_symlink()
     folder.rename(tmp_path / "moved")
     folder.symlink_to(tmp_path / "moved")
-    assert ObjectCache().get(file.stem) is None
+    assert Store().get(file.stem, KernelCode) is None
     mm()
 
 
 def test_a_pipe_is_not_waited_for(folder: Path) -> None:
-    ObjectCache().put(NAME, CODE)
+    Store().put(NAME, CODE)
     (file,) = kept(folder)
     file.unlink()
     os.mkfifo(file, 0o600)
-    assert ObjectCache().get(NAME) is None
+    assert Store().get(NAME, KernelCode) is None
 
 
 def test_nowhere_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,13 +276,13 @@ def test_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_least_recently_used_go_first(folder: Path) -> None:
-    cache = ObjectCache(limit=40_000)
+    cache = Store(limit=40_000)
     names = [f"{k:02x}" * 32 for k in range(1, 13)]
     big = replace(CODE, object_code=b"x" * 5_000)
     for k, name in enumerate(names[:10]):
         cache.put(name, big)
         os.utime(folder / f"{name}.tclo", (1_000 + k, 1_000 + k))
-    assert cache.get(names[0]) is not None  # used now
+    assert cache.get(names[0], KernelCode) is not None  # used now
     old, new = folder / ".a.part", folder / ".b.part"
     old.touch()
     new.touch()
@@ -319,13 +297,13 @@ def test_the_least_recently_used_go_first(folder: Path) -> None:
 
 
 def test_the_folder_stays_bounded(folder: Path) -> None:
-    cache = ObjectCache(limit=100_000)
+    cache = Store(limit=100_000)
     big = replace(CODE, object_code=b"x" * 5_000)
     for k in range(256):
         cache.put(f"{k:02x}" * 32, big)
     assert sum(p.stat().st_size for p in kept(folder)) <= 100_000 + 16 * 6_000
     cache.put(NAME, replace(CODE, object_code=b"x" * 100_001))  # would push out all else
-    assert cache.get(NAME) is None
+    assert cache.get(NAME, KernelCode) is None
 
 
 def test_many_threads_write_and_read_one_name(folder: Path) -> None:
@@ -333,10 +311,10 @@ def test_many_threads_write_and_read_one_name(folder: Path) -> None:
     wrong: list[object] = []
     until = time.monotonic() + 0.5
 
-    def work(code: KeptCode) -> None:
+    def work(code: KernelCode) -> None:
         while time.monotonic() < until:
-            ObjectCache().put(NAME, code)
-            if ObjectCache().get(NAME) not in codes:
+            Store().put(NAME, code)
+            if Store().get(NAME, KernelCode) not in codes:
                 wrong.append(code)
 
     threads = [threading.Thread(target=work, args=(c,)) for c in codes]

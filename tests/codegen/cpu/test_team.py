@@ -17,9 +17,10 @@ import team_kernels as bodies
 from places import SUPPORT
 from team_kernels import kernel
 
+from tcl.codegen.common.envelope import seal
 from tcl.codegen.cpu.abi import apart
 from tcl.codegen.cpu.object_code import load
-from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode, encode
+from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.threads import thread_pool as team
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX threads")
@@ -340,7 +341,7 @@ print(out.tolist(), len(calls))
     assert script(run, together=False, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 1\n"
     assert script(run, together=False, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 0\n"
     (kept,) = (tmp_path / "objects").glob("*.tclo")
-    damaged = encode(KeptCode(b"\x7fELF but no more"), kept.stem)
+    damaged = seal(KernelCode(b"\x7fELF but no more"), kept.stem)
     kept.write_bytes(damaged)
     assert script(run, together=False, TCL_CACHE_DIR=str(tmp_path)) == "[2, 2] 1\n"
 

@@ -19,7 +19,7 @@ from tcl.codegen.cpu.abi import OPENING, alone
 from tcl.codegen.cpu.llvm.builder import Builder, Val, vector
 from tcl.codegen.cpu.math import vector as vector_math
 from tcl.codegen.cpu.object_code.compile import compile_object
-from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode
+from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.devices.cpu import host_cpu
 
@@ -77,7 +77,7 @@ def kernel(
     body = [*OPENING, *b.entry, *b.lines, "  ret i32 0", "}", "", alone()]
     text = "\n".join([*b.declared.values(), *b.defined.values(), *body])
     names = [str(k) for k in range(arity + len(widths))]
-    return Launcher(KeptCode(compile_object(text, host_cpu())), names)
+    return Launcher(KernelCode(compile_object(text, host_cpu())), names)
 
 
 def evaluate(name: str, arguments: list[Array], widths: tuple[int, ...] = (16,)) -> list[Array]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import stat
 import subprocess
 import sys
@@ -13,7 +12,8 @@ import pytest
 from cuda_modules import ADDING, REVERSING, needs_nvrtc
 from places import ROOT
 
-from tcl.codegen.common import store
+from tcl.codegen.common.envelope import seal
+from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cuda.run import cubin_store as kept
 from tcl.codegen.cuda.run.compile import OPTIONS, Cubin
 from tcl.codegen.cuda.run.occupancy import Resources
@@ -31,35 +31,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(warn, "_told", set())
     return tmp_path / "objects"
-
-
-def test_what_is_encoded_comes_back() -> None:
-    content = kept.encode(CUBIN, NAME)
-    assert kept.decode(content, NAME) == CUBIN
-    assert kept.decode(content, "8" * 64) is None
-    assert kept.decode(content[:-1], NAME) is None
-    assert kept.decode(content.replace(b"tcl cubin 1", b"tcl cubin 2"), NAME) is None
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        "[]",
-        '{"name":"N"}',
-        '{"name":"N","resources":[3]}',
-        '{"name":"N","resources":[{"kernel":"f"}]}',
-        '{"name":"N","resources":[{"kernel":"f","registers":-1,"shared":0,"spill_stores":0,'
-        '"spill_loads":0,"stack":0}]}',
-        '{"name":"N","resources":[{"kernel":"f","registers":"1","shared":0,"spill_stores":0,'
-        '"spill_loads":0,"stack":0}]}',
-        '{"name":"N","resources":[{"kernel":"f","registers":1,"shared":0,"spill_stores":0,'
-        '"spill_loads":0,"stack":0,"more":1}]}',
-    ],
-)
-def test_a_wrong_header_is_damage(header: str) -> None:
-    rest = header.replace("N", NAME).encode() + b"\ncode"
-    content = kept.MAGIC + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
-    assert kept.decode(content, NAME) is None
 
 
 @needs_nvrtc
@@ -86,7 +57,7 @@ def test_damage_is_repaired(folder: Path, damage: str) -> None:
     elif damage == "flip":
         file.write_bytes(whole[:-10] + bytes([whole[-10] ^ 1]) + whole[-9:])
     else:
-        file.write_bytes(store.seal(b"tcl object 2 ", {"name": file.stem}, b"code"))
+        file.write_bytes(seal(KernelCode(b"code"), file.stem))
     assert kept.cubin(ADDING, H200) == first
     assert file.read_bytes() == whole
 

@@ -1,7 +1,7 @@
-"""Object code kept between processes.
+"""What makes object code.
 
-What is kept is found by what made it (``Ingredients``), which is known without scheduling or
-emitting anything, so that a process that finds it needs no compiler.
+Code that is kept between processes is found by what made it (``Ingredients``), which is known
+without scheduling or emitting anything, so that a process that finds it needs no compiler.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from dataclasses import asdict, dataclass
 import llvmlite
 
 from tcl import codegen, grammar
-from tcl.codegen.common.store import Store
 from tcl.codegen.common.version import CODEGEN_VERSION
-from tcl.codegen.cpu.object_code.kernel_bytes import KeptCode, decode, encode
 from tcl.codegen.devices.cpu import CpuProfile
 
 
@@ -70,16 +68,3 @@ def _sources(folders: Iterable[str], inside: str = "") -> Iterator[tuple[str, in
                     yield f"{path}/{entry.name}", status.st_size, status.st_mtime_ns
                 elif entry.is_dir():
                     yield from _sources([entry.path], path)
-
-
-class ObjectCache(Store):
-    """Object code in a folder of this user's own, see ``Store``."""
-
-    def get(self, digest: str) -> KeptCode | None:
-        """What was kept under this name, or None."""
-        content = self.read(digest)
-        return None if content is None else decode(content, digest)
-
-    def put(self, digest: str, code: KeptCode) -> None:
-        """Keep this under a name."""
-        self.write(digest, encode(code, digest))
