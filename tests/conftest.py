@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _LONGEST = (
-    *("test_twenty_thousand_texts", "test_types_are_strict", "test_wheel", "test_backends.py"),
+    *("test_twenty_thousand_texts", "test_wheel", "test_backends.py"),
     *("test_faults", "test_interrupted_grid", "test_dask_cluster", "test_real_kernels"),
 )
 

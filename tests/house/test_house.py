@@ -29,23 +29,15 @@ def run(*command: str) -> str:
 
 
 @needs_source
-def test_ruff_has_nothing_to_say() -> None:
-    run(sys.executable, "-m", "ruff", "check", ".")
-
-
-@needs_source
-def test_formatting_is_ruffs() -> None:
-    run(sys.executable, "-m", "ruff", "format", "--check", ".")
-
-
-@needs_source
-def test_types_are_strict() -> None:
-    run(sys.executable, "-m", "mypy")
-
-
-@needs_source
-def test_layers_import_only_what_stands_above_them() -> None:
-    run(str(Path(sys.executable).with_name("lint-imports")))
+def test_the_test_command_lints_first() -> None:
+    """Once, by commands of their own; pytest does not do it again."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    command = readme.partition("<!-- test command -->")[2].split("```")[1]
+    steps = re.findall(r"(?<=\.venv/bin/)(?:python -m )?\S+(?: check| format --check)?", command)
+    assert steps == [
+        *("pip", "ruff check", "ruff format --check", "lint-imports", "mypy", "python -m pytest")
+    ]
+    assert command.count("&&") == len(steps)  # each is run only if the one before went well
 
 
 @needs_source
