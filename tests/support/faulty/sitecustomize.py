@@ -2,7 +2,8 @@
 the worker processes that it starts. It makes kernels of the CPU backend misbehave.
 
 ``TCL_TEST_FAULTS`` names a folder. The n-th options that are compiled, counted from 0 over all
-processes, behave as the file ``plan.json`` there says.
+processes, behave as the file ``plan.json`` there says. ``TCL_TEST_REFERENCE``: seconds that the
+reference takes longer, by which a search judges how long to wait for a kernel.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class _Patcher(importlib.abc.MetaPathFinder):
 
 
 def _patch(backend: Any) -> None:
-    compile_, load = backend.compile, backend.load
+    compile_, load, reference = backend.compile, backend.load, backend.reference
 
     def compile(self: Any, options: Any) -> bytes:
         kind = _kind(options.to_json())
@@ -63,7 +64,11 @@ def _patch(backend: Any) -> None:
         kind, _, code = code.removeprefix(_MARK).partition(b"\0")
         return _noting(kind.decode(), _FAULTS[kind.decode()](load(self, code)))
 
-    backend.compile, backend.load = compile, load_
+    def reference_(self: Any, inputs: Any, outputs: Any) -> None:
+        time.sleep(float(os.environ.get("TCL_TEST_REFERENCE", "0")))
+        reference(self, inputs, outputs)
+
+    backend.compile, backend.load, backend.reference = compile, load_, reference_
 
 
 def _kind(options: str) -> str:
