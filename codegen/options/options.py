@@ -172,6 +172,9 @@ class NestOptions:
     )
     """GPU: the dimensions that tensor cores multiply along: rows, columns, and, where there is a
     reduction, that; () uses none. Factors of float32 are rounded to tf32."""
+    chunk_order: tuple[int, ...] | None = _option(Permutation())
+    """Order of the loops over chunks, and so which chunks are worked on one after the other: a
+    permutation of the dimensions; () is the natural order. Nests that share chunks have one."""
 
     def __post_init__(self) -> None:
         for key, value in self.made().items():
@@ -253,6 +256,10 @@ class OptionMethods(ABC):
         """Divide the results into chunks of so many points for threads, or for the blocks of a
         GPU; 0 leaves a dimension whole."""
         return self._with(chunk=sizes)
+
+    def chunk_order(self, *positions: int) -> MappingOptions:
+        """Order the loops over chunks, outermost first."""
+        return self._with(chunk_order=positions)
 
     def fuse(self, fuse: bool = True) -> MappingOptions:
         """Share chunks with the nest before, and run chunk by chunk after it."""

@@ -24,6 +24,7 @@ from tcl.codegen.passes.cpu.register import Register
 from tcl.codegen.passes.cpu.stage import Stage
 from tcl.codegen.passes.cpu.stream import Stream
 from tcl.codegen.passes.fuse import Fuse
+from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.order import Order
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize
@@ -39,7 +40,8 @@ def passes_for(
     nests = [(n.name, chosen[n.name]) for n in program.nests]
     # Outside of everything else: what threads share.
     yield "chunk", tuple(Chunk(name, o.chunk or ()) for name, o in nests)
-    yield "fuse", tuple(Fuse(name) for name, o in nests if o.fuse)
+    order = OrderChunks({name: o.chunk_order or () for name, o in nests})
+    yield "fuse", (*(Fuse(name) for name, o in nests if o.fuse), order)
     # Before the passes that name the folds that it makes.
     yield "tile", tuple(Tile(name, o.tile or ()) for name, o in nests)
     # Before lanes and register tiles, whose place does not depend on the order.

@@ -15,6 +15,7 @@ from tcl.codegen.loopir.verify import verify
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.fuse import Fuse, groups
+from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.gpu.bind import Bind, thread_count
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
 from tcl.codegen.passes.gpu.limits import within_limits
@@ -55,6 +56,7 @@ def scheduled(
     for name, o in chosen.items():
         if o.fuse:
             program = Fuse(name)(program)
+    program = OrderChunks({name: o.chunk_order or () for name, o in chosen.items()})(program)
     yield "fuse", program
     # Tiles of reductions are what panels are filled for.
     for name, o in chosen.items():

@@ -67,7 +67,9 @@ def test_joined_nests_compute_what_they_did_alone(name: str) -> None:
         joined = {k.name: 1 for k in space.space.knobs if k.name.endswith(".fuse")}
         config = space.space.fix(joined).sample(rng)
         assert config is not None
-        for options in (space.to_options(config), MappingOptions("mlp")):
+        drawn = space.to_options(config)
+        backwards = drawn.nest(0).chunk_order(*reversed(range(len(program.nests[0].dims))))
+        for options in (drawn, backwards, MappingOptions("mlp")):
             kernel = compile_cpu(sized, options, device=device)
             if options.preset != "mlp":
                 assert sum(n.joined for n in kernel.program.nests) >= DEFS[name] - 1
@@ -130,6 +132,38 @@ def test_nests_are_joined_only_where_chunks_need_nothing_of_others(
         return
     with pytest.raises(OptionsError, match=reason):
         schedule(sized, options, host_cpu())
+
+
+def chunks_of(options: MappingOptions) -> list[list[str]]:
+    text = "def f(float(M, N) A) -> (S, O) { S(m, n) = A(m, n)\n O(m, n) = S(m, n) + 1.0 }"
+    nests = schedule(sized_of(text, A=(6, 8)), options, host_cpu()).nests
+    return [[fold.dim[-1] for fold in nest.chunks] for nest in nests]
+
+
+def test_chunks_are_ordered_for_all_nests_that_share_them() -> None:
+    apart = MappingOptions("naive").chunk(2, 4)
+    joined = apart.fuse()
+    assert chunks_of(joined) == [["m", "n"], ["m", "n"]]
+    assert chunks_of(apart.nest(0).chunk_order(1, 0)) == [["n", "m"], ["m", "n"]]
+    for options in (
+        joined.chunk_order(1, 0),
+        joined.nest(0).chunk_order(1, 0),
+        joined.nest(1).chunk_order(1, 0),
+    ):
+        assert chunks_of(options) == [["n", "m"], ["n", "m"]]
+    with pytest.raises(OptionsError, match=r"chunk_order: nest s1: .* in another order$"):
+        chunks_of(joined.nest(0).chunk_order(1, 0).nest(1).chunk_order(0, 1))
+    with pytest.raises(OptionsError, match="chunk_order: nest s0: it has 2 dimensions"):
+        chunks_of(joined.nest(0).chunk_order(1, 0, 2))
+    assert chunks_of(joined.chunk_order(1, 0, 2)) == [["m", "n"], ["m", "n"]]
+
+
+def test_a_nest_that_goes_along_leaves_the_order_of_chunks_to_its_leader() -> None:
+    sized, _ = example("mlp1")
+    ordered = MappingOptions("mlp").chunk(4, 4).fuse().nest(0).chunk_order(1, 0, 2)
+    nests = schedule(sized, ordered, SMALL).nests
+    assert nests[1].joined and [len(n.dims) for n in nests[:2]] == [3, 2]
+    assert [[f.dim[3:] for f in n.chunks] for n in nests[:2]] == [["n", "b"], ["n", "b"]]
 
 
 def test_the_first_nest_has_none_to_join() -> None:

@@ -21,7 +21,7 @@ from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 
 _KEYS = (
     *("tile", "order", "inner_order", "vectorize", "register", "stage", "chunk", "fuse", "split"),
-    *("threads", "buffers", "mma", "nests"),
+    *("threads", "buffers", "mma", "chunk_order", "nests"),
 )
 
 
@@ -108,6 +108,7 @@ def _drawn(rng: random.Random, nest: ir.Nest) -> NestOptions:
         threads=tuple(threads),
         split=tuple(split) if any(split) else rng.choice((None, ())),
         buffers=rng.choice((None, 1, 2, 3, 4)),
+        chunk_order=tuple(rng.sample(range(rank), rank)) if rng.random() < 0.3 else None,
     )
 
 

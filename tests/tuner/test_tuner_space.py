@@ -211,8 +211,9 @@ def test_redundant_configurations_are_no_choice_but_their_options_are_understood
         MappingOptions("naive").register(11),
         MappingOptions("naive").register(0, 0, 3),
         MappingOptions("naive").tile(8, 8).stage(0),
+        MappingOptions("naive").chunk_order(1, 0, 2),
     ],
-    ids=["tile", "lanes", "lanes of a tile", "rows", "unroll", "stage"],
+    ids=["tile", "lanes", "lanes of a tile", "rows", "unroll", "stage", "order of chunks"],
 )
 def test_options_that_are_not_in_the_space_have_no_configuration(options: MappingOptions) -> None:
     assert space_of(CASES["matmul"]).from_options(options) is None

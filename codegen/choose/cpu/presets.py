@@ -62,7 +62,7 @@ def preset(
 def along(leader: NestOptions, led_by: ir.Nest, nest: ir.Nest) -> NestOptions:
     """The choices of an untiled nest that goes along with another one: the same loops, or those
     over its results if it has no others."""
-    own = replace(leader, stage=(), prefetch=(), stream=False)
+    own = replace(leader, stage=(), prefetch=(), stream=False, chunk_order=None)
     rank = len(nest.dims)
     if rank == len(led_by.dims):
         return own
