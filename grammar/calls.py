@@ -9,7 +9,7 @@ from tcl.grammar import ast
 from tcl.grammar import checked as c
 from tcl.grammar import types as t
 from tcl.grammar.reference import Section
-from tcl.grammar.scope import Scope
+from tcl.grammar.scope import Scope, dims_of
 from tcl.grammar.traverse import rename
 
 
@@ -46,8 +46,8 @@ def expand(
         return None
     names = {p.name: a for p, a in zip(callee.inputs, arguments, strict=True)}
     names |= {o.name: n for o, n in zip(callee.outputs, targets, strict=True)}
-    symbols = {b.size: f"{expansion.prefix}.{b.size}" for b in callee.bindings}
-    sizes = {k: v for k, v in symbols.items() if isinstance(k, str)}
+    symbols = (b.size for b in callee.bindings if isinstance(b.size, str))
+    sizes = {symbol: f"{expansion.prefix}.{symbol}" for symbol in symbols}
     bindings = tuple(
         replace(
             b,
@@ -60,11 +60,7 @@ def expand(
     tensors = []
     for output in callee.outputs:
         name = names[output.name]
-        dims = None
-        if name in declared:
-            dims = tuple(
-                int(d.value) if isinstance(d, ast.Number) else d.name for d in declared[name].dims
-            )
+        dims = dims_of(declared[name]) if name in declared else None
         tensors.append(replace(output, name=name, dims=dims, span=scope.outputs[name]))
     statements = tuple(rename(s, names, sizes) for s in callee.statements)
     return Expanded(statements, bindings, tuple(tensors))

@@ -17,7 +17,7 @@ from tcl.grammar.dependencies import check_dependencies, uninitialised
 from tcl.grammar.errors import Diagnostic, TclSemanticError
 from tcl.grammar.parser import parse
 from tcl.grammar.reference import Section
-from tcl.grammar.scope import Scope
+from tcl.grammar.scope import Scope, dims_of
 from tcl.grammar.source import Source, Span
 from tcl.grammar.types import scalar_type
 from tcl.grammar.widening import late_widenings
@@ -104,7 +104,11 @@ class _DefChecker:
         for param in definition.params:
             self._input(param)
         for output in definition.outputs:
-            self._output(output)
+            if self._free(output, "output"):
+                scope.outputs[output.name] = output.span
+                if output.type is not None:
+                    self._sizes(output, output.type)
+                    self.declared[output.name] = output.type
         if not definition.outputs:
             scope.problem(definition.span, "a def needs an output: -> (O)", Section.DEFS)
         for statement in definition.statements:
@@ -118,12 +122,10 @@ class _DefChecker:
                 )
         check_dependencies(self.statements, scope)
         self.module.problems += scope.problems
-        return None if scope.problems or self.faulty_callee else self._result()
-
-    def _result(self) -> c.CheckedDef:
-        scope = self.scope
+        if scope.problems or self.faulty_callee:
+            return None
         return c.CheckedDef(
-            name=self.definition.name,
+            name=definition.name,
             inputs=tuple(t for t in scope.inputs.values() if t is not None),
             outputs=tuple(t for n in scope.outputs if (t := scope.written[n]) is not None),
             statements=tuple(self.statements),
@@ -150,15 +152,8 @@ class _DefChecker:
             return
         self._sizes(param, param.type)
         scope.known_sizes.update(scope.sizes)
-        scope.inputs[param.name] = _tensor(param, is_input=True)
-
-    def _output(self, param: ast.Param) -> None:
-        if not self._free(param, "output"):
-            return
-        self.scope.outputs[param.name] = param.span
-        if param.type is not None:
-            self._sizes(param, param.type)
-            self.declared[param.name] = param.type
+        dims, type_ = dims_of(param.type), scalar_type(param.type.scalar)
+        scope.inputs[param.name] = c.Tensor(param.name, type_, len(dims), dims, True, param.span)
 
     def _free(self, param: ast.Param, role: str) -> bool:
         """Whether a name can be given to an input or output."""
@@ -270,8 +265,13 @@ class _DefChecker:
             callee = self.module.checked(self.module.defs[call.name])
             if callee is None:
                 self.faulty_callee = True
-            elif self._shallow_enough(call):
-                done = expand(expansion, callee, self.scope, self.declared)
+            else:  # how deep its calls are nested is counted in whatever order defs stand
+                name, depths = self.definition.name, self.module.depths
+                depths[name] = max(depths.get(name, 0), depths.get(call.name, 0) + 1)
+                if depths[name] > MAX_CALL_DEPTH:
+                    self._too_deep(call.span)
+                else:
+                    done = expand(expansion, callee, self.scope, self.declared)
         if done is not None and len(self.statements) + len(done.statements) > MAX_STATEMENTS:
             self.scope.problem(
                 call.span,
@@ -292,14 +292,6 @@ class _DefChecker:
                 self.scope.written[tensor.name] = tensor
             self._sizes_known(tensor.name)
 
-    def _shallow_enough(self, call: ast.Apply) -> bool:
-        """Whether this call is nested no deeper than is allowed; in whatever order defs stand."""
-        name, depths = self.definition.name, self.module.depths
-        depths[name] = max(depths.get(name, 0), depths.get(call.name, 0) + 1)
-        if depths[name] > MAX_CALL_DEPTH:
-            self._too_deep(call.span)
-        return depths[name] <= MAX_CALL_DEPTH
-
     def _too_deep(self, span: Span) -> None:
         self.scope.problem(
             span,
@@ -309,11 +301,3 @@ class _DefChecker:
 
     def _boundary(self, tensors: tuple[str, ...], span: Span) -> None:
         self.boundaries.append(c.CallBoundary(len(self.statements), tensors, span))
-
-
-def _tensor(param: ast.Param, *, is_input: bool) -> c.Tensor:
-    assert param.type is not None
-    dims = tuple(int(d.value) if isinstance(d, ast.Number) else d.name for d in param.type.dims)
-    return c.Tensor(
-        param.name, scalar_type(param.type.scalar), len(dims), dims, is_input, param.span
-    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import assert_never
 
 from tcl.grammar import ast, literals
@@ -47,7 +48,8 @@ class ExprChecker:
             case ast.Name():
                 return self._name(expr)
             case ast.Apply():
-                return self._builtin(expr) if self._is_builtin(expr) else self._read(expr)
+                builtin = expr.name in BUILTINS and not self.scope.is_tensor(expr.name)
+                return self._builtin(expr) if builtin else self._read(expr)
             case ast.Dimension():
                 return self._dimension(expr)
             case ast.Unary():
@@ -67,16 +69,17 @@ class ExprChecker:
         if value is None:
             return None
         if not value.type.is_integral:
-            self._problem(
+            return self._problem(
                 expr.span,
                 f"{what} has to be an integer, found {value.type}; cast it with int32()",
                 Section.SUBSCRIPTS,
             )
-            return None
         return literals.settle(value)
 
-    def _problem(self, span: Span, message: str, section: Section) -> None:
+    def _problem(self, span: Span, message: str, section: Section) -> c.Expr | None:
+        """Note a problem; the None that stands for an expression with one."""
         self.scope.problem(span, message, section)
+        return None
 
     def _name(self, expr: ast.Name) -> c.Expr | None:
         name, span, scope = expr.name, expr.span, self.scope
@@ -90,84 +93,69 @@ class ExprChecker:
             return self._read(ast.Apply(name, (), span, span))
         if name in scope.sizes:
             if name not in scope.known_sizes:
-                self._problem(
+                return self._problem(
                     span,
                     f"the size '{name}' is not known before its output is written",
                     Section.DEFS,
                 )
-                return None
             return c.Size(name, span)
         if name in BUILTINS and name not in self.usable:
-            self._problem(
+            return self._problem(
                 span, f"'{name}' is a built-in function; call it: {name}(x)", Section.FUNCTIONS
             )
-            return None
         if self.sizes_only:
-            self._problem(
+            return self._problem(
                 span, f"'{name}' is no size; ranges are made of sizes and constants", Section.WHERE
             )
-            return None
         if name not in self.usable:
             scope.undefined(name, span, f"name '{name}'")
             return None
         self.indices.setdefault(name, span)
         return c.Index(name, span)
 
-    def _is_builtin(self, expr: ast.Apply) -> bool:
-        return expr.name in BUILTINS and not self.scope.is_tensor(expr.name)
-
     def _read(self, expr: ast.Apply) -> c.Expr | None:
         name, scope = expr.name, self.scope
         if self.sizes_only:
-            self._problem(
+            return self._problem(
                 expr.span,
                 f"'{name}' is a tensor read, which a range cannot contain; "
                 "pass the value as a size, or guard the access with ? :",
                 Section.WHERE,
             )
-            return None
         if name in self.lets or name in self.bound or (name in scope.sizes):
-            self._problem(
+            return self._problem(
                 expr.name_span, f"'{name}' is no tensor and takes no subscripts", Section.SUBSCRIPTS
             )
-            return None
         tensor = scope.readable(name, expr.name_span)
         if tensor is None:
-            self._unknown_arguments(expr)
+            # It may be meant as a function or a call of a def, which takes whole tensors.
+            for argument in expr.arguments:
+                if not (isinstance(argument, ast.Name) and scope.is_tensor(argument.name)):
+                    self.check(argument)
             return None
         subscripts = [self.integral(a, "a subscript") for a in expr.arguments]
         if len(subscripts) != tensor.rank:
-            self._problem(
+            return self._problem(
                 expr.span,
                 f"'{name}' has {plural(tensor.rank, 'dimension')} but is read with "
                 f"{plural(len(subscripts), 'subscript')}; write {name}{_indices(tensor.rank)}",
                 Section.SUBSCRIPTS,
             )
-            return None
         done = _all(subscripts)
         return None if done is None else c.Read(name, done, tensor.type, expr.span)
-
-    def _unknown_arguments(self, expr: ast.Apply) -> None:
-        """Names inside something undefined: it may be meant as a function or a call of a def."""
-        for argument in expr.arguments:
-            if not (isinstance(argument, ast.Name) and self.scope.is_tensor(argument.name)):
-                self.check(argument)
 
     def _builtin(self, expr: ast.Apply) -> c.Expr | None:
         arity = BUILTINS[expr.name]
         arguments = _all([self.check(a) for a in expr.arguments])
         if len(expr.arguments) != arity:
-            self._problem(
+            return self._problem(
                 expr.span,
                 f"{expr.name} takes {plural(arity, 'argument')}, found {len(expr.arguments)}",
                 Section.FUNCTIONS,
             )
-            return None
         if arguments is None:
             return None
-        type_ = arguments[0].type
-        for argument in arguments[1:]:
-            type_ = t.promote(type_, argument.type)
+        type_ = reduce(t.promote, (a.type for a in arguments))
         if not type_.is_float or type_.weak:
             type_ = t.FLOAT32
         converted = tuple(literals.convert(a, type_) for a in arguments)
@@ -176,22 +164,21 @@ class ExprChecker:
     def _dimension(self, expr: ast.Dimension) -> c.Expr | None:
         name, scope = expr.tensor, self.scope
         if not scope.is_tensor(name):
-            self._problem(
+            return self._problem(
                 expr.span, f"undefined tensor '{name}'{scope.suggest(name)}", Section.DEFS
             )
-            return None
         if name not in scope.inputs and name not in scope.written:
-            self._problem(
+            return self._problem(
                 expr.span, f"the sizes of '{name}' are not known before it is written", Section.DEFS
             )
-            return None
         tensor = scope.inputs.get(name) or scope.written.get(name)
         if tensor is None:
             return None
         if expr.axis >= tensor.rank:
             rank = plural(tensor.rank, "dimension")
-            self._problem(expr.span, f"'{name}' has {rank}; the first is {name}.0", Section.DEFS)
-            return None
+            return self._problem(
+                expr.span, f"'{name}' has {rank}; the first is {name}.0", Section.DEFS
+            )
         return c.Dimension(name, expr.axis, expr.span)
 
     def _unary(self, expr: ast.Unary) -> c.Expr | None:
@@ -218,13 +205,12 @@ class ExprChecker:
                 return None
             return c.Binary(op, left, right, t.BOOL, span)
         if op in _ORDERS and left.type.is_bool != right.type.is_bool:
-            self._problem(
+            return self._problem(
                 span,
                 f"{op} compares a bool with a number here; comparisons are not chained: "
                 f"write a < b && b < c",
                 Section.OPERATORS,
             )
-            return None
         type_ = literals.meet(left, right)
         if op not in _COMPARISONS and op not in ("min", "max"):
             type_ = t.arithmetic(type_)
@@ -239,8 +225,7 @@ class ExprChecker:
     def _folded(self, expr: c.Unary | c.Binary) -> c.Expr | None:
         result = literals.fold(expr)
         if isinstance(result, str):
-            self._problem(expr.span, result, Section.ARITHMETIC)
-            return None
+            return self._problem(expr.span, result, Section.ARITHMETIC)
         return result
 
     def _select(self, expr: ast.Select) -> c.Expr | None:

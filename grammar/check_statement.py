@@ -12,7 +12,7 @@ from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.check_expr import ExprChecker
 from tcl.grammar.plural import plural
 from tcl.grammar.reference import Section
-from tcl.grammar.scope import Scope
+from tcl.grammar.scope import Scope, dims_of
 from tcl.grammar.traverse import reads
 from tcl.grammar.types import ScalarType
 
@@ -44,14 +44,19 @@ def check_assign(
         if isinstance(clause, ast.Let):
             _let(clause, checker, lets)
         elif isinstance(clause, ast.Range):
-            _range(clause, scope, ranges)
+            sizes = ExprChecker(scope, sizes_only=True)
+            start = sizes.integral(clause.start, "the start of a range")
+            stop = sizes.integral(clause.stop, "the end of a range")
+            if start is not None and stop is not None:
+                ranges.append(c.Range(clause.index, start, stop, clause.span))
     rhs = checker.check(statement.rhs)
     for clause in statement.where:
         if isinstance(clause, ast.Exists) and (value := checker.check(clause.value)) is not None:
             exists.append(literals.settle(value))
     if statement.equivalent is not None:
         for argument in statement.equivalent.arguments:
-            if not _names_tensor(argument, scope):
+            # A whole tensor by its name: only this note may use it.
+            if not (isinstance(argument, ast.Name) and scope.is_tensor(argument.name)):
                 checker.check(argument)
 
     seen = [*checker.indices, *(r.index for r in ranges if r.index in ranged)]
@@ -77,18 +82,11 @@ def check_assign(
         span=statement.span,
     )
     _check_in_place(result, scope)
-    dims = None
-    if declared is not None:
-        dims = tuple(int(d.value) if isinstance(d, ast.Number) else d.name for d in declared.dims)
+    dims = None if declared is None else dims_of(declared)
     tensor = c.Tensor(
         statement.target, type_, len(indices), dims, False, scope.outputs[statement.target]
     )
     return None if len(scope.problems) > before else CheckedAssign(result, tensor)
-
-
-def _names_tensor(expr: ast.Expr, scope: Scope) -> bool:
-    """A whole tensor by its name, which only the ``<=>`` note may use."""
-    return isinstance(expr, ast.Name) and scope.is_tensor(expr.name)
 
 
 def _check_target(statement: ast.Assign, scope: Scope, declared: ast.TensorType | None) -> None:
@@ -198,14 +196,6 @@ def _let(clause: ast.Let, checker: ExprChecker, lets: list[c.Let]) -> None:
     checker.lets[clause.name] = None if value is None else value.type
     if value is not None:
         lets.append(c.Let(clause.name, value))
-
-
-def _range(clause: ast.Range, scope: Scope, ranges: list[c.Range]) -> None:
-    checker = ExprChecker(scope, sizes_only=True)
-    start = checker.integral(clause.start, "the start of a range")
-    stop = checker.integral(clause.stop, "the end of a range")
-    if start is not None and stop is not None:
-        ranges.append(c.Range(clause.index, start, stop, clause.span))
 
 
 def _check_operator(statement: ast.Assign, reduction: tuple[str, ...], scope: Scope) -> None:

@@ -40,6 +40,16 @@ def _hashed_once(cls: type[_T]) -> type[_T]:
     return cls
 
 
+class _OfIndices:
+    """A value of the type that indices and sizes have."""
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> ScalarType:
+        return INDEX
+
+
 @dataclass(frozen=True, slots=True)
 class Const:
     value: int | float | bool
@@ -48,40 +58,28 @@ class Const:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class Index(_OfIndices):
     """An index variable of the statement, used as a value or in a subscript."""
 
     name: str
     span: Span = field(compare=False, repr=False)
 
-    @property
-    def type(self) -> ScalarType:
-        return INDEX
-
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class Size(_OfIndices):
     """A size symbol."""
 
     name: str
     span: Span = field(compare=False, repr=False)
 
-    @property
-    def type(self) -> ScalarType:
-        return INDEX
-
 
 @dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(_OfIndices):
     """``tensor.axis``."""
 
     tensor: str
     axis: int
     span: Span = field(compare=False, repr=False)
-
-    @property
-    def type(self) -> ScalarType:
-        return INDEX
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,20 +184,17 @@ class _Ranges:
             f"({i} {'-' if a < 0 else '+'} {abs(a)}) for {i}" for i, (a, _) in ranges.items()
         )
         first, *_ = because.values()
+        source, begin = self.sized.checked.source, self.of.statement.span.start
+        target = source.span_at(begin, source.text.index(")", begin) + 1)  # O(i, j)
         written, lowest = self._clause(ranges), ranges[moved[0]][0]
         yield Diagnostic(
             f"'{statement.target}' begins with {statement.target}({start}), which is then its "
             f"element 0, because {self._text(first)} lets '{moved[0]}' start at {lowest}; write "
             f"{written} if this is meant, or {moves} on the right to begin with 0",
-            self._target(),
+            target,
             tuple((span, "because of this") for span in dict.fromkeys(because.values())),
             Section.RANGES,
         )
-
-    def _target(self) -> Span:
-        """What the statement writes: ``O(i, j)``."""
-        source, start = self.sized.checked.source, self.of.statement.span.start
-        return source.span_at(start, source.text.index(")", start) + 1)
 
     def _clause(self, ranges: Mapping[str, Range]) -> str:
         return "where " + ", ".join(f"{i} in {a}:{self._end(i, b)}" for i, (a, b) in ranges.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from tcl.grammar.checked import Statement
@@ -22,8 +23,11 @@ def check_dependencies(statements: Sequence[Statement], scope: Scope) -> None:
         for read in reads(statement):
             if read.tensor != statement.target and read.tensor not in scope.inputs:
                 edges.setdefault(statement.target, {}).setdefault(read.tensor, statement)
-    cycle = _cycle(edges)
-    if cycle is None:
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        cycle = error.args[1][::-1]  # [a, b, ..., a], each of which depends on the next
+    else:
         return
     steps = [edges[a][b] for a, b in pairwise(cycle)]
     first = min(steps, key=lambda s: s.span)
@@ -40,31 +44,6 @@ def check_dependencies(statements: Sequence[Statement], scope: Scope) -> None:
             Section.STATEMENTS,
         )
     )
-
-
-def _cycle(edges: dict[str, dict[str, Statement]]) -> list[str] | None:
-    """Some cycle ``[a, b, ..., a]``, or None. Depth-first search without recursion."""
-    done: set[str] = set()
-    for root in edges:
-        path: list[str] = []
-        position: dict[str, int] = {}
-        stack = [(root, iter(edges[root]))] if root not in done else []
-        while stack:
-            node, following = stack[-1]
-            if node not in position:
-                position[node] = len(path)
-                path.append(node)
-            for other in following:
-                if other in position:
-                    return [*path[position[other] :], other]
-                if other not in done and other in edges:
-                    stack.append((other, iter(edges[other])))
-                    break
-            else:
-                stack.pop()
-                done.add(path.pop())
-                del position[node]
-    return None
 
 
 def uninitialised(statements: Sequence[Statement], scope: Scope) -> frozenset[str]:

@@ -13,7 +13,7 @@ from lark import Token, Tree, UnexpectedToken
 from tcl.grammar.errors import Diagnostic, TclSyntaxError
 from tcl.grammar.meant import STATEMENTS, known_type, no_reduction, no_type
 from tcl.grammar.reference import Section
-from tcl.grammar.source import Source, Span
+from tcl.grammar.source import Source
 
 _DEF = re.compile(r"def\s+\w+\s*\(")
 _KEYWORDS = frozenset({"DEF", "WHERE", "IN", "EXISTS", "MIN", "MAX", "SCALAR"})
@@ -81,25 +81,18 @@ def unexpected_token(source: Source, error: UnexpectedToken) -> TclSyntaxError:
         found = "the text ends too early"
     else:
         span = source.span_at(token.start_pos or 0, token.end_pos or 0)
-        found = f"unexpected '{_short(token)}'"
+        found = f"unexpected '{token if len(token) <= 40 else token[:37] + '...'}'"
     state: Any = error.interactive_parser  # Lark has no annotations here
     accepts = frozenset(state.accepts() if state else ())
     before = _Before.of(state.parser_state.value_stack if state else ())
     meant = _other_language(source, token, before)
     if meant is not None:
         word, (message, section) = meant
-        return TclSyntaxError(source, [Diagnostic(message, _span(source, word), section=section)])
+        span = source.span_at(word.start_pos or 0, word.end_pos or 0)
+        return TclSyntaxError(source, [Diagnostic(message, span, section=section)])
     expected = f"expected {_expected(accepts)}", Section.GRAMMAR
     advice, section = _hint(source, token, accepts) or expected
     return TclSyntaxError(source, [Diagnostic(f"{found}; {advice}", span, section=section)])
-
-
-def _span(source: Source, word: Token) -> Span:
-    return source.span_at(word.start_pos or 0, word.end_pos or 0)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else text[:37] + "..."
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,14 +28,10 @@ def of_type(expr: c.Expr, found: Bounds) -> Bounds:
     if expr.type.is_float:
         return UNBOUNDED
     low, high = expr.type.limits
-    if not (low <= found[0] and found[1] <= high) and _wraps(expr):
+    wraps = isinstance(expr, c.Binary) and expr.op not in ("min", "max")
+    if wraps and not (low <= found[0] and found[1] <= high):
         return low, high
     return max(low, found[0]), min(high, found[1])
-
-
-def _wraps(expr: c.Expr) -> bool:
-    """Whether an operation can leave its type's range (min, max and ?: cannot)."""
-    return isinstance(expr, c.Binary) and expr.op not in ("min", "max")
 
 
 def _corners(values: Iterable[float]) -> Bounds:
@@ -73,3 +69,27 @@ def remainder(a: Bounds, b: Bounds) -> Bounds:
     if 0 <= a[0] <= a[1] < math.inf and int(a[0]) // by == int(a[1]) // by:
         return int(a[0]) % by, int(a[1]) % by
     return (0 if a[0] >= 0 else max(a[0], 1 - by)), (0 if a[1] <= 0 else min(a[1], by - 1))
+
+
+def either(a: Bounds, b: Bounds) -> Bounds:
+    """Bounds of a value that is one of two."""
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def operation(op: str, a: Bounds, b: Bounds) -> Bounds:
+    """Bounds of ``+ - * / % min max`` on integers."""
+    match op:
+        case "+":
+            return a[0] + b[0], a[1] + b[1]
+        case "-":
+            return a[0] - b[1], a[1] - b[0]
+        case "*":
+            return product(a, b)
+        case "/":
+            return quotient(a, b)
+        case "%":
+            return remainder(a, b)
+        case "min":
+            return min(a[0], b[0]), min(a[1], b[1])
+        case _:
+            return max(a[0], b[0]), max(a[1], b[1])

@@ -14,15 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tcl.grammar import checked as c
-from tcl.grammar.intervals import (
-    UNBOUNDED,
-    Bounds,
-    of_type,
-    product,
-    quotient,
-    remainder,
-    within,
-)
+from tcl.grammar.intervals import UNBOUNDED, Bounds, either, of_type, operation, within
 from tcl.grammar.traverse import walk
 from tcl.grammar.types import INDEX, INT64
 
@@ -267,29 +259,18 @@ class Analysis:
             return self.bounds(self.linear(e), facts)
 
         match expr:
-            case c.Binary(op="min", left=left, right=right):
-                (a, b), (x, y) = of(left), of(right)
-                return min(a, x), min(b, y)
-            case c.Binary(op="max", left=left, right=right):
-                (a, b), (x, y) = of(left), of(right)
-                return max(a, x), max(b, y)
-            case c.Binary(op="*", left=left, right=right):
-                return product(of(left), of(right))
-            case c.Binary(op="/", left=left, right=right):
-                return quotient(of(left), of(right))
-            case c.Binary(op="%", left=left, right=right):
-                return remainder(of(left), of(right))
+            case c.Binary(op="min" | "max" | "*" | "/" | "%" as op, left=left, right=right):
+                return operation(op, of(left), of(right))
             case c.Select() if self._branches < _MOST_BRANCHES:
                 self._branches += 1
-                found = [
+                then, otherwise = (
                     self.bounds(self.linear(side), self.under(facts, expr.condition, holds))
                     for side, holds in ((expr.then, True), (expr.otherwise, False))
-                ]
+                )
                 self._branches -= 1
-                return min(a for a, _ in found), max(b for _, b in found)
+                return either(then, otherwise)
             case c.Select(then=then, otherwise=otherwise):
-                (a, b), (x, y) = of(then), of(otherwise)
-                return min(a, x), max(b, y)
+                return either(of(then), of(otherwise))
             case _:
                 return UNBOUNDED
 
@@ -343,22 +324,17 @@ _NEGATION = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 def _comparison(op: str, left: Linear, right: Linear, holds: bool) -> Facts:
     if not holds:
         op = _NEGATION[op]
-    difference = left.plus(right, -1)
-    opposite = right.plus(left, -1)
-    one = Linear({}, 1)
-    match op:
-        case "<":
-            return Facts((_at_least_zero(opposite.plus(one, -1)),))
-        case "<=":
-            return Facts((_at_least_zero(opposite),))
-        case ">":
-            return Facts((_at_least_zero(difference.plus(one, -1)),))
-        case ">=":
-            return Facts((_at_least_zero(difference),))
-        case "==":
-            return Facts((_at_least_zero(difference), _at_least_zero(opposite)))
-        case _:
-            return Facts((), (difference,))
+    difference, opposite, one = left.plus(right, -1), right.plus(left, -1), Linear({}, 1)
+    if op == "!=":
+        return Facts((), (difference,))
+    at_least_zero = {
+        "<": [opposite.plus(one, -1)],
+        "<=": [opposite],
+        ">": [difference.plus(one, -1)],
+        ">=": [difference],
+        "==": [difference, opposite],
+    }
+    return Facts(tuple(map(_at_least_zero, at_least_zero[op])))
 
 
 def _at_least_zero(form: Linear) -> Linear:

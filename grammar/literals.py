@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from tcl.grammar import types as t
@@ -18,20 +18,13 @@ def convert(expr: Expr, type_: ScalarType) -> Expr:
         return expr
     match expr:
         case Const(type=ScalarType(weak=True), value=value):
-            return Const(_value_as(value, type_), type_, expr.span)
+            python = float if type_.is_float else bool if type_.is_bool else int
+            return Const(python(value), type_, expr.span)
         case Select(type=ScalarType(weak=True)):
             then, otherwise = convert(expr.then, type_), convert(expr.otherwise, type_)
             return replace(expr, then=then, otherwise=otherwise, type=type_)
         case _:
             return Cast(expr, type_, expr.span)
-
-
-def _value_as(value: int | float | bool, type_: ScalarType) -> int | float | bool:
-    if type_.is_float:
-        return float(value)
-    if type_.is_bool:
-        return bool(value)
-    return int(value)
 
 
 def settle(expr: Expr) -> Expr:
@@ -55,27 +48,18 @@ def meet(a: Expr, b: Expr) -> ScalarType:
 
 def fits(literal: Expr, type_: ScalarType) -> bool:
     """Whether every value a weak integer can take is a value of integer type ``type_``."""
-    low, high = type_.limits
-    return all(low <= v <= high for v in _values(literal))
-
-
-def _values(literal: Expr) -> Iterator[int]:
-    stack = [literal]
-    while stack:
-        match stack.pop():
-            case Const(value=value):
-                yield int(value)
-            case Select(then=then, otherwise=otherwise):
-                stack += (then, otherwise)
-            case _:
-                pass
+    match literal:
+        case Const(value=value):
+            low, high = type_.limits
+            return low <= int(value) <= high
+        case Select(then=then, otherwise=otherwise):
+            return fits(then, type_) and fits(otherwise, type_)
+        case _:
+            return True
 
 
 def _int_type_for(literal: Expr) -> ScalarType:
-    for type_ in (t.INT32, t.INT64):
-        if fits(literal, type_):
-            return type_
-    return t.UINT64
+    return next((type_ for type_ in (t.INT32, t.INT64) if fits(literal, type_)), t.UINT64)
 
 
 def fold(expr: Unary | Binary) -> Expr | str:

@@ -81,26 +81,18 @@ _LET = (
 
 STATEMENTS = MappingProxyType(
     {
-        "for": (_LOOP, Section.LIMITS),
-        "foreach": (_LOOP, Section.LIMITS),
-        "forall": (_LOOP, Section.LIMITS),
+        **dict.fromkeys(("for", "foreach", "forall"), (_LOOP, Section.LIMITS)),
         "while": (
             "there are no loops; a statement runs over all points of its ranges at once, "
             "and a recurrence is a loop around calls of the def",
             Section.LIMITS,
         ),
-        "if": (_IF, Section.GUARDS),
-        "else": (_IF, Section.GUARDS),
-        "elif": (_IF, Section.GUARDS),
-        "then": (_IF, Section.GUARDS),
+        **dict.fromkeys(("if", "else", "elif", "then"), (_IF, Section.GUARDS)),
         "and": ("the logical and is '&&'", Section.OPERATORS),
         "or": ("the logical or is '||'", Section.OPERATORS),
         "not": ("the logical not is '!'", Section.OPERATORS),
         "range": ("a range is written 0:N, its end exclusive", Section.WHERE),
-        "let": (_LET, Section.WHERE),
-        "var": (_LET, Section.WHERE),
-        "const": (_LET, Section.WHERE),
-        "auto": (_LET, Section.WHERE),
+        **dict.fromkeys(("let", "var", "const", "auto"), (_LET, Section.WHERE)),
         "return": (
             "nothing is returned; a def gives the outputs of its header: -> (O)",
             Section.DEFS,
@@ -114,19 +106,15 @@ _ARG = (
     "Best(i) {1}=! A(i, j)  At(i) min=! (A(i, j) == Best(i)) ? j : A.1"
 )
 _SUM = "there is no {0}; reduce with +=!, over the indices that are on the right alone"
+_MEAN = "there is no {0}; sum with +=! and divide by the number of elements in a second statement"
+_EXTENT = "there is no {0}; T.0 is the extent of the first dimension of T"
 _WORDS: dict[str, tuple[str, Section]] = {
     "argmin": (_ARG.format("argmin", "min"), Section.ARGMIN),
     "argmax": (_ARG.format("argmax", "max"), Section.ARGMIN),
     "sum": (_SUM.format("sum"), Section.REDUCTIONS),
     "add": (_SUM.format("add"), Section.REDUCTIONS),
-    "mean": (
-        "there is no mean; sum with +=! and divide by the number of elements in a second statement",
-        Section.REDUCTIONS,
-    ),
-    "avg": (
-        "there is no avg; sum with +=! and divide by the number of elements in a second statement",
-        Section.REDUCTIONS,
-    ),
+    "mean": (_MEAN.format("mean"), Section.REDUCTIONS),
+    "avg": (_MEAN.format("avg"), Section.REDUCTIONS),
     "cumsum": (
         "there is no cumsum; O(i) +=! (j <= i) ? X(j) : 0 where i in 0:N, or a loop in Python",
         Section.LIMITS,
@@ -155,9 +143,7 @@ _FUNCTIONS: dict[str, tuple[str, Section]] = {
     "pi": ("there is no pi; write 3.141592653589793, or use sinpi and cospi", Section.LITERALS),
     "true": ("there is no true; write 1 == 1, or bool(1)", Section.LITERALS),
     "false": ("there is no false; write 1 == 0, or bool(0)", Section.LITERALS),
-    "len": ("there is no len; T.0 is the extent of the first dimension of T", Section.DEFS),
-    "size": ("there is no size; T.0 is the extent of the first dimension of T", Section.DEFS),
-    "shape": ("there is no shape; T.0 is the extent of the first dimension of T", Section.DEFS),
+    **{name: (_EXTENT.format(name), Section.DEFS) for name in ("len", "size", "shape")},
 } | _WORDS
 
 

@@ -101,12 +101,13 @@ class _Builder(Transformer_NonRecursive[Token, list[ast.Def]]):
 
     def type(self, meta: Any, parts: list[Token | None]) -> ast.TensorType:
         scalar, *dims = (p for p in parts if p is not None)
-        return ast.TensorType(_type_name(scalar), tuple(self._dim(d) for d in dims), _span(scalar))
-
-    def _dim(self, token: Token) -> ast.Name | ast.Number:
-        if token.type == "INT":
-            return ast.Number(self._integer(token), _span(token))
-        return ast.Name(str(token), _span(token))
+        sizes = (
+            ast.Number(self._integer(dim), _span(dim))
+            if dim.type == "INT"
+            else ast.Name(str(dim), _span(dim))
+            for dim in dims
+        )
+        return ast.TensorType(_type_name(scalar), tuple(sizes), _span(scalar))
 
     # --- statements ---
 

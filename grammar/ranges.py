@@ -65,23 +65,27 @@ class _Sizes:
         """Give a tensor its shape, and with it the size symbols of its dimensions."""
         self.shapes[tensor], self.origins[tensor] = shape, origin
         for binding in self.checked.bindings:
-            if binding.tensor == tensor:
-                self._bind(binding, shape[binding.axis])
+            if binding.tensor != tensor:
+                continue
+            extent = shape[binding.axis]
+            if isinstance(binding.size, int):
+                if extent != binding.size:
+                    self._contradiction(binding, f"is declared {binding.size} but is {extent}")
+                continue
+            known = self.values.setdefault(binding.size, extent)
+            first = self.where.setdefault(binding.size, binding)
+            if known != extent:
+                self._contradiction(
+                    binding,
+                    f"is {extent}, but {binding.size.rsplit('.', 1)[-1]} is {known} "
+                    f"from dimension {first.axis} of '{first.tensor}'; "
+                    f"{self.checked.name} takes arrays in which the two are equal",
+                )
 
-    def _bind(self, binding: c.SizeBinding, extent: int) -> None:
-        if isinstance(binding.size, int):
-            if extent != binding.size:
-                self._contradiction(binding, f"is declared {binding.size} but is {extent}")
-            return
-        known = self.values.setdefault(binding.size, extent)
-        first = self.where.setdefault(binding.size, binding)
-        if known != extent:
-            self._contradiction(
-                binding,
-                f"is {extent}, but {binding.size.rsplit('.', 1)[-1]} is {known} "
-                f"from dimension {first.axis} of '{first.tensor}'; "
-                f"{self.checked.name} takes arrays in which the two are equal",
-            )
+    def box(self, tensor: str, axis: int) -> tuple[int, int]:
+        """First index of a tensor's dimension, and stop."""
+        first = self.origins[tensor][axis]
+        return first, first + self.shapes[tensor][axis]
 
     def _contradiction(self, binding: c.SizeBinding, how: str) -> None:
         message = f"dimension {binding.axis} of '{binding.tensor}' {how}"
@@ -208,11 +212,10 @@ class _Inference:
 
     def _bound(self, access: Access) -> _Bound:
         tensor, axis = access.read.tensor, access.axis
-        first, extent = self.sizes.origins[tensor][axis], self.sizes.shapes[tensor][axis]
         symbol = (self.sizes.checked.tensors[tensor].dims or (None,) * (axis + 1))[axis]
         how: How = "read" if access.evaluated else "exists"
         limit = Limit(how, tensor, axis, access.read.span)
-        return _Bound(access.form, first, first + extent, limit, symbol)
+        return _Bound(access.form, *self.sizes.box(tensor, axis), limit, symbol)
 
     def _plain_bounds(self, unresolved: list[str]) -> Iterator[_Bound]:
         """An index that is a subscript by itself runs over that dimension, guarded or not."""
@@ -225,10 +228,8 @@ class _Inference:
         target = self.statement.target
         if target in self.sizes.shapes:
             for axis, index in enumerate(self.statement.indices):
-                first = self.sizes.origins[target][axis]
-                stop = first + self.sizes.shapes[target][axis]
                 limit = Limit("written", target, axis, self.statement.span)
-                yield _Bound(Linear({index: 1}), first, stop, limit, None)
+                yield _Bound(Linear({index: 1}), *self.sizes.box(target, axis), limit, None)
 
     def _declared_bounds(self, unresolved: list[str]) -> Iterator[_Bound]:
         """Indices that the target's declared type bounds."""
@@ -282,29 +283,22 @@ class _Inference:
         otherwise leave out elements without a word."""
         plain = [b for b in bounds if b.form == Linear({index: 1})]
         lows, highs = [b for b in plain if b.low], [b for b in plain if b.high]
-        for ends in (lows, highs):
-            for other in ends[1:]:
-                one = ends[0]
-                if (other.first != one.first) if ends is lows else (other.stop != one.stop):
-                    raise self._disagreement(index, one, other)
-
-    def _disagreement(self, index: str, one: _Bound, other: _Bound) -> RangeInferenceError:
+        pairs = [(lows[0], b) for b in lows if b.first != lows[0].first]
+        pairs += [(highs[0], b) for b in highs if b.stop != highs[0].stop]
+        if not pairs:
+            return
+        one, other = pairs[0]
         first, last = max(one.first, other.first), min(one, other, key=lambda b: b.stop)
         remedy = "make them equal"
         if first < last.stop:
             remedy += f", or give it a range: where {index} in {first}:{last.end}"
-        return RangeInferenceError(
-            self.source,
-            [
-                Diagnostic(
-                    f"the index '{index}' runs over {one.dimension} and over {other.dimension}; "
-                    + remedy,
-                    other.limit.span,
-                    ((one.limit.span, "the other dimension"),),
-                    Section.RANGES,
-                )
-            ],
+        problem = Diagnostic(
+            f"the index '{index}' runs over {one.dimension} and over {other.dimension}; {remedy}",
+            other.limit.span,
+            ((one.limit.span, "the other dimension"),),
+            Section.RANGES,
         )
+        raise RangeInferenceError(self.source, [problem])
 
     def _ambiguous(self, unresolved: list[str]) -> RangeInferenceError:
         names = ", ".join(f"'{n}'" for n in unresolved)
@@ -327,8 +321,7 @@ class _Inference:
             sizes.define(statement.target, shape, tuple(first for first, _ in box))
             return
         for axis, (index, (first, stop)) in enumerate(zip(statement.indices, box, strict=True)):
-            origin = sizes.origins[statement.target][axis]
-            end = origin + sizes.shapes[statement.target][axis]
+            origin, end = sizes.box(statement.target, axis)
             if first < stop and not origin <= first <= stop <= end:
                 raise self._fail(
                     statement.span,
@@ -342,8 +335,7 @@ class _Inference:
         """Whether a subscript needs a check at run time, or what is wrong with it."""
         low, high = self.analysis.bounds(access.form, access.facts)
         tensor, axis = access.read.tensor, access.axis
-        origin = self.sizes.origins[tensor][axis]
-        end = origin + self.sizes.shapes[tensor][axis]
+        origin, end = self.sizes.box(tensor, axis)
         if low > high or (origin <= low and high < end):
             return False
         if self.analysis.impossible(access.facts):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tcl.grammar.checked import Tensor
 from tcl.grammar.plural import plural
 from tcl.grammar.sized import Limit, SizedDef, SizedStatement
@@ -14,7 +12,8 @@ def ranges_text(sized: SizedDef) -> str:
     """Each tensor with its shape and first index; each statement with the range of every index,
     and where that comes from."""
     checked = sized.checked
-    lines = [" ".join([checked.name, *_sizes(sized)])]
+    sizes = [f"{name}={value}" for name, value in sized.sizes.items() if "#" not in name]
+    lines = [" ".join([checked.name, *sizes])]
     lines += [f"  {_tensor(sized, t)}" for t in checked.inputs]
     lines += output_lines(sized)
     for statement in sized.statements:
@@ -28,23 +27,17 @@ def ranges_text(sized: SizedDef) -> str:
 
 def output_lines(sized: SizedDef) -> list[str]:
     """Each output with its shape and first index."""
-    return [f"  {_tensor(sized, t)}, {_first(sized, t)}" for t in sized.checked.outputs]
-
-
-def _sizes(sized: SizedDef) -> Iterator[str]:
-    return (f"{name}={value}" for name, value in sized.sizes.items() if "#" not in name)
+    lines = []
+    for tensor in sized.checked.outputs:
+        origin = sized.origins[tensor.name]
+        first = f"first index {origin[0] if len(origin) == 1 else origin}"
+        lines.append(f"  {_tensor(sized, tensor)}, {first if origin else 'one element'}")
+    return lines
 
 
 def _tensor(sized: SizedDef, tensor: Tensor) -> str:
     shape = ", ".join(map(str, sized.shapes[tensor.name]))
     return f"{tensor.name}: {tensor.type}({shape})" if shape else f"{tensor.name}: {tensor.type}"
-
-
-def _first(sized: SizedDef, tensor: Tensor) -> str:
-    origin = sized.origins[tensor.name]
-    if not origin:
-        return "one element"
-    return f"first index {origin[0] if len(origin) == 1 else origin}"
 
 
 def _indices(sized: SizedDef, statement: SizedStatement) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tcl.grammar.ast import Number, TensorType
 from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.checked import Tensor
 from tcl.grammar.closest import alike
@@ -11,6 +12,11 @@ from tcl.grammar.errors import Diagnostic
 from tcl.grammar.meant import no_name
 from tcl.grammar.reference import Section
 from tcl.grammar.source import Span
+
+
+def dims_of(type_: TensorType) -> tuple[str | int, ...]:
+    """The size symbols and constants of a declared type."""
+    return tuple(int(d.value) if isinstance(d, Number) else d.name for d in type_.dims)
 
 
 @dataclass(slots=True)

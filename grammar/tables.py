@@ -31,7 +31,9 @@ _FORMAT = "1"
 def parser(grammar: str, **options: Any) -> lark.Lark:
     """``lark.Lark(grammar, **options)``, from kept tables if there are any."""
     folder = cache_folder()
-    path = folder and folder / f"grammar-{_digest(grammar, options)}.json"
+    made_from = repr((_FORMAT, lark.__version__, grammar, sorted(options.items())))
+    digest = hashlib.sha256(made_from.encode()).hexdigest()[:32]
+    path = folder and folder / f"grammar-{digest}.json"
     with deferred():  # Lark is not made to be interrupted while it makes tables, see _loaded
         # Whatever is wrong with a file, or with how this version of Lark reads it: no call fails.
         if path is not None:
@@ -43,11 +45,6 @@ def parser(grammar: str, **options: Any) -> lark.Lark:
             with contextlib.suppress(Exception):
                 _write(path, content)
         return _loaded(content)
-
-
-def _digest(grammar: str, options: dict[str, Any]) -> str:
-    parts = (_FORMAT, lark.__version__, grammar, sorted(options.items()))
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
 def _read(path: Path) -> lark.Lark:

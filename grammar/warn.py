@@ -15,7 +15,8 @@ def warn(message: str) -> None:
     """Give a ``TclWarning`` at the nearest caller that is not part of tcl."""
     level = 1
     frame = sys._getframe(0)
-    while frame.f_back is not None and _ours(frame.f_globals.get("__name__", "")):
+    ours = ("tcl", "contextlib")  # the latter stands between frames of ours
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ours:
         frame = frame.f_back
         level += 1
     warnings.warn(message, TclWarning, stacklevel=level)
@@ -45,7 +46,3 @@ def tell(message: str, *about: Hashable, told: set[Hashable] | None = None) -> N
     except BaseException:
         noted.difference_update(about)
         raise
-
-
-def _ours(module: str) -> bool:
-    return module.partition(".")[0] in ("tcl", "contextlib")  # which stands between frames of ours

@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeGuard
 
 from tcl.grammar import checked as c
 from tcl.grammar.errors import Diagnostic
-from tcl.grammar.intervals import Bounds, product, quotient, remainder, within
+from tcl.grammar.intervals import Bounds, either, operation, within
 from tcl.grammar.overflow import is_index_arithmetic
 from tcl.grammar.reference import Section
 from tcl.grammar.source import Source, Span
@@ -134,13 +134,6 @@ class _Widening:
             self.known[id(expr)] = found if within(found, expr.type) else expr.type.limits
         return self.known[id(expr)]
 
-    def _let(self, name: str) -> Bounds:
-        if not self.let_bounds:  # in order, so that no chain of them is followed
-            for let, value in self.lets.items():
-                if value.type.is_integral:
-                    self.let_bounds[let] = self._bounds(value)
-        return self.let_bounds[name]
-
     def _exact(self, expr: c.Expr) -> Bounds:
         """Bounds of an integer value before it wraps, if it does; its operands may have."""
         match expr:
@@ -151,7 +144,11 @@ class _Widening:
             case c.Size() | c.Dimension():
                 return 0, _LARGEST_INDEX
             case c.LetRef(name=name):
-                return self._let(name)
+                if not self.let_bounds:  # in order, so that no chain of them is followed
+                    for let, bound in self.lets.items():
+                        if bound.type.is_integral:
+                            self.let_bounds[let] = self._bounds(bound)
+                return self.let_bounds[name]
             case c.Unary(op="-", operand=operand):
                 low, high = self._bounds(operand)
                 return -high, -low
@@ -160,31 +157,11 @@ class _Widening:
             case c.Cast(operand=operand) if operand.type.is_bool:
                 return operand.type.limits
             case c.Select(then=then, otherwise=otherwise):
-                (a, b), (x, y) = self._bounds(then), self._bounds(otherwise)
-                return min(a, x), max(b, y)
+                return either(self._bounds(then), self._bounds(otherwise))
             case c.Binary(op=op, left=left, right=right):
-                return _result(op, self._bounds(left), self._bounds(right))
+                return operation(op, self._bounds(left), self._bounds(right))
             case _:
                 return expr.type.limits
-
-
-def _result(op: str, a: Bounds, b: Bounds) -> Bounds:
-    """Bounds of an operation on integers."""
-    match op:
-        case "+":
-            return a[0] + b[0], a[1] + b[1]
-        case "-":
-            return a[0] - b[1], a[1] - b[0]
-        case "*":
-            return product(a, b)
-        case "/":
-            return quotient(a, b)
-        case "%":
-            return remainder(a, b)
-        case "min":
-            return min(a[0], b[0]), min(a[1], b[1])
-        case _:
-            return max(a[0], b[0]), max(a[1], b[1])
 
 
 def _operands_to_widen(expr: c.Expr, wrapping: Collection[Span]) -> list[Span]:
