@@ -387,11 +387,10 @@ class _FromCache(CacheFactory):
     def choices(self, source: str, entry_point: str, inputs: tuple[Any, ...]) -> Choices:
         definition = Definitions(source).definition(entry_point)
         found = inputs_of(definition, inputs)
-        gpu = found.gpu if isinstance(found, GpuInputs) else None
-        cache, sized = TuningCache(self.path), size(definition, found.arrays)
-        return named_options(
-            cache, sized, found.arrays, self.threads, nearest=self.nearest, gpu=gpu
+        query = _where(found, None, self.threads).query(
+            size(definition, found.arrays), found.arrays
         )
+        return named_options(TuningCache(self.path), query, nearest=self.nearest)
 
 
 def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:

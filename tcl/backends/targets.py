@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from tcl.arrays.arguments import Array
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.common.errors import ArgumentError
-from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.grammar.shown import shown
 from tcl.grammar.sized import SizedDef
 from tcl.selection.best_options import (
+    Device,
+    Query,
     array_layouts,
-    cuda_key,
     device_identity,
-    gpu_identity,
     layout_key,
 )
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
@@ -53,8 +53,13 @@ class Target(ABC):
 
     @property
     @abstractmethod
+    def device(self) -> Device:
+        """What it is like."""
+
+    @property
     def identity(self) -> str:
         """What measured times depend on."""
+        return device_identity(self.device)
 
     @property
     def timing(self) -> MeasureSettings:
@@ -69,13 +74,17 @@ class Target(ABC):
     def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
         """What is searched. ``ValueError`` for a fixed knob that there is not."""
 
-    @abstractmethod
     def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
         """What measured times of a def on inputs of these layouts depend on."""
+        return layout_key(sized, inputs, self.device)
 
     def key(self, sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
         """What measured times of a def on these inputs depend on."""
         return self.layout_key(sized, array_layouts(arrays))
+
+    def query(self, sized: SizedDef, arrays: Sequence[Array]) -> Query:
+        """How a cache is asked for options of a def on these inputs."""
+        return Query(sized, self.key(sized, arrays), self.device)
 
 
 @dataclass(frozen=True)
@@ -93,17 +102,14 @@ class CpuTarget(Target):
         return self.threads
 
     @property
-    def identity(self) -> str:
-        return device_identity(replace(host_cpu(), threads=self.threads))
+    def device(self) -> CpuProfile:
+        return replace(host_cpu(), threads=self.threads)
 
     def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> CpuBackend:
         return CpuBackend.described(source, entry, arrays, self.threads)
 
     def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
-        return MappingSpace(backend.program(), backend.device, fixed)
-
-    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
-        return layout_key(sized, inputs, self.threads)
+        return MappingSpace(backend.program(), self.device, fixed)
 
 
 @dataclass(frozen=True)
@@ -118,8 +124,8 @@ class CudaTarget(Target):
         return f"cuda:{self.number}"
 
     @property
-    def identity(self) -> str:
-        return gpu_identity(self.profile)
+    def device(self) -> GpuProfile:
+        return self.profile
 
     @property
     def timing(self) -> MeasureSettings:
@@ -137,9 +143,6 @@ class CudaTarget(Target):
 
         return GpuMappingSpace(backend.program(), self.profile, fixed)
 
-    def layout_key(self, sized: SizedDef, inputs: tuple[ArrayLayout, ...]) -> CacheKey:
-        return cuda_key(sized, inputs, self.profile)
-
 
 @dataclass(frozen=True)
 class EmulatedTarget(CudaTarget):
@@ -151,7 +154,7 @@ class EmulatedTarget(CudaTarget):
 
     @property
     def identity(self) -> str:
-        return f"{gpu_identity(self.profile)}, emulated"
+        return f"{super().identity}, emulated"
 
     @property
     def timing(self) -> MeasureSettings:

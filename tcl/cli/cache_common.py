@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -117,13 +118,16 @@ def named_key(
     """The key of a def in a file on inputs of these sizes, and the def's name."""
     from tcl.arrays.annotations import default_sizes, parse_sizes
     from tcl.codegen.cpu.thread_count import thread_count
+    from tcl.codegen.devices.cpu import host_cpu
     from tcl.grammar.ranges import infer
     from tcl.selection.best_options import layout_key
 
     _, checked = choose(Path(what), entry)
     values = default_sizes(checked) if sizes is None else parse_sizes(sizes, checked)
     shapes, layouts = layouts_of(checked, values)
-    key = layout_key(infer(checked, shapes), layouts, thread_count(threads))
+    key = layout_key(
+        infer(checked, shapes), layouts, replace(host_cpu(), threads=thread_count(threads))
+    )
     return key, checked.name
 
 

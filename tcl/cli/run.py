@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,10 @@ from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tcl.arrays.arguments import Array
+    from tcl.backends.targets import Target
     from tcl.cli.kernels import Work
+    from tcl.selection.best_options import Query
     from tcl.selection.suggested_options import Chosen
-    from tcl.tuner.cache.key import CacheKey
 
 
 @click.command("run")
@@ -74,56 +76,95 @@ def command(
     """Run a def on random inputs, compare it with the reference, print the time."""
     from tcl.cli.kernels import Work
     from tcl.codegen.cpu.thread_count import thread_count
-    from tcl.executors.executor import Executor
-    from tcl.selection.best_options import cache_key
-    from tcl.tuner.measure.timing import measure
 
     # Nothing has to be saved here, and the reference may run for minutes without hearing of Ctrl+C.
     dying()
     count = thread_count(threads)
-    if device != "cpu":
-        from tcl.backends.targets import target
-        from tcl.cli.run_cuda import run_cuda
+    compare = not no_reference
+    if device == "cpu":
+        from tcl.codegen.devices.cpu import host_cpu
+        from tcl.selection.best_options import Query
 
-        without_threads(device, threads)
-        where = target(device, count)
         work = Work.load(file, entry, sizes, seed)
-        key = where.key(work.sized, work.inputs)
-        with work.indexing():
-            run_cuda(work, _chosen(work, options, cache, key), where, compare=not no_reference)
+        query = Query.of(work.sized, work.inputs, replace(host_cpu(), threads=count))
+        _run_on_cpu(work, _chosen(query, options, cache, work.title), count, compare=compare)
         return
+    from tcl.backends.targets import target
+
+    without_threads(device, threads)
+    where = target(device, count)
     work = Work.load(file, entry, sizes, seed)
-    chosen = _chosen(work, options, cache, cache_key(work.sized, work.inputs, count))
-    executor = Executor(work.sized, chosen, count)
-    outputs = work.outputs()
+    query = where.query(work.sized, work.inputs)
     with work.indexing():
-        executor.run(work.inputs, outputs)
-    show_results(work, outputs, compare=not no_reference)
-    seconds = measure(lambda: executor.run(work.inputs, outputs)).median
-    used = plural(executor.threads, "thread")
-    click.echo(f"  {duration(seconds)} a call on {used}, with options {executor.options}")
+        _run_on_gpu(work, _chosen(query, options, cache, work.title), where, compare=compare)
 
 
-def _chosen(work: Work, options: str | None, cache: Path | None, key: CacheKey) -> Chosen:
+def _chosen(query: Query, options: str | None, cache: Path | None, title: str) -> Chosen:
     """What to run with: what was given, else what a cache has, else the default."""
     from tcl.cli.cache_common import needed
     from tcl.cli.kernels import parse_options
     from tcl.selection.best_options import best_known, known_options
 
     if cache is None:
-        return parse_options(options) or best_known(work.sized, work.inputs, key=key)
+        return parse_options(options) or best_known(query)
     if options is not None:
         raise click.UsageError("--options and --cache both say which options to use; give one")
-    found = known_options(needed(cache), work.sized, work.inputs, key=key)
+    found = known_options(needed(cache), query)
     if found is None:
         raise ArgumentError(
-            f"{cache} has no options for {work.title} on this device with so many threads; "
+            f"{cache} has no options for {title} on this device with so many threads; "
             "tcl cache why says what differs from those that it has"
         )
     return found
 
 
-def show_results(work: Work, outputs: Sequence[Array], *, compare: bool) -> None:
+def _run_on_cpu(work: Work, wanted: Chosen, threads: int, *, compare: bool) -> None:
+    """Run once, compare, and say how long a call takes."""
+    from tcl.executors.executor import Executor
+    from tcl.tuner.measure.timing import measure
+
+    executor = Executor(work.sized, wanted, threads)
+    outputs = work.outputs()
+    with work.indexing():
+        executor.run(work.inputs, outputs)
+    _show_results(work, outputs, compare=compare)
+    seconds = measure(lambda: executor.run(work.inputs, outputs)).median
+    used = plural(executor.threads, "thread")
+    click.echo(f"  {duration(seconds)} a call on {used}, with options {executor.options}")
+
+
+def _run_on_gpu(work: Work, wanted: Chosen, target: Target, *, compare: bool) -> None:
+    """Likewise, on a GPU or one that is emulated, of which times mean nothing."""
+    from tcl.backends.targets import EMULATED, check_emulated
+    from tcl.common.scratch_folder import workspace
+    from tcl.selection.suggested_options import applied
+    from tcl.tuner.measure.timing import measure
+
+    emulated = target.name == EMULATED
+    if emulated:
+        check_emulated(work.sized)
+    backend = target.backend(work.text, work.checked.name, work.inputs)
+    with workspace() as folder:
+        backend = backend.holding(work.inputs, folder)
+        problem, (chosen, code) = backend.problem(), applied(wanted, backend.compile)
+    bench = problem.bench
+    inputs = [bench.guarded(a) for a in problem.inputs]
+    outputs = [bench.guarded(o) for o in problem.outputs]
+    for held, values in zip((*inputs, *outputs), (*problem.inputs, *work.outputs()), strict=True):
+        held.hold(values)
+    run = bench.bound(backend.load(code), inputs, outputs)
+    run()
+    _show_results(work, [held.values() for held in outputs], compare=compare)
+    if emulated:
+        gpu = target.identity.partition(";")[0]
+        click.echo(f"  every access was checked on an emulated {gpu}, with options {chosen}")
+        return
+    with bench.alone():
+        seconds = measure(run, settings=target.timing, timer=bench.seconds).median
+    click.echo(f"  {duration(seconds)} a call on {target.identity}, with options {chosen}")
+
+
+def _show_results(work: Work, outputs: Sequence[Array], *, compare: bool) -> None:
     """Say what was computed, and whether it is right; exit if it is not."""
     click.echo(work.title)
     for tensor, array in zip(work.checked.outputs, outputs, strict=True):

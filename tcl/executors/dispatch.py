@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 from tcl.arrays.arguments import Argument, Array, input_arrays
 from tcl.arrays.cuda_libraries import on_cuda
 from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.user_input import SourceLike, check_flag, check_sequence, text_of
 from tcl.executors.executor import Calls, Executor
@@ -22,7 +24,7 @@ from tcl.grammar.ranges import infer
 from tcl.grammar.shown import kind_of
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.warn import tell
-from tcl.selection.best_options import best_known
+from tcl.selection.best_options import Query, best_known
 from tcl.selection.suggested_options import CacheFactory, Chosen
 
 
@@ -134,7 +136,8 @@ class Kernels:
             options: Chosen | None = self._given(definition.name, given.arrays)
             if options is None:
                 like = gpu_inputs(definition, given, machine)
-                options = best_known(sized, like.arrays, nearest=self.nearest, gpu=like.gpu)
+                query = Query.of(sized, like.arrays, like.gpu)
+                options = best_known(query, nearest=self.nearest)
             return CudaExecutor(sized, options, given.device)
 
         key = (definition.name, given.device, *(tuple(a.shape) for a in given.arrays))
@@ -152,9 +155,10 @@ class Kernels:
 
     def _make(self, entry_point: str, arrays: tuple[Array, ...]) -> Executor:
         sized = self.size(self.defs[entry_point], arrays)
-        options = self._given(entry_point, arrays) or best_known(
-            sized, arrays, self.threads, nearest=self.nearest
-        )
+        options = self._given(entry_point, arrays)
+        if options is None:
+            query = Query.of(sized, arrays, replace(host_cpu(), threads=self.threads))
+            options = best_known(query, nearest=self.nearest)
         return Executor(sized, options, self.threads)
 
     def _given(self, entry_point: str, arrays: tuple[Any, ...]) -> Chosen | None:

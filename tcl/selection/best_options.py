@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from tcl.arrays.arguments import Array
 from tcl.codegen.common.errors import OptionsError
@@ -31,6 +31,9 @@ from tcl.tuner.errors import CacheError
 if TYPE_CHECKING:
     from tcl.codegen.devices.gpu import GpuProfile
 
+Device: TypeAlias = "CpuProfile | GpuProfile"
+"""What a kernel is for; of a CPU, with as many threads as it may use."""
+
 _TRIES = 10
 """Cached options that are tried before the default is taken: some may not apply."""
 _DIGITS = 10
@@ -39,23 +42,18 @@ _DIGITS = 10
 
 def cache_key(sized: SizedDef, arrays: Sequence[Array], threads: int = 1) -> CacheKey:
     """What measured times of this def on these inputs, with so many threads, depend on."""
-    return layout_key(sized, array_layouts(arrays), threads)
+    return layout_key(sized, array_layouts(arrays), replace(host_cpu(), threads=threads))
 
 
-def layout_key(sized: SizedDef, inputs: tuple[ArrayLayout, ...], threads: int = 1) -> CacheKey:
+def layout_key(sized: SizedDef, inputs: tuple[ArrayLayout, ...], device: Device) -> CacheKey:
     """What measured times of this def on inputs of these layouts depend on."""
     return CacheKey(
         definition=canonical_text(sized.checked),
-        backend="cpu",
+        backend="cpu" if isinstance(device, CpuProfile) else "cuda",
         inputs=inputs,
-        device=device_identity(replace(host_cpu(), threads=threads)),
+        device=device_identity(device),
         codegen_version=CODEGEN_VERSION,
     )
-
-
-def cuda_key(sized: SizedDef, inputs: tuple[ArrayLayout, ...], profile: GpuProfile) -> CacheKey:
-    """What measured times of this def on inputs of these layouts depend on, on a GPU."""
-    return replace(layout_key(sized, inputs), backend="cuda", device=gpu_identity(profile))
 
 
 def array_layouts(arrays: Sequence[Array]) -> tuple[ArrayLayout, ...]:
@@ -63,56 +61,43 @@ def array_layouts(arrays: Sequence[Array]) -> tuple[ArrayLayout, ...]:
     return tuple(ArrayLayout(a.shape, a.strides, a.dtype.name) for a in arrays)
 
 
-def gpu_identity(profile: GpuProfile) -> str:
-    """What measured times depend on: model, architecture, multiprocessors."""
-    return f"{profile.name}; {profile.architecture}; {profile.multiprocessors} multiprocessors"
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What options are looked up for: a def for its sizes on a device."""
+
+    sized: SizedDef
+    key: CacheKey
+    device: Device
+
+    @classmethod
+    def of(cls, sized: SizedDef, arrays: Sequence[Array], device: Device) -> Query:
+        """On these inputs."""
+        return cls(sized, layout_key(sized, array_layouts(arrays), device), device)
+
+    @property
+    def name(self) -> str:
+        """The def's."""
+        return self.sized.checked.name
 
 
-def best_known(
-    sized: SizedDef,
-    arrays: Sequence[Array],
-    threads: int = 1,
-    *,
-    nearest: bool = False,
-    gpu: GpuProfile | None = None,
-    key: CacheKey | None = None,
-) -> Chosen:
+def best_known(query: Query, *, nearest: bool = False) -> Chosen:
     """The best options that the user's cache has for this, else the heuristic default.
 
     ``nearest``: before the default, those for the nearest sizes that apply, with a warning.
-    ``gpu`` and ``key`` are as in ``known_options``.
     """
     folder = cache_folder()
     if folder is None:
         return DEFAULT
     try:
-        found = known_options(
-            TuningCache(folder / FILE_NAME),
-            sized,
-            arrays,
-            threads,
-            nearest=nearest,
-            gpu=gpu,
-            key=key,
-        )
+        found = known_options(TuningCache(folder / FILE_NAME), query, nearest=nearest)
     except CacheError as error:
         warn(f"cached options are not used: {error}")
         found = None
     return found or DEFAULT
 
 
-def known_options(
-    cache: TuningCache,
-    sized: SizedDef,
-    arrays: Sequence[Array],
-    threads: int = 1,
-    *,
-    nearest: bool = False,
-    gpu: GpuProfile | None = None,
-    key: CacheKey | None = None,
-) -> Choices | None:
-    """What a cache suggests for this CPU with so many threads, or for ``gpu``, best first; None if
-    that is nothing. ``key``: what to look for, if it is not what these say.
+def known_options(cache: TuningCache, query: Query, *, nearest: bool = False) -> Choices | None:
+    """What a cache suggests, best first; None if that is nothing.
 
     ``nearest``: what it has for the nearest sizes comes after that; where it is the first, a
     ``TclWarning`` says for which. Rows that cannot be read are passed over, with a warning. Raises
@@ -120,12 +105,10 @@ def known_options(
     """
     if not os.path.exists(cache.path):
         return None
-    key = key or _key(sized, arrays, threads, gpu)
-    found = suggestions(cache, key, sized.checked.name)
+    found = suggestions(cache, query.key, query.name)
     if nearest:
-        first = found.preferred is None
         try:
-            near = _near(cache, key, sized, threads, gpu, first=first)
+            near = _near(cache, query, first=found.preferred is None)
         except CacheError as error:
             warn_once(
                 (found.cache, str(error)), f"cached options for near sizes are not used: {error}"
@@ -135,26 +118,17 @@ def known_options(
     return found if found.entries else None
 
 
-def named_options(
-    cache: TuningCache,
-    sized: SizedDef,
-    arrays: Sequence[Array],
-    threads: int = 1,
-    *,
-    nearest: bool = False,
-    gpu: GpuProfile | None = None,
-) -> Choices:
+def named_options(cache: TuningCache, query: Query, *, nearest: bool = False) -> Choices:
     """``known_options`` of a cache that somebody asks for, with a sentence about what is missing
     if that is nothing. A file that cannot be used has nothing, either."""
-    name, file = sized.checked.name, str(cache.path)
     try:
-        found = known_options(cache, sized, arrays, threads, nearest=nearest, gpu=gpu)
+        found = known_options(cache, query, nearest=nearest)
         if found is not None:
             return found
-        missing = _missing(cache, _key(sized, arrays, threads, gpu), name, nearest=nearest)
+        missing = _missing(cache, query.key, query.name, nearest=nearest)
     except CacheError as error:
         missing = f"cached options are not used: {error}; the default is used"
-    return Choices(name, file, (), missing)
+    return Choices(query.name, str(cache.path), (), missing)
 
 
 def _missing(cache: TuningCache, key: CacheKey, name: str, *, nearest: bool) -> str:
@@ -178,14 +152,6 @@ def _missing(cache: TuningCache, key: CacheKey, name: str, *, nearest: bool) -> 
     )
 
 
-def _key(
-    sized: SizedDef, arrays: Sequence[Array], threads: int, gpu: GpuProfile | None
-) -> CacheKey:
-    if gpu is None:
-        return cache_key(sized, arrays, threads)
-    return cuda_key(sized, array_layouts(arrays), gpu)
-
-
 def suggestions(cache: TuningCache, key: CacheKey, name: str, count: int = _TRIES) -> Choices:
     """The best ``count`` results that a cache has of this very key, for the def of this name. Rows
     that cannot be read are passed over, with a warning. Raises ``CacheError``."""
@@ -202,26 +168,18 @@ def _suggested(key: CacheKey, options: str, rank: int) -> Suggested:
     return Suggested(options, key.digest[:_DIGITS], key.sizes, rank)
 
 
-def _near(
-    cache: TuningCache,
-    key: CacheKey,
-    sized: SizedDef,
-    threads: int,
-    gpu: GpuProfile | None,
-    *,
-    first: bool,
-) -> list[Suggested]:
+def _near(cache: TuningCache, query: Query, *, first: bool) -> list[Suggested]:
     """Entries for the nearest sizes. ``first``: nothing is tried before them, so that the first one
     has to apply to these sizes, and it is said that it is used."""
-    found = nearby(cache, key)
+    key, found = query.key, nearby(cache, query.key)
     if first:
-        applicable = _applicable(found, key, sized, threads, gpu)
+        applicable = _applicable(found, query)
         if applicable is None:
             return []
         used = applicable.key
         strides = used.sizes == key.sizes
         warn(
-            f"{sized.checked.name} was not tuned for {key.sizes}"
+            f"{query.name} was not tuned for {key.sizes}"
             f"{' with these strides' * strides}; the options for "
             f"{'others' if strides else used.sizes} are used, which are the nearest that were"
         )
@@ -229,17 +187,9 @@ def _near(
     return [_suggested(n.key, n.record.options, n.rank) for n in islice(found, _TRIES)]
 
 
-def _applicable(
-    found: Iterator[Near],
-    key: CacheKey,
-    sized: SizedDef,
-    threads: int,
-    gpu: GpuProfile | None,
-) -> Near | None:
+def _applicable(found: Iterator[Near], query: Query) -> Near | None:
     """The first whose options can be applied to these sizes; None if there is none."""
-    inputs = zip(sized.checked.inputs, key.inputs, strict=True)
-    strides = {tensor.name: i.strides for tensor, i in inputs}
-    apply = _on_gpu(sized, strides, gpu) if gpu else _on_cpu(sized, strides, threads)
+    apply = _scheduling(query)
     for near in found:
         try:
             apply(MappingOptions.from_json(near.record.options))
@@ -249,41 +199,39 @@ def _applicable(
     return None
 
 
-def _on_cpu(
-    sized: SizedDef, strides: Mapping[str, tuple[int, ...]], threads: int
-) -> Callable[[MappingOptions], object]:
+def _scheduling(query: Query) -> Callable[[MappingOptions], object]:
     """What raises ``OptionsError`` for options that cannot be applied."""
-    from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
-    from tcl.codegen.loopir.layouts import cpu_layouts
-    from tcl.codegen.loopir.lower import lower
-    from tcl.codegen.schedule.cpu import schedule
+    sized, device = query.sized, query.device
+    pairs = zip(sized.checked.inputs, query.key.inputs, strict=True)
+    strides = {tensor.name: layout.strides for tensor, layout in pairs}
+    if isinstance(device, CpuProfile):
+        from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
+        from tcl.codegen.loopir.layouts import cpu_layouts
+        from tcl.codegen.loopir.lower import lower
+        from tcl.codegen.schedule import cpu
 
-    places = cpu_layouts(sized, strides)
-    device = replace(host_cpu(), threads=threads)
-    if threads > 1:
-        device = with_threads_worth(lower(sized, places), device)
-    return lambda options: schedule(sized, options, device, places)
-
-
-def _on_gpu(
-    sized: SizedDef, strides: Mapping[str, tuple[int, ...]], gpu: GpuProfile
-) -> Callable[[MappingOptions], object]:
-    """Likewise."""
+        on_cpu = cpu_layouts(sized, strides)
+        host = device
+        if host.threads > 1:
+            host = with_threads_worth(lower(sized, on_cpu), host)
+        return lambda options: cpu.schedule(sized, options, host, on_cpu)
     from tcl.codegen.loopir.layouts import gpu_layouts
-    from tcl.codegen.schedule.gpu import schedule
+    from tcl.codegen.schedule import gpu
 
-    places = gpu_layouts(sized, strides)
-    return lambda options: schedule(sized, options, gpu, places)
+    on_gpu = gpu_layouts(sized, strides)
+    return lambda options: gpu.schedule(sized, options, device, on_gpu)
 
 
-def device_identity(device: CpuProfile) -> str:
-    """What measured times depend on: model, vector width, cores, caches, and threads if there are
-    several."""
-    return with_threads(
-        f"{_model()}; {device.vector_bits}-bit vectors; {os.cpu_count()} cores; "
-        f"L2 {device.l2_bytes >> 10} KiB",
-        device.threads,
-    )
+def device_identity(device: Device) -> str:
+    """What measured times depend on. Of a CPU: model, vector width, cores, caches, and threads if
+    there are several; of a GPU: model, architecture, multiprocessors."""
+    if isinstance(device, CpuProfile):
+        return with_threads(
+            f"{_model()}; {device.vector_bits}-bit vectors; {os.cpu_count()} cores; "
+            f"L2 {device.l2_bytes >> 10} KiB",
+            device.threads,
+        )
+    return f"{device.name}; {device.architecture}; {device.multiprocessors} multiprocessors"
 
 
 @functools.cache

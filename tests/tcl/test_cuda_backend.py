@@ -25,7 +25,7 @@ from tcl.backends.cuda_backend import (
     check_resources,
 )
 from tcl.backends.cuda_harness import Bound, CudaBench, CupyDevice, DeviceArray, DeviceGuarded
-from tcl.backends.targets import check_emulated, target
+from tcl.backends.targets import CpuTarget, check_emulated, target
 from tcl.cli.grid import Wishes, tune_grid
 from tcl.cli.grid_file import read_grid
 from tcl.cli.grid_plan import make_plan
@@ -117,11 +117,12 @@ def test_a_search_of_the_command_line(tmp_path: Path) -> None:
     ended = session.run(None, default=False)
     assert ended.code == 0 and not ended.problems
     assert "CUDA C++" in page.read_text()
-    key = where.key(work.sized, work.inputs)
-    assert key.backend == "cuda-emulated" and "A100" in key.device
-    found = known_options(TuningCache(cache), work.sized, work.inputs, key=key)
+    query = where.query(work.sized, work.inputs)
+    assert query.key.backend == "cuda-emulated" and "A100" in query.key.device
+    found = known_options(TuningCache(cache), query)
     assert found is not None and found.preferred == ended.result.options
-    assert known_options(TuningCache(cache), work.sized, work.inputs) is None  # not the CPU's
+    others = CpuTarget(1).query(work.sized, work.inputs)
+    assert known_options(TuningCache(cache), others) is None
 
 
 def test_a_grid_for_a_gpu(

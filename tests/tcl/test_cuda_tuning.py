@@ -19,7 +19,7 @@ from tcl.backends.targets import EmulatedTarget
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import H200
 from tcl.executors.call_inputs import GpuInputs, inputs_of
-from tcl.selection.best_options import array_layouts, cuda_key
+from tcl.selection.best_options import array_layouts, layout_key
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
@@ -38,7 +38,7 @@ def rand(*shape: int) -> np.ndarray[Any, np.dtype[Any]]:
 def tuned(path: Path, *arrays: np.ndarray[Any, np.dtype[Any]]) -> None:
     """As if the def had been tuned for such arrays."""
     sized = size(tcl.define(MM).definition("mm"), arrays)
-    key = cuda_key(sized, array_layouts(arrays), H200)
+    key = layout_key(sized, array_layouts(arrays), H200)
     TuningCache(path).store(key, NAIVE.to_json(), Outcome(Verdict.CORRECT, (1e-6,)), run="r")
 
 
@@ -96,7 +96,7 @@ def test_cached_options_that_do_not_apply(driver: Emulating, tmp_path: Path) -> 
     """They are passed over for what does, and said once."""
     a, b = rand(16, 24), rand(24, 40)
     sized = size(tcl.define(MM).definition("mm"), (a, b))
-    key = cuda_key(sized, array_layouts((a, b)), H200)
+    key = layout_key(sized, array_layouts((a, b)), H200)
     for rank, bad in enumerate(('{"nests":[{"tile":[1,2,3,4,5,6,7,8]}]}', '{"who":1}')):
         found = Outcome(Verdict.CORRECT, (1e-9 * (rank + 1),))
         TuningCache(default_path()).store(key, bad, found, run="r")
