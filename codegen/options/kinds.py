@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, SupportsIndex
+from typing import Any, ClassVar, Literal, SupportsIndex
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.grammar.shown import shown
@@ -24,6 +24,9 @@ class Kind(ABC):
 
     __slots__ = ()
 
+    neutral: ClassVar[Any] = ()
+    """The value that asks for nothing."""
+
     @abstractmethod
     def checked(self, key: str, value: object) -> Any:
         """The value, as it is kept; ``OptionsError`` for one that no nest could honour."""
@@ -34,7 +37,7 @@ class Kind(ABC):
 
     def asks(self, value: Any) -> bool:
         """Whether a value asks for anything."""
-        return bool(value)
+        return bool(value != self.neutral)
 
     def with_leading(self, value: Any) -> Any:
         """The value for the same nest with one more dimension before the others."""
@@ -108,6 +111,8 @@ class Permutation(Integers):
 class Lanes(Integers):
     """A dimension, -1 being the last result's, and as many of its points as a vector has."""
 
+    neutral = (-1, 1)
+
     def checked(self, key: str, value: object) -> tuple[int, int]:
         pair = _integers(key, value)
         if len(pair) != 2:
@@ -154,6 +159,7 @@ class Count(Kind):
     """A number from 1, which asks for nothing."""
 
     most: int
+    neutral = 1
 
     def checked(self, key: str, value: object) -> int:
         count = integer(value)
@@ -161,13 +167,12 @@ class Count(Kind):
             raise OptionsError(f"{key}: must be from 1 to {self.most}: {shown(value)}")
         return count
 
-    def asks(self, value: int) -> bool:
-        return value > 1
-
 
 @dataclass(frozen=True, slots=True)
 class Flag(Kind):
     """Yes or no."""
+
+    neutral = False
 
     def checked(self, key: str, value: object) -> bool:
         if not isinstance(value, bool):

@@ -241,6 +241,8 @@ class NestOptions:
 
 OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(NestOptions)}
 """By name, in the order in which they stand above."""
+PLAIN = NestOptions(**{key: option.kind.neutral for key, option in OPTIONS.items() if option.knobs})
+"""Every choice that a preset makes, and none that asks for anything."""
 
 
 class OptionMethods(ABC):

@@ -17,6 +17,7 @@ from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.kinds import WIDTHS, Flag
 from tcl.codegen.options.options import (
     OPTIONS,
+    PLAIN,
     PRESETS,
     MappingOptions,
     NestOptions,
@@ -102,6 +103,12 @@ METHODS = sorted(name for name in vars(OptionMethods) if not name.startswith("_"
 
 def test_every_option_has_its_method() -> None:
     assert set(METHODS) == set(OPTIONS)
+
+
+def test_plain_choices_ask_for_nothing() -> None:
+    made = PLAIN.made()
+    assert [key for key, option in OPTIONS.items() if option.knobs] == [*made]
+    assert not [key for key, value in made.items() if OPTIONS[key].kind.asks(value)]
 
 
 @pytest.mark.parametrize("name", METHODS)

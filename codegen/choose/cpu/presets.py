@@ -14,12 +14,11 @@ from tcl.codegen.choose.cpu.prefetch_distances import prefetching, tiles_ahead
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of, made_with
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.vectorize import outputs
 
-NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, ())
 _HIDING = 4
 _KEPT = 8
 """Times the second cache: results from which on writing them past the caches was measured to pay
@@ -131,11 +130,11 @@ def _whole(
     name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int
 ) -> NestOptions:
     if name == "naive" or nest.sequential:
-        return NAIVE
+        return PLAIN
     if name in ("mlp", "conv"):
-        return heuristic(program, nest, device, sums).over(NAIVE)
+        return heuristic(program, nest, device, sums).over(PLAIN)
     position, lanes = _vectorize(program, nest, device)
-    chosen = NestOptions(vectorize=(position, lanes)).over(NAIVE)
+    chosen = NestOptions(vectorize=(position, lanes)).over(PLAIN)
     if lanes == device.lanes(nest.point.type) and any(d.reduction for d in nest.dims):
         # A reduction waits for its accumulator: several registers of lanes hide that.
         chosen = replace(chosen, register=(*[0] * position, _HIDING))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 
 
@@ -54,19 +54,14 @@ class Choice:
                 made.pop()
             return tuple(made)
 
-        return NestOptions(
+        return replace(
+            PLAIN,
             tile=sizes(self.tile, self.rank),
-            order=(),
-            inner_order=(),
             vectorize=self.lanes,
             register=sizes(self.register, self.rank),
             stage=self.stage,
             chunk=sizes(self.chunk, results),
-            fuse=False,
-            stream=False,
-            prefetch=(),
             threads=sizes(self.threads, self.rank),
-            split=(),
             buffers=self.buffers,
             mma=self.mma,
         )

@@ -12,7 +12,7 @@ from tcl.codegen.choose.gpu.streaming import rowwise, streaming
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.options import PLAIN, NestOptions
 from tcl.codegen.passes.chunk import Chunk, why_not_chunked
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
@@ -20,7 +20,6 @@ from tcl.codegen.passes.gpu.bind import Bind
 from tcl.codegen.passes.gpu.split import parts
 from tcl.codegen.passes.tile import Tile
 
-NAIVE = NestOptions((), (), (), (-1, 1), (), (), (), False, False, (), (), (), 1, ())
 _WARPS = 128
 """Threads of a block in ``naive``."""
 _LEAST_PART = 32
@@ -85,9 +84,9 @@ def _one_point_each(nest: ir.Nest) -> NestOptions:
     """A thread for each result, without anything else."""
     results = sum(not d.reduction for d in nest.dims)
     if nest.sequential or not results:
-        return NAIVE
+        return PLAIN
     sizes = (*[1] * (results - 1), _WARPS)
-    return replace(NAIVE, chunk=sizes, threads=sizes)
+    return replace(PLAIN, chunk=sizes, threads=sizes)
 
 
 def _planned(name: str, program: ir.Program, profile: GpuProfile) -> dict[str, NestOptions]:
@@ -252,7 +251,7 @@ def _going_with(
         plain,
         replace(plain, vectorize=(-1, 1)),
         replace(plain, vectorize=(-1, 1), threads=(), tile=()),
-        replace(NAIVE, fuse=chosen.fuse),
+        replace(PLAIN, fuse=chosen.fuse),
     )
     for choices in weaker:
         if _possible(given.over(choices), program, nest, profile):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.kinds import WIDTHS
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.mma_shape import factors
 from tcl.tuner.space.cpu.nest import first_alike
@@ -164,7 +164,8 @@ class BlockKnobs:
         if divided.parts > 1:
             parts[longest(nest)] = divided.parts
         orders = [self._order(str(values[k.name])) for k in self.orders] or [(), ()]
-        return NestOptions(
+        return replace(
+            PLAIN,
             tile=tile if any(tile) else (),
             order=orders[0],
             inner_order=orders[1],
@@ -172,9 +173,6 @@ class BlockKnobs:
             register=register if max(register, default=1) > 1 else (),
             stage=self.panels.option(values, self.loops(values, chunks), self._factors(values)),
             chunk=chunk if any(chunk) else (),
-            fuse=False,
-            stream=False,
-            prefetch=(),
             threads=threads if max(threads, default=1) > 1 else (),
             split=tuple(parts) if any(parts) else (),
             buffers=self.panels.copies(values),
