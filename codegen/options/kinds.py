@@ -182,6 +182,8 @@ class Flag(Kind):
 
 def integer(value: object) -> int | None:
     """The value of an integer of any class, NumPy's too; None for everything else."""
+    if type(value) is int:
+        return value  # what a class can do is asked slowly
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
     try:

@@ -44,6 +44,8 @@ def why_not_chunked(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
 
 def chunked(nest: ir.Nest, sizes: tuple[int, ...], clip: bool = True) -> ir.Nest:
     """An untiled nest that can have these chunks, with the loops over them. As ``Chunk``."""
+    if not any(sizes):
+        return nest
     by_dim = dict(zip((d.name for d in nest.dims), sizes, strict=False))
     chunks: list[ir.Loop] = []
     points: list[ir.Loop] = []

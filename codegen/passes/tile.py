@@ -39,6 +39,8 @@ def why_not_tiled(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:
 
 def tiled(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
     """A nest that can have these tiles, with the loops over them. As ``Tile``."""
+    if not any(sizes):
+        return nest
     by_dim = dict(zip((d.name for d in nest.dims), sizes, strict=False))
     chunks: list[ir.Loop] = []
     tiles: list[ir.Loop] = []

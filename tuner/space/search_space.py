@@ -139,7 +139,8 @@ class SearchSpace:
         The knobs that a constraint which is not met has looked at are drawn again, and no others:
         a def of many nests has so many constraints that hardly any draw meets them all at once.
         """
-        values = _Noting({k.name: k.sample(rng) for k in self.knobs})
+        by_name = {k.name: k for k in self.knobs}
+        values = {name: k.sample(rng) for name, k in by_name.items()}
         met: dict[int, frozenset[str]] = {}
         """What constraints have looked at that are met, and need not look again before it
         changes."""
@@ -148,7 +149,7 @@ class SearchSpace:
             if again is None:
                 values.update(self._freely(values))
                 return tuple(values[k.name] for k in self.knobs)
-            values.update({k.name: k.sample(rng) for k in self.knobs if k.name in again})
+            values.update({name: by_name[name].sample(rng) for name in sorted(again)})
             for place in [p for p, read in met.items() if not again.isdisjoint(read)]:
                 del met[place]
         return self._walked(rng) if self.valid(self.default) else None
@@ -167,15 +168,17 @@ class SearchSpace:
                 config = candidate
         return config
 
-    def _unmet(self, values: _Noting, met: dict[int, frozenset[str]]) -> frozenset[str] | None:
+    def _unmet(
+        self, values: dict[str, Value], met: dict[int, frozenset[str]]
+    ) -> frozenset[str] | None:
         """What the first constraint that is not met has looked at; None if all are. Those that
         are met join ``met``."""
-        for place, constraint in enumerate((*self.constraints, *self.heuristics)):
+        for place, constraint in enumerate((*self.heuristics, *self.constraints)):
             if place in met:
                 continue
-            values.read.clear()
-            reason = constraint(values)
-            read = frozenset(values.read)
+            reading = _Reading(values)
+            reason = constraint(reading)
+            read = frozenset(reading)
             if reason is not None:
                 return read
             met[place] = read
@@ -204,13 +207,18 @@ def _first(constraints: Iterable[Constraint], values: Mapping[str, Value]) -> st
     return next((r for c in constraints if (r := c(values)) is not None), None)
 
 
-class _Noting(dict[str, Value]):
-    """Values that note which of them are read."""
+class _Reading(dict[str, Value]):
+    """Those of the values that have been read, but for what was only got."""
+
+    __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[str, Value]) -> None:
-        super().__init__(values)
-        self.read: set[str] = set()
+        self._values = values
 
-    def __getitem__(self, name: str) -> Value:
-        self.read.add(name)
-        return super().__getitem__(name)
+    def __missing__(self, name: str) -> Value:
+        value = self[name] = self._values[name]
+        return value
+
+    def get(self, name: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
+        """A value, read or not."""
+        return self._values.get(name, default)

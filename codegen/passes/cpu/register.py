@@ -87,20 +87,27 @@ def why_not_registers(
         return None
     if vector is not None:
         vectors *= -(-lanes[1] // device.lanes(nest.point.type))
-    if vector is not None and vector.reduction:
-        needed = rows * vectors + 2  # the accumulators, and one vector of each operand
-    else:
-        # The accumulators, a row of the operand that has the lanes, one value of the other.
-        needed = rows * vectors + vectors + 1
+    needed = registers_needed(rows, vectors, vector is not None and vector.reduction)
     has = vector_registers(device)
     if needed > has:
         return f"{rows} x {vectors} vectors need {needed} registers, {device.name} has {has}"
     return None
 
 
+def registers_needed(rows: int, vectors: int, reduced: bool = False) -> int:
+    """The vector registers of a reduction with a register tile of so many rows by vectors, whose
+    lanes are of results, or are ``reduced``."""
+    if reduced:
+        return rows * vectors + 2  # the accumulators, and one vector of each operand
+    # The accumulators, a row of the operand that has the lanes, one value of the other.
+    return rows * vectors + vectors + 1
+
+
 def with_registers(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
     """A nest with its lanes that can have this register tile, with the loops over it. As
     ``Register``."""
+    if not any(sizes):
+        return nest
     by_dim = dict(zip((d.name for d in nest.dims), sizes, strict=False))
     serial: list[ir.Loop] = []
     unrolled: list[ir.Loop] = []

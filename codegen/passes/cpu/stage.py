@@ -42,12 +42,12 @@ class Stage:
                 inside = levels_of(nest)[self.levels[position]]
                 value = made_of(nest.point, load)
                 type_ = _held(value)
-                subscript, size = _packed(nest, load, inside)
+                axes, size = _axes(nest, load, inside)
                 layout = ir.contiguous(type_, (size + ALIGNMENT // type_.itemsize,), (0,))
                 private = inside is not None and bool(nest.chunks)
                 panel = ir.Tensor(f"{nest.name}.panel{position}", ir.Role.SCRATCH, layout, private)
                 panels.append(panel)
-                at = ir.TensorRef(panel.name, (subscript,))
+                at = ir.TensorRef(panel.name, (ir.Affine(tuple(sorted(axes.items()))),))
                 staged.append(ir.Staged(load, value, at, inside, _across(program, nest, load)))
         changed = replace(nest, staged=tuple(staged))
         nests = tuple(changed if n is nest else n for n in program.nests)
@@ -73,8 +73,12 @@ def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> st
             )
         if level == 0 and load.ref.tensor in made:
             return f"{operand}: the nests whose chunks it shares write it"
-        _, size = _packed(nest, load, places[level])
-        if size * _held(made_of(nest.point, load)).itemsize + ALIGNMENT > MAX_BYTES:
+        _, size = _axes(nest, load, places[level])
+        # What is made of an operand is no wider: most of the time it need not be known.
+        if (
+            size * _held(load).itemsize + ALIGNMENT > MAX_BYTES
+            and size * _held(made_of(nest.point, load)).itemsize + ALIGNMENT > MAX_BYTES
+        ):
             return f"{operand}: its panel would need {size} elements"
     return None
 
@@ -176,16 +180,15 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     return longest.name if longest is not None and longest.extent > 1 else ""
 
 
-def _packed(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[ir.Affine, int]:
-    """The place of an operand in its panel, which has one axis per fold inside of this one, and
-    the number of elements."""
+def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[dict[str, int], int]:
+    """How many elements of a panel lie between the points of each fold inside of this one, and how
+    many there are."""
     dims = dims_of(load.ref)
     folds = [x.fold for x in nest.loops]
     inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
-    subscript, size = ir.Affine(), 1
+    axes, size = {}, 1
     for fold in reversed(inner):
         # Offsets of folds count points: an axis may need room for points that there are not.
-        per_point = -(-size // fold.step)
-        subscript = subscript + ir.Affine.of(fold.name).scaled(per_point)
-        size = per_point * fold.step * fold.count
-    return subscript, size
+        axes[fold.name] = -(-size // fold.step)
+        size = axes[fold.name] * fold.step * fold.count
+    return axes, size

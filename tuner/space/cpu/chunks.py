@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.cpu.chunk_groups import Group, groups
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
+from tcl.codegen.passes.chunk import chunked
+from tcl.codegen.passes.fuse import why_not_fused
 from tcl.tuner.space.knobs import Knob, Value
 
 
@@ -21,6 +24,8 @@ class ChunkKnobs:
     sizes: tuple[Knob, ...]
     joins: Mapping[str, Knob]
     """By nest."""
+    always: frozenset[str]
+    """Nests without a switch: they go along with those before them, and share their chunks."""
 
     @staticmethod
     def all_of(
@@ -28,10 +33,11 @@ class ChunkKnobs:
     ) -> tuple[ChunkKnobs, ...]:
         """The knobs of an untiled program. ``chosen`` are options whose sizes are among the
         choices."""
-        return tuple(ChunkKnobs._of(g, chosen) for g in groups(program, device) if g.shared)
+        found = (g for g in groups(program, device) if g.shared)
+        return tuple(ChunkKnobs._of(g, program, chosen) for g in found)
 
     @staticmethod
-    def _of(group: Group, chosen: Mapping[str, NestOptions]) -> ChunkKnobs:
+    def _of(group: Group, program: ir.Program, chosen: Mapping[str, NestOptions]) -> ChunkKnobs:
         first = group.nests[0]
         sizes = []
         for dims in group.shared:
@@ -40,11 +46,17 @@ class ChunkKnobs:
             choices = sorted({1, own, extent, *(1 << p for p in range(1, extent.bit_length()))})
             kept = tuple(c for c in choices if 1 <= c <= extent)
             sizes.append(Knob(f"{dims[0]}.chunk", kept, extent, ordered=True))
-        # Nests that go along with each other stay together.
-        led = [n.name for unit in group.units for n in unit[1:]]
-        later = (n for n in group.nests[1:] if n.name not in led)
-        joins = {n.name: Knob(f"{n.name}.fuse", (0, 1), 0, ordered=False) for n in later}
-        return ChunkKnobs(group, tuple(sizes), joins)
+        # Only neighbours can be joined.
+        pairs = set(itertools.pairwise(n.name for n in program.nests))
+        names = [n.name for n in group.nests]
+        later = [name for before, name in itertools.pairwise(names) if (before, name) in pairs]
+        always = frozenset(n.name for unit in group.units for n in unit[1:]).intersection(later)
+        joins = {
+            name: Knob(f"{name}.fuse", (0, 1), 0, ordered=False)
+            for name in later
+            if name not in always
+        }
+        return ChunkKnobs(group, tuple(sizes), joins, always)
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -53,15 +65,21 @@ class ChunkKnobs:
 
     def options(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
         """Chunks and joins, by nest."""
-        found = {}
+        found, fused = {}, self.fused(values)
         for position, nest in enumerate(self.group.nests):
             sizes = self.spans(values, position)
-            chunk = tuple(sizes.get(d.name, 0) for d in nest.dims)
-            fuse = position > 0 and any(chunk)
-            if nest.name in self.joins:
-                fuse = bool(values[self.joins[nest.name].name])
-            found[nest.name] = NestOptions(chunk=chunk if any(chunk) else (), fuse=fuse)
+            chunk = tuple(sizes.get(d.name, 0) for d in nest.dims) if sizes else ()
+            found[nest.name] = NestOptions(chunk=chunk, fuse=nest.name in fused)
         return found
+
+    def fused(self, values: Mapping[str, Value]) -> frozenset[str]:
+        """The nests that share the chunks of the one before them."""
+        asked = frozenset(name for name, knob in self.joins.items() if values[knob.name])
+        return asked | self.always if any(self.divided(values)) else asked
+
+    def divided(self, values: Mapping[str, Value]) -> tuple[bool, ...]:
+        """Which of the dimensions are not left whole."""
+        return tuple(values[k.name] != k.choices[-1] for k in self.sizes)
 
     def spans(self, values: Mapping[str, Value], position: int) -> dict[str, int]:
         """Points per chunk, of the dimensions of a nest that are not left whole."""
@@ -93,11 +111,19 @@ class ChunkKnobs:
             return None
         return found if all(found[k.name] in k.choices for k in self.knobs) else None
 
-    def redundant(self, values: Mapping[str, Value]) -> str | None:
-        """Why this configuration is another one's double."""
-        whole = all(values[k.name] == k.choices[-1] for k in self.sizes)
-        if whole and any(values[k.name] for k in self.joins.values()):
-            return f"nest {self.group.nests[0].name}: without chunks there is nothing to share"
+    def why_not_shared(self, divided: tuple[bool, ...], fused: frozenset[str]) -> str | None:
+        """Why these nests cannot share the chunks of those before them if these of ``sizes`` divide
+        their dimensions, or None if they can."""
+        nests: list[ir.Nest] = []
+        for position, nest in enumerate(self.group.nests):
+            pairs = zip(self.group.shared, divided, strict=True)
+            names = {dims[position] for dims, some in pairs if some}
+            nests.append(chunked(nest, tuple(int(d.name in names) for d in nest.dims)))
+            if nest.name in fused:
+                reason = why_not_fused(nests, nest.name)
+                if reason:
+                    return f"nest {nest.name}: {reason}"
+                nests[-1] = replace(nests[-1], joined=True)
         return None
 
     def made_before(self, nest: ir.Nest) -> set[str]:

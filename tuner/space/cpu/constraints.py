@@ -1,97 +1,151 @@
-"""What the knobs of one nest have to meet: what cannot work, or is another configuration's double.
+"""What the knobs of one nest have to meet: what can be scheduled, and what is worth trying.
 
-A constraint reads no more values than it needs: those that it has read are drawn again where it is
-not met.
+Each reads no more values than it needs: those that it has read are drawn again where it is not met.
+What can be scheduled is asked of the passes' own functions. Most of it can be told from few knobs,
+so that the others are looked at only if these leave it open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
+from typing import TypeAlias
 
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.passes.cpu.loops import with_loops
+from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
+from tcl.codegen.passes.cpu.register import why_not_registers
+from tcl.codegen.passes.cpu.stage import why_not_staged
+from tcl.codegen.passes.cpu.stream import why_not_streamed
+from tcl.codegen.passes.tile import points_inside
+from tcl.codegen.passes.vectorize import vector_dim, vectorized
+from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.nest import NestKnobs, last_output
 from tcl.tuner.space.knobs import Knob, Value
 from tcl.tuner.space.search_space import Constraint
 
+WhyNot: TypeAlias = Callable[..., str | None]
+_kept = lru_cache(maxsize=4096)
+"""Few knobs have few values: what they come to is asked again and again."""
 
-def constraints(knobs: NestKnobs) -> tuple[Constraint, ...]:
-    """Of a nest; each says in a sentence why a configuration does not meet it."""
-    found: list[Constraint] = []
-    if knobs.chunks:
-        pairs = zip(knobs.movable, knobs.tiles, strict=True)
-        found += [partial(_tile_fits, knobs, knobs.nest.dims[i].name, k) for i, k in pairs]
-        found.append(partial(_copied_before_chunks, knobs))
-    if knobs.vector:
-        found.append(partial(_lanes_fit, knobs))
+
+def sharing(chunks: ChunkKnobs) -> Constraint:
+    """Of the nests of a group: why they cannot share the chunks of those before them."""
+    why_not = _kept(chunks.why_not_shared)
+    return lambda values: why_not(chunks.divided(values), chunks.fused(values))
+
+
+def constraints(program: ir.Program, knobs: NestKnobs, device: CpuProfile) -> Iterator[Constraint]:
+    """Of a nest; each says in a sentence why a configuration cannot be scheduled. Chunks, tiles,
+    orders and lanes always can."""
+    nest = knobs.nest
     if knobs.register.knobs:
-        found.append(partial(_register_is_said_once, knobs))
-    if knobs.stage.knobs:
-        found.append(partial(_panels_fit, knobs))
+        yield partial(_registers, knobs, _kept(partial(why_not_registers, nest, device=device)))
     if knobs.stream.knobs:
-        found.append(partial(_can_stream, knobs))
+        streamed = _kept(lambda *lanes: why_not_streamed(program, vectorized(nest, *lanes)))
+        yield partial(_stream, program, knobs, streamed)
     if knobs.prefetch.knobs:
-        found.append(partial(_can_prefetch, knobs))
-    return tuple(found)
+        yield partial(_prefetch, knobs, _kept(partial(why_not_prefetched, program, nest)))
+    lanes = int(knobs.vector[1].choices[-1]) if knobs.vector else 1
+    large = knobs.stage.may_be_too_large(lanes)
+    if large:
+        yield partial(_panels, knobs, large)
 
 
-def _tile_fits(knobs: NestKnobs, dim: str, knob: Knob, values: Mapping[str, Value]) -> str | None:
+def _registers(knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]) -> str | None:
+    nest, lanes = knobs.nest, knobs.vectorize(values)
+    sizes = knobs.register_tile(values)
+    if why_not(sizes, tuple(d.extent for d in nest.dims), lanes) is None:
+        return None
+    points = points_inside(nest, knobs.chunk(values), knobs.tile(values))
+    return _of(nest, why_not(sizes, points, lanes))
+
+
+def _stream(
+    program: ir.Program, knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]
+) -> str | None:
+    if not knobs.stream.chosen(values):
+        return None
+    nest, lanes = knobs.nest, knobs.vectorize(values)
+    reason = why_not(*lanes)
+    if reason is None:
+        chunk, tile = knobs.chunk(values), knobs.tile(values)
+        nest = with_loops(nest, chunk, tile, (), (), lanes, knobs.register_tile(values))
+        reason = why_not_streamed(program, nest)
+    return _of(nest, reason)
+
+
+def _prefetch(knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]) -> str | None:
+    ahead = knobs.prefetch.distances(values)
+    if not ahead:
+        return None
+    lane = vector_dim(knobs.nest, *knobs.vectorize(values))
+    copied = knobs.stage.copied(values)
+    some = tuple(min(1, distance) for distance in ahead)
+    return _of(knobs.nest, why_not(some, lane.name if lane else None, copied))
+
+
+def _panels(knobs: NestKnobs, large: tuple[Knob, ...], values: Mapping[str, Value]) -> str | None:
+    if not any(values[k.name] for k in large):
+        return None
+    nest, chunk, tile = knobs.nest, knobs.chunk(values), knobs.tile(values)
+    lanes, register = knobs.vectorize(values), knobs.register_tile(values)
+    nest = with_loops(nest, chunk, tile, *knobs.order(values), lanes, register)
+    # What nests whose chunks it shares write is never copied before these: there is no such choice.
+    return _of(nest, why_not_staged(nest, knobs.stage_levels(values), set()))
+
+
+def heuristics(knobs: NestKnobs) -> Iterator[Constraint]:
+    """Of a nest; each says in a sentence why a configuration is the double of another one, or not
+    worth trying."""
+    if knobs.chunks:
+        for position, knob in zip(knobs.movable, knobs.tiles, strict=True):
+            yield partial(_tile_is_no_chunk, knobs, knobs.nest.dims[position].name, knob)
+        yield partial(_copied_before_chunks, knobs)
+    if knobs.vector:
+        yield partial(_lanes_are_filled, knobs)
+    if knobs.register.tile:
+        yield partial(_register_is_said_once, knobs)
+
+
+def _tile_is_no_chunk(
+    knobs: NestKnobs, dim: str, knob: Knob, values: Mapping[str, Value]
+) -> str | None:
     size = int(values[knob.name])
     if size == knob.choices[-1]:
         return None
     span = knobs.span(values, dim)
     if span is not None and size >= span:
-        return f"nest {knobs.nest.name}: a tile of {size} points is a whole chunk of {dim}"
+        return _of(knobs.nest, f"a tile of {size} points is a whole chunk of {dim}")
     return None
 
 
 def _copied_before_chunks(knobs: NestKnobs, values: Mapping[str, Value]) -> str | None:
     if knobs.stage.before_chunks(values) and not knobs.spans(values):
-        return f"nest {knobs.nest.name}: there are no chunks before which operands are copied"
+        return _of(knobs.nest, "there are no chunks before which operands are copied")
     return None
 
 
-def _register_is_said_once(knobs: NestKnobs, values: Mapping[str, Value]) -> str | None:
-    lanes = knobs.lanes_of(values)
-    reason = knobs.register.redundant(values, lanes)
-    return f"nest {knobs.nest.name}: {reason}" if reason else None
-
-
-def _panels_fit(knobs: NestKnobs, values: Mapping[str, Value]) -> str | None:
-    tiles = zip(knobs.movable, knobs.tiles, strict=True)
-    sizes = {d.name: d.extent for d in knobs.nest.dims}
-    sizes.update({knobs.nest.dims[i].name: int(values[k.name]) for i, k in tiles})
-    return knobs.stage.too_large(values, sizes)
-
-
-def _can_stream(knobs: NestKnobs, values: Mapping[str, Value]) -> str | None:
-    target, lanes = (int(values[k.name]) for k in knobs.vector)
-    along = knobs.stream.along
-    tile = knobs.tiles[knobs.movable.index(along)]
-    size = 0 if values[tile.name] == tile.choices[-1] else int(values[tile.name])
-    chunk = knobs.span(values, knobs.nest.dims[along].name) or 0
-    reason = knobs.stream.why_not(values, target, lanes, (size, chunk))
-    return f"nest {knobs.nest.name}: {reason}" if reason else None
-
-
-def _can_prefetch(knobs: NestKnobs, values: Mapping[str, Value]) -> str | None:
-    target, lanes = (int(values[k.name]) for k in knobs.vector) if knobs.vector else (-1, 1)
-    tiles = tuple(d.name for d in knobs.nest.dims)
-    staged = knobs.stage.levels(values, tiles, False)
-    reason = knobs.prefetch.why_not(values, target, lanes, staged)
-    return f"nest {knobs.nest.name}: {reason}" if reason else None
-
-
-def _lanes_fit(knobs: NestKnobs, values: Mapping[str, Value]) -> str | None:
+def _lanes_are_filled(knobs: NestKnobs, values: Mapping[str, Value]) -> str | None:
     target, lanes = (int(values[k.name]) for k in knobs.vector)
     if lanes == 1:
         targets = tuple(int(v) for v in knobs.vector[0].choices)
         if len(targets) > 1 and target != last_output(knobs.nest, targets):
-            return f"nest {knobs.nest.name}: without lanes the vectorised dimension is no choice"
+            return _of(knobs.nest, "without lanes the vectorised dimension is no choice")
         return None
     extent = knobs.nest.dims[target].extent
     size = int(values[knobs.tiles[knobs.movable.index(target)].name])
     tile = min(size, knobs.span(values, knobs.nest.dims[target].name) or size)
     as_default = size == extent and (target, lanes) == knobs.default_lanes
     if lanes > tile and not as_default:
-        return f"nest {knobs.nest.name}: {lanes} lanes are more than the {tile} points of a tile"
+        return _of(knobs.nest, f"{lanes} lanes are more than the {tile} points of a tile")
     return None
+
+
+def _register_is_said_once(knobs: NestKnobs, values: Mapping[str, Value]) -> str | None:
+    return _of(knobs.nest, knobs.register.redundant(values, knobs.lanes_of(values)))
+
+
+def _of(nest: ir.Nest, reason: str | None) -> str | None:
+    return None if reason is None else f"nest {nest.name}: {reason}"

@@ -13,10 +13,11 @@ from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import passes_for
 from tcl.codegen.schedule.resolve_cpu import resolve
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
-from tcl.tuner.space.cpu.constraints import constraints
+from tcl.tuner.space.cpu.constraints import constraints, heuristics, sharing
 from tcl.tuner.space.cpu.nest import NestKnobs
 from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace
+from tcl.tuner.space.search_space import Constraint
 
 _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
@@ -60,11 +61,12 @@ class MappingSpace(ProgramSpace):
             *(k for nest in self._nests.values() for k in nest.knobs),
             *(k for group in self._chunks for k in group.knobs),
         )
-        met = (
-            *(c.redundant for c in self._chunks),
-            *(c for nest in self._nests.values() for c in constraints(nest)),
-        )
-        self._declare(knobs, met)
+        legal = [sharing(c) for c in self._chunks]
+        worth: list[Constraint] = []
+        for nest in self._nests.values():
+            legal += constraints(program, nest, device)
+            worth += heuristics(nest)
+        self._declare(knobs, legal, worth)
 
     def _choices(self, values: Mapping[str, Value]) -> dict[str, NestOptions]:
         divided = {name: o for c in self._chunks for name, o in c.options(values).items()}

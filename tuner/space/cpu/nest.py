@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.kinds import WIDTHS
 from tcl.codegen.options.options import NestOptions
+from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import outputs
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.panels import StageKnobs
@@ -72,11 +74,10 @@ class NestKnobs:
         )
         target, width = default.vectorize or (-1, 1)
         lanes = tuple(map(_int, _and(_lanes(nest, device), width)))
-        targets = movable
         vector: tuple[Knob, ...] = ()
-        if targets and len(lanes) > 1:
+        if movable and len(lanes) > 1:
             vector = (
-                Knob(f"{nest.name}.vector", targets, last_output(nest, targets), ordered=False),
+                Knob(f"{nest.name}.vector", movable, last_output(nest, movable), ordered=False),
                 Knob(f"{nest.name}.lanes", lanes, 1, ordered=True),
             )
         results = tuple(i for i in movable if i < len(outputs(nest)))
@@ -84,7 +85,8 @@ class NestKnobs:
         register = RegisterKnobs.of(nest, results, device, also, target if width > 1 else -1)
         made = chunks[0].made_before(nest) if chunks else set()
         stage = StageKnobs.of(nest, made)
-        stream = StreamKnobs.of(program, nest, device, bool(vector))
+        pairs = itertools.product(movable, lanes) if vector else ()
+        stream = StreamKnobs.of(program, nest, device, pairs)
         prefetch = PrefetchKnobs.of(program, nest, device, default.prefetch or ())
         lanes_of = target if target >= 0 else len(outputs(nest)) - 1
         return NestKnobs(
@@ -99,24 +101,57 @@ class NestKnobs:
         return own + self.prefetch.knobs
 
     def to_options(self, values: Mapping[str, Value]) -> NestOptions:
+        """What the knobs say of the nest, its chunks included."""
+        order, inner_order = self.order(values)
+        return NestOptions(
+            tile=self.tile(values),
+            order=order,
+            inner_order=inner_order,
+            vectorize=self.vectorize(values),
+            register=self.register_tile(values),
+            stage=self.stage_levels(values),
+            chunk=self.chunk(values),
+            fuse=False,
+            stream=self.stream.chosen(values),
+            prefetch=self.prefetch.distances(values),
+        )
+
+    def tile(self, values: Mapping[str, Value]) -> tuple[int, ...]:
+        """The option."""
         sizes = [0] * len(self.nest.dims)
         for position, knob in zip(self.movable, self.tiles, strict=True):
             size = _int(values[knob.name])
             sizes[position] = 0 if size >= self.nest.dims[position].extent else size
-        orders = [self._order(str(values[k.name])) for k in self.orders] or [(), ()]
-        vectorize = (-1, 1)
-        if self.vector:
-            target, lanes = (_int(values[k.name]) for k in self.vector)
-            vectorize = (target, lanes) if lanes > 1 else (-1, 1)
-        register = self.register.sizes(values, self._lane_position(vectorize))
-        tile = tuple(sizes) if any(sizes) else ()
-        chunked = bool(self.spans(values))
-        stage = self.stage.levels(values, self._tiled(tile, orders[0]), chunked)
-        stream = self.stream.chosen(values)
-        ahead = self.prefetch.distances(values)
-        return NestOptions(
-            tile, orders[0], orders[1], vectorize, register, stage, (), False, stream, ahead
-        )
+        return tuple(sizes) if any(sizes) else ()
+
+    def vectorize(self, values: Mapping[str, Value]) -> tuple[int, int]:
+        """The option."""
+        target, lanes = (_int(values[k.name]) for k in self.vector) if self.vector else (-1, 1)
+        return (target, lanes) if lanes > 1 else (-1, 1)
+
+    def chunk(self, values: Mapping[str, Value]) -> tuple[int, ...]:
+        """The option."""
+        spans = self.spans(values)
+        return tuple(spans.get(d.name, 0) for d in self.nest.dims) if spans else ()
+
+    def order(self, values: Mapping[str, Value]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The options, over tiles and inside."""
+        if not self.orders:
+            return (), ()
+        outer, inner = (self._order(str(values[k.name])) for k in self.orders)
+        return outer, inner
+
+    def register_tile(self, values: Mapping[str, Value]) -> tuple[int, ...]:
+        """The option."""
+        return self.register.sizes(values, self.lanes_of(values))
+
+    def stage_levels(self, values: Mapping[str, Value]) -> tuple[int, ...]:
+        """The option."""
+        if not self.stage.chosen:
+            return ()
+        chunk = self.chunk(values)
+        tiled = self._tiled(self.tile(values), self.order(values)[0], chunk)
+        return self.stage.levels(values, tiled, bool(chunk))
 
     def spans(self, values: Mapping[str, Value]) -> dict[str, int]:
         """Points per chunk, of the dimensions that are divided."""
@@ -158,7 +193,7 @@ class NestKnobs:
         register = self.register.values(
             options.register or (), self._lane_position((target, lanes))
         )
-        tiles = self._tiled(options.tile or (), options.order or ())
+        tiles = self._tiled(options.tile or (), options.order or (), options.chunk or ())
         stage = self.stage.values(options.stage or (), tiles, bool(spans))
         stream = self.stream.values(bool(options.stream))
         prefetch = self.prefetch.values(options.prefetch or ())
@@ -172,15 +207,16 @@ class NestKnobs:
 
     def lanes_of(self, values: Mapping[str, Value]) -> int:
         """The dimension with the lanes, or the one that would have them."""
-        target, lanes = (_int(values[k.name]) for k in self.vector) if self.vector else (-1, 1)
-        return self._lane_position((target, lanes))
+        return self._lane_position(self.vectorize(values))
 
-    def _tiled(self, tile: tuple[int, ...], order: tuple[int, ...]) -> tuple[str, ...]:
+    def _tiled(
+        self, tile: tuple[int, ...], order: tuple[int, ...], chunk: tuple[int, ...]
+    ) -> tuple[str, ...]:
         """The tiled dimensions, in the order of the loops over their tiles."""
         dims = self.nest.dims
+        points = points_inside(self.nest, chunk, ())
         sizes = tile + (0,) * (len(dims) - len(tile))
-        chosen = order or range(len(dims))
-        return tuple(dims[i].name for i in chosen if 0 < sizes[i] < dims[i].extent)
+        return tuple(dims[i].name for i in order or range(len(dims)) if 0 < sizes[i] < points[i])
 
     def _lane_position(self, vectorize: tuple[int, int]) -> int:
         """The dimension that register tiles count in vectors, or points where there are none."""
@@ -222,7 +258,7 @@ class NestKnobs:
         for i, knob in zip(self.movable, self.tiles, strict=True):
             own = _int(values[knob.name])
             counts[i] = min(own, spans.get(self.nest.dims[i].name, own))
-        target, lanes = (_int(values[k.name]) for k in self.vector) if self.vector else (-1, 1)
+        target, lanes = self.vectorize(values)
         if lanes > 1:
             counts[target] = -(-counts[target] // lanes)
         return counts

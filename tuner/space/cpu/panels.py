@@ -8,11 +8,21 @@ from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.passes.cpu.stage import MAX_BYTES, dims_of, natural_level, why_not_copied
+from tcl.codegen.passes.cpu.stage import (
+    ALIGNMENT,
+    MAX_BYTES,
+    dims_of,
+    natural_level,
+    why_not_copied,
+)
 from tcl.tuner.space.knobs import Knob, Value
 
 _OPERANDS = 3
 """Operands that get a knob: the first ones that can be staged."""
+_ROUNDED = 12
+"""Loops round an axis of a panel up to less than so many times its points: 3 for whole vectors and
+register tiles, twice for tiles and twice for chunks. Only where there are fewer points than lanes,
+it may be as many times more as there are lanes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +63,27 @@ class StageKnobs:
         """All of them."""
         return tuple(self.chosen.values())
 
+    def may_be_too_large(self, lanes: int) -> tuple[Knob, ...]:
+        """Of the operands whose panels may be, by some choice of the other knobs. ``lanes``: most
+        that there may be."""
+        found = []
+        for position, knob in self.chosen.items():
+            load = self.reads[position]
+            axes = len(dims_of(load.ref))
+            room = _points(self.nest, load.ref) * load.type.compute.itemsize
+            if room * lanes * _ROUNDED**axes + ALIGNMENT > MAX_BYTES:
+                found.append(knob)
+        return tuple(found)
+
     def before_chunks(self, values: Mapping[str, Value]) -> bool:
         """Whether an operand is copied before the loops over chunks."""
         return any(values[k.name] == 2 for k in self.chosen.values())
+
+    def copied(self, values: Mapping[str, Value]) -> tuple[int, ...]:
+        """Which operands are copied, as the option for a nest without loops over tiles or chunks:
+        before all loops, if they are."""
+        knobs = map(self.chosen.get, range(len(self.reads)))
+        return tuple(0 if knob and values[knob.name] else -1 for knob in knobs)
 
     def levels(
         self, values: Mapping[str, Value], tiles: Sequence[str], chunked: bool
@@ -85,18 +113,6 @@ class StageKnobs:
                 return None
             found[self.chosen[position].name] = 2 if before else 1
         return found
-
-    def too_large(self, values: Mapping[str, Value], sizes: Mapping[str, int]) -> str | None:
-        """Why a panel would not fit, given the points of each dimension in a tile."""
-        for position, knob in self.chosen.items():
-            load, chosen = self.reads[position], values[knob.name]
-            whole = {d.name: d.extent for d in self.nest.dims}
-            points = whole if chosen == 2 else sizes
-            # Each axis is rounded up to whole register tiles: to less than twice its size.
-            room = math.prod(2 * points[d] for d in dims_of(load.ref)) * load.type.compute.bits // 8
-            if chosen and room > MAX_BYTES:
-                return f"nest {self.nest.name}: the panel of {load.ref.tensor} is too large"
-        return None
 
 
 def _points(nest: ir.Nest, ref: ir.TensorRef) -> int:

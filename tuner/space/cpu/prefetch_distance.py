@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
+from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.tuner.space.knobs import Knob, Value
 
 _DISTANCES = (0, 1024, 2048, 4096, 16384)
@@ -23,9 +24,6 @@ class PrefetchKnobs:
 
     chosen: Mapping[int, Knob]
     """By position of the operand."""
-    lanes: Mapping[int, frozenset[int]]
-    """The positions of the dimensions that may be lanes then: along which elements lie next to
-    each other, or are the same."""
 
     @staticmethod
     def of(
@@ -33,23 +31,19 @@ class PrefetchKnobs:
     ) -> PrefetchKnobs:
         """The knobs of an untiled nest, with the ``default`` distances among their choices."""
         chosen: dict[int, Knob] = {}
-        lanes: dict[int, frozenset[int]] = {}
         seen: set[str] = set()
         for position, load in enumerate(operands(nest.point)):
             layout = program.tensor(load.ref.tensor).layout
             own = default[position] if position < len(default) else 0
             large = math.prod(layout.extents) * layout.itemsize > device.l2_bytes
-            affine = all(isinstance(s, ir.Affine) for s in load.ref.subscripts)
             first = load.ref.tensor not in seen and len(chosen) < _OPERANDS
-            if nest.sequential or not affine or not (own or (large and first)):
+            alone = (*[0] * position, 1)
+            if not (own or (large and first)) or why_not_prefetched(program, nest, alone, None, ()):
                 continue
             seen.add(load.ref.tensor)
-            place = layout.place(load.ref)
-            steps = enumerate(place.coefficient(d.name) for d in nest.dims)
-            lanes[position] = frozenset(k for k, c in steps if c in (0, layout.itemsize))
             distances = tuple(sorted({*_DISTANCES, own}))
             chosen[position] = Knob(f"{nest.name}.prefetch{position}", distances, 0, ordered=True)
-        return PrefetchKnobs(chosen, lanes)
+        return PrefetchKnobs(chosen)
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -72,16 +66,3 @@ class PrefetchKnobs:
             if distance:
                 found[self.chosen[position].name] = distance
         return found
-
-    def why_not(
-        self, values: Mapping[str, Value], target: int, lanes: int, staged: Sequence[int]
-    ) -> str | None:
-        """Why operands cannot be asked for with these lanes, and these levels of copying."""
-        for position, distance in enumerate(self.distances(values)):
-            if not distance:
-                continue
-            if lanes > 1 and target not in self.lanes[position]:
-                return "lanes that lie apart from each other are not prefetched"
-            if position < len(staged) and staged[position] >= 0:
-                return "what is read from a copy is not prefetched"
-        return None

@@ -1,15 +1,15 @@
-"""The register tile of a nest as knobs: every combination of them fits the registers."""
+"""The register tile of a nest as knobs."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.cpu.register import MAX_POINTS, vector_registers
+from tcl.codegen.passes.cpu.register import registers_needed, vector_registers
 from tcl.tuner.space.knobs import Knob, Value
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24, 28)
@@ -139,15 +139,14 @@ class RegisterKnobs:
 
     def _written_out(
         self, values: Mapping[str, Value], lanes: int, counts: Mapping[int, int]
-    ) -> tuple[int, ...]:
-        sizes = enumerate(self.sizes(values, lanes) or (0,) * self.rank)
-        return tuple(max(1, min(size, counts.get(i, 1))) for i, size in sizes)
+    ) -> dict[int, int]:
+        """How many points of each dimension are, where they are more than one."""
+        sizes = enumerate(self.sizes(values, lanes))
+        written = {i: min(size, counts.get(i, 1)) for i, size in sizes if size > 1}
+        return {i: size for i, size in written.items() if size > 1}
 
     def redundant(self, values: Mapping[str, Value], lanes: int) -> str | None:
-        """Why this configuration is another one's double, or none; ``lanes`` as in ``sizes``."""
-        points = math.prod(max(1, size) for size in self.sizes(values, lanes))
-        if points > MAX_POINTS:
-            return f"{points} points are too many to be written out"
+        """Why this configuration is another one's double, or None; ``lanes`` as in ``sizes``."""
         if (
             self.tile
             and self.unroll
@@ -170,16 +169,16 @@ class RegisterKnobs:
     def _row_dims(self, values: Mapping[str, Value]) -> tuple[int, int]:
         if not self.row:
             return self.results[0], self.results[0]
-        first, second = str(values[self.row[0].name]).split()
-        return int(first), int(second)
+        first, second = _numbers(values[self.row[0].name])
+        return first, second
 
 
 def _tiles(others: int, longest: int, registers: int) -> Iterator[str]:
-    """Tiles that fit: the accumulators, one row of vectors, and a value beside them."""
+    """Tiles that fit, whatever the nest does."""
     for vectors in _VECTORS:
         for rows in _ROWS if others else (1,):
             for second in _SECOND_ROWS if others > 1 else (1,):
-                fits = rows * second * vectors + vectors + 1 <= registers
+                fits = registers_needed(rows * second, vectors) <= registers
                 if fits and second <= rows and max(rows, vectors) <= longest:
                     yield f"{rows} {second} {vectors}"
 
@@ -197,6 +196,6 @@ def _said(sizes: tuple[int, ...], results: tuple[int, ...], lanes: int) -> str:
     return f"{max(1, first)} {max(1, second)} {max(1, vectors)}"
 
 
-def _numbers(text: Value) -> tuple[int, int, int]:
-    rows, second, vectors = map(int, str(text).split())
-    return rows, second, vectors
+@lru_cache(maxsize=4096)
+def _numbers(text: Value) -> tuple[int, ...]:
+    return tuple(map(int, str(text).split()))
