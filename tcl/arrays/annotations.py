@@ -115,3 +115,9 @@ def default_sizes(checked: CheckedDef) -> dict[str, int]:
         f"{checked.name} has the sizes {', '.join(checked.sizes)}; "
         f"say what they are: --sizes {','.join(f'{s}=...' for s in checked.sizes)}"
     )
+
+
+def sizes_of(checked: CheckedDef, text: str | None) -> dict[str, int]:
+    """Sizes as a user writes them, else the first of the def's comments. Raises as
+    ``parse_sizes`` and ``default_sizes``."""
+    return default_sizes(checked) if text is None else parse_sizes(text, checked)

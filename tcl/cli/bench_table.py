@@ -10,6 +10,7 @@ from rich.table import Table
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.report import DEFAULT, OURS, TUNED, Entry, Report, Result
+from tcl.cli.tables import plain_table
 from tcl.common.number_format import duration, plural
 
 
@@ -34,17 +35,13 @@ def tables(report: Report, threads: int) -> Iterator[RenderableType]:
     ceiling = report.ceiling(threads)
     names = [n for n in dict.fromkeys(n for r in results for n in r.entries) if n not in OURS]
     temperature = "cold" if report.settings["cold"] else "warm"
-    table = Table(
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-        title_justify="left",
-        title=f"{plural(threads, 'thread')}, {temperature} cache; medians of "
-        f"{report.settings['rounds']} interleaved rounds; ratio = best peer's time / ours",
+    numbers = (*names, "tcl", "thr", "ratio", "default", "share", "peer's", "compile")
+    table = plain_table("work", *(f">{heading}" for heading in numbers))
+    table.title_justify = "left"
+    table.title = (
+        f"{plural(threads, 'thread')}, {temperature} cache; medians of "
+        f"{report.settings['rounds']} interleaved rounds; ratio = best peer's time / ours"
     )
-    table.add_column("work")
-    for heading in (*names, "tcl", "thr", "ratio", "default", "share", "peer's", "compile"):
-        table.add_column(heading, justify="right")
     kind = ""
     for result in results:
         if result.kind != kind:
@@ -97,10 +94,7 @@ def _ratio(value: float | None) -> str:
 
 
 def _summary(summary: Mapping[str, Any]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("geometric means")
-    table.add_column("ratio", justify="right")
-    table.add_column("default", justify="right")
+    table = plain_table("geometric means", ">ratio", ">default")
     for kind, ratio in summary["ratio"].items():
         table.add_row(kind, _ratio(ratio), _ratio(summary["ratio_default"][kind]))
     if summary["worst"] is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tcl.cli import cache_files, cache_prune, cache_show
-from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain, print_table
+from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain
 from tcl.cli.common import reporting
 from tcl.common.number_format import duration, plural
 
@@ -47,12 +47,10 @@ def list_(path: Path | None) -> None:
 
 
 def _table(found: Sequence[tuple[Summary, int]]) -> None:
-    from rich.table import Table
+    from tcl.cli.tables import plain_table, print_table
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("def", "inputs", "best", "measured", "last", "threads", "version", "key"):
-        left = heading in ("def", "inputs", "last", "key")
-        table.add_column(heading, justify="left" if left else "right")
+    headings = ("def", "inputs", ">best", ">measured", "last", ">threads", ">version", "key")
+    table = plain_table(*headings)
     for summary, threads in found:
         key = summary.key
         best = "-" if summary.best is None else duration(summary.best)

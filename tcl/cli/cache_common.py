@@ -20,8 +20,6 @@ from tcl.grammar.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rich.table import Table
-
     from tcl.cli.kernels import Work
     from tcl.grammar.checked import CheckedDef
     from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Summary, TuningCache
@@ -116,14 +114,14 @@ def named_key(
     what: str, entry: str | None, sizes: str | None, threads: int | None
 ) -> tuple[CacheKey, str]:
     """The key of a def in a file on inputs of these sizes, and the def's name."""
-    from tcl.arrays.annotations import default_sizes, parse_sizes
+    from tcl.arrays.annotations import sizes_of
     from tcl.codegen.cpu.thread_count import thread_count
     from tcl.codegen.devices.cpu import host_cpu
     from tcl.grammar.ranges import infer
     from tcl.selection.best_options import layout_key
 
     _, checked = choose(Path(what), entry)
-    values = default_sizes(checked) if sizes is None else parse_sizes(sizes, checked)
+    values = sizes_of(checked, sizes)
     shapes, layouts = layouts_of(checked, values)
     key = layout_key(
         infer(checked, shapes), layouts, replace(host_cpu(), threads=thread_count(threads))
@@ -173,16 +171,6 @@ def moment(when: float) -> str:
         return datetime.datetime.fromtimestamp(when).strftime("%Y-%m-%d %H:%M")
     except (ValueError, OverflowError, OSError):
         return "?"
-
-
-def print_table(table: Table) -> None:
-    """Print a table; whole lines where there is no width to fit it into."""
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        console = Console(markup=False, highlight=False, width=1000)
-    console.print(table)
 
 
 def write_text(path: str, text: str) -> None:

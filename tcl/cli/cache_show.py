@@ -105,11 +105,11 @@ def _table(records: tuple[Record, ...]) -> None:
 
 def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("", "time", "as long", "samples", "when", "run"):
-        table.add_column(heading, justify="left" if heading == "run" else "right", no_wrap=True)
+    from tcl.cli.tables import plain_table
+
+    headings = (">", ">time", ">as long", ">samples", ">when", "run")
+    table = plain_table(*headings, no_wrap=True)
     fastest = records[0].time
     for record in records:
         assert record.time is not None

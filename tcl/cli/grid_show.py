@@ -10,11 +10,10 @@ from enum import Enum
 from typing import Any, Protocol
 
 import click
-from rich.table import Table
 
-from tcl.cli.cache_common import print_table
 from tcl.cli.grid_plan import Plan, Point
 from tcl.cli.progress_json import JsonProgress
+from tcl.cli.tables import plain_table, print_table
 from tcl.common.number_format import duration, plural, ratio_text
 from tcl.progress.state import minutes
 
@@ -74,7 +73,7 @@ class GridLines:
         """See ``Show``."""
         for note in plan.notes:
             click.echo(note)
-        table = _table("", "point", ">candidates", ">time", "in the cache")
+        table = plain_table(*("", "point", ">candidates", ">time", "in the cache"), overflow="fold")
         for point in plan.points:
             count, seconds = cost(point, resume=resume)
             table.add_row(
@@ -100,7 +99,9 @@ class GridLines:
 
     def ends(self, outcomes: Sequence[Outcome], sentence: str) -> None:
         """See ``Show``."""
-        table = _table("", "point", ">start", ">winner", ">speed-up", "status")
+        table = plain_table(
+            *("", "point", ">start", ">winner", ">speed-up", "status"), overflow="fold"
+        )
         for each in outcomes:
             before, after = each.before, each.after
             table.add_row(
@@ -202,12 +203,3 @@ def _identity(point: Point) -> dict[str, Any]:
 def _result(outcome: Outcome) -> dict[str, Any]:
     what = {"status": outcome.status.value, "reason": outcome.reason or None}
     return {**_identity(outcome.point), **what, "before": outcome.before, "after": outcome.after}
-
-
-def _table(*headings: str) -> Table:
-    """An empty table; headings that begin with ``>`` are those of numbers."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        right = heading.startswith(">")
-        table.add_column(heading.lstrip(">"), justify="right" if right else "left", overflow="fold")
-    return table

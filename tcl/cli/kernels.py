@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tcl.api import size
-from tcl.arrays.annotations import default_sizes, parse_sizes
+from tcl.arrays.annotations import sizes_of
 from tcl.arrays.arguments import Array, new_output
 from tcl.arrays.index_values import index_tensors
 from tcl.arrays.random_inputs import random_inputs
@@ -37,7 +37,7 @@ class Work:
     def load(cls, file: Path, entry: str | None, sizes: str | None, seed: int) -> Work:
         """What the command line names; ``TclError`` if there is no such thing."""
         text, checked = choose(file, entry)
-        values = default_sizes(checked) if sizes is None else parse_sizes(sizes, checked)
+        values = sizes_of(checked, sizes)
         return cls.of(text, checked, values, seed)
 
     @classmethod

@@ -79,12 +79,12 @@ def command(
     if stage in ("ast", "canonical"):
         click.echo(_without_sizes(file, entry, stage), nl=False)
         return
-    from tcl.arrays.annotations import default_sizes, parse_sizes
+    from tcl.arrays.annotations import sizes_of
     from tcl.cli.kernels import parse_options
     from tcl.grammar.findings import size, size_findings
 
     _, checked = choose(file, entry)
-    values = default_sizes(checked) if sizes is None else parse_sizes(sizes, checked)
+    values = sizes_of(checked, sizes)
     sized = size(checked, values)
     tell(checked, size_findings(sized))
     if stage == "ranges":

@@ -31,6 +31,7 @@ from tcl.cli.kernels import Work
 from tcl.cli.peers import peers, won
 from tcl.cli.progress_json import JsonProgress, decided
 from tcl.cli.signals import counted, exit_code, handlers, restore
+from tcl.cli.tables import plain_table
 from tcl.codegen.loopir.cost import cost_of
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
@@ -326,9 +327,7 @@ def _nothing(result: TuningResult[MappingOptions], *, resumed: bool) -> str:
 
 def _table(title: str, decision: Decision[MappingOptions]) -> Table:
     """Winner and start, with the times that decided."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in (title, "time a call", "speed-up"):
-        table.add_column(heading, justify="left" if heading == title else "right")
+    table = plain_table(title, ">time a call", ">speed-up")
     winner, start = decision.winner, decision.start
     assert winner is not None and winner.time is not None
     if start is not None and start.time is not None and not decision.kept:
@@ -344,9 +343,7 @@ def _table(title: str, decision: Decision[MappingOptions]) -> Table:
 
 def _beside_table(beside: Mapping[str, float]) -> Table:
     """Others, by how many times as long as the winner they take."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(BESIDE)
-    table.add_column("as long", justify="right")
+    table = plain_table(BESIDE, ">as long")
     for name, ratio in beside.items():
         table.add_row(name, ratio_text(ratio))
     return table

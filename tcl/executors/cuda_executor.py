@@ -9,13 +9,12 @@ from typing import Any, TypeAlias
 from tcl.arrays.cuda_arguments import Given, cuda_inputs, cuda_outputs, shadows
 from tcl.arrays.cuda_libraries import Library
 from tcl.arrays.cuda_shadow import Shadow
-from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cuda.run.launch import Launcher
 from tcl.codegen.cuda.run.ready import Machine, ready
 from tcl.codegen.devices.cupy_driver import Driver
 from tcl.codegen.loopir.layouts import WIDEST
-from tcl.executors.executor import Calls, Strides, contiguous, distances
+from tcl.executors.executor import Calls, Strides, distances
 from tcl.grammar.sized import SizedDef
 from tcl.selection.suggested_options import Chosen
 
@@ -90,20 +89,9 @@ class CudaExecutor(Calls[Any]):
     def prepare(self, inputs: Sequence[Any]) -> None:
         """Compile for the strides of these inputs and for new outputs."""
         before = shadows(self._sized.checked, self._given(inputs))
-        checked = self._sized.checked
-        self._kernel(
-            (
-                False,
-                (
-                    *(s.strides for s in before),
-                    *(
-                        contiguous(self._sized.shapes[t.name], numpy_dtype(t.type).itemsize)
-                        for t in checked.outputs
-                    ),
-                ),
-                (*map(_aligned, before), *(True for _ in checked.outputs)),
-            )
-        )
+        new = self._new_strides()
+        strides = (*(s.strides for s in before), *new)
+        self._kernel((False, strides, (*map(_aligned, before), *(True for _ in new))))
 
     def kernel(self, arrays: Sequence[Shadow], *, unchecked: bool = False) -> Launcher:
         """The kernel for arrays like those that these stand for; inputs, then outputs.

@@ -137,6 +137,11 @@ class Calls(Generic[_A]):
         """Compile for the strides of these inputs and for new outputs."""
         raise NotImplementedError
 
+    def _new_strides(self) -> Strides:
+        """Of new outputs."""
+        outputs, shapes = self._sized.checked.outputs, self._sized.shapes
+        return tuple(contiguous(shapes[t.name], numpy_dtype(t.type).itemsize) for t in outputs)
+
     def _inputs(self, inputs: tuple[_A | Scalar, ...]) -> tuple[_A, ...]:
         """The arguments of a call as arrays. Raises ``ArgumentError``."""
         raise NotImplementedError
@@ -193,11 +198,7 @@ class Executor(Calls[Array]):
 
     def prepare(self, inputs: Sequence[Array]) -> None:
         """Compile for the strides of these inputs and for new outputs."""
-        outputs = (
-            contiguous(self._sized.shapes[t.name], numpy_dtype(t.type).itemsize)
-            for t in self._sized.checked.outputs
-        )
-        self.kernel((*(a.strides for a in inputs), *outputs))
+        self.kernel((*(a.strides for a in inputs), *self._new_strides()))
 
     def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
         """The kernel for arrays of these strides (in bytes; inputs, then outputs).
