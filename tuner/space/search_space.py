@@ -172,7 +172,7 @@ class SearchSpace:
         self, values: dict[str, Value], met: dict[int, frozenset[str]]
     ) -> frozenset[str] | None:
         """What the first constraint that is not met has looked at; None if all are. Those that
-        are met join ``met``."""
+        are met join ``met``. Heuristics come first: they take less time."""
         for place, constraint in enumerate((*self.heuristics, *self.constraints)):
             if place in met:
                 continue

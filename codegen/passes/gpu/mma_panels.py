@@ -37,9 +37,7 @@ def why_not_fed(
     need not."""
     if len(mma) < 3:
         return None
-    found = factors(nest.point.value)
-    assert found is not None  # refused when the nest was bound
-    for load in found:
+    for load in factors(nest.point.value) or ():  # others are refused when the nest is bound
         panel = panels.get(load.ref)
         if panel is None:
             return f"mma: nest {nest.name}: {load.ref.tensor} is not staged"

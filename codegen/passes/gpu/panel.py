@@ -92,11 +92,10 @@ def points_inside(
     found = {}
     for dim in dims:
         name, unit = dim.name, math.prod(sizes[dim.name])
-        if not dim.reduction:
-            points = unit if name in outer else chunk.get(name, dim.extent)
-        else:
-            points = tile.get(name, dim.extent)
-            if name in tile and name not in outer:
-                points = -(-dim.extent // points) * points
+        points = (tile if dim.reduction else chunk).get(name, dim.extent)
+        if dim.reduction and name not in outer:
+            points *= -(-dim.extent // points)
+        elif not dim.reduction and name in outer:
+            points = unit
         found[name] = -(-points // unit) * unit
     return found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.gpu.mma_shape import mma_depth
+from tcl.codegen.passes.gpu.mma_shape import Sizes, mma_depth
 from tcl.tuner.space.gpu.dims import DimKnobs, number
 from tcl.tuner.space.gpu.encode import longest
 from tcl.tuner.space.knobs import Knob, Value
@@ -26,7 +27,7 @@ _KEPT = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """What each dimension of a nest, by its position, is divided into.
+    """What each dimension of a nest is divided into.
 
     Threads, times what each of them holds, times lanes are a *unit*: the points that the threads of
     a block have at once.
@@ -34,22 +35,21 @@ class Division:
 
     mma: tuple[int, ...]
     """The dimensions that tensor cores multiply along."""
-    lanes: Mapping[int, int]
-    threads: Mapping[int, int]
-    held: Mapping[int, int]
-    """Points, or vectors, of a thread."""
+    sizes: Sizes
+    """Of each dimension of the nest."""
     parts: int
     """Into how many the longest reduction is split."""
-    extents: Mapping[int, int]
+    extents: Mapping[str, int]
     """Points of a dimension, or of a part of it."""
 
-    def points(self, each: DimKnobs) -> int:
-        """Points of a dimension that a thread has."""
-        return self.lanes[each.position] * self.held[each.position]
+    @property
+    def threads(self) -> int:
+        """Of the block."""
+        return math.prod(count for _, count, _ in self.sizes.values())
 
-    def unit(self, each: DimKnobs) -> int:
+    def unit(self, dim: str) -> int:
         """Points of a dimension that all threads have."""
-        return self.threads[each.position] * self.points(each)
+        return math.prod(self.sizes[dim])
 
 
 @dataclass(frozen=True)
@@ -92,81 +92,82 @@ class Divider:
         knobs = (*of_dims, self.block, *self.vector, *self.split, *self.use_cores)
         return tuple(k.name for k in knobs if len(k.choices) > 1)
 
+    def parts(self, values: Mapping[str, Value]) -> int:
+        """Into how many the longest reduction is split."""
+        return int(values[self.split[0].name]) if self.split else 1
+
+    def on_cores(self, values: Mapping[str, Value]) -> bool:
+        """Whether tensor cores multiply."""
+        return bool(self.use_cores and values[self.use_cores[0].name])
+
     def _divided(self, values: Mapping[str, Value]) -> Division:
-        parts = int(values[self.split[0].name]) if self.split else 1
-        extents = {k.position: k.dim.extent for k in self.dims}
+        parts = self.parts(values)
+        extents = {d.name: d.extent for d in self.nest.dims}
         if parts > 1:
-            extents[longest(self.nest)] = -(-extents[longest(self.nest)] // parts)
-        mma = self.cores if self.use_cores and values[self.use_cores[0].name] else ()
-        if mma:
-            return self._of_cores(values, mma, parts, extents)
+            split = self.nest.dims[longest(self.nest)].name
+            extents[split] = -(-extents[split] // parts)
+        sizes = {d.name: (1, 1, 1) for d in self.nest.dims}
+        if self.on_cores(values):
+            return Division(self.cores, sizes | self._of_cores(values), parts, extents)
         lanes = dict.fromkeys(extents, 1)
         if self.vector:
             target, width = (int(values[k.name]) for k in self.vector)
-            lanes[target] = width
+            lanes[self.nest.dims[target].name] = width
         threads = self._threads(values, lanes, extents)
         held = self._held(values, lanes, threads, extents)
-        return Division((), lanes, threads, held, parts, extents)
+        sizes |= {name: (lanes[name], threads[name], held[name]) for name in threads}
+        return Division((), sizes, parts, extents)
 
-    def _of_cores(
-        self,
-        values: Mapping[str, Value],
-        mma: tuple[int, ...],
-        parts: int,
-        extents: Mapping[int, int],
-    ) -> Division:
+    def _of_cores(self, values: Mapping[str, Value]) -> dict[str, tuple[int, int, int]]:
         """They have so many threads along rows and columns at least, and none along others; they
         fix what is held along the reduction, and hold at least two along rows."""
-        rows, columns, reduction = mma
-        lanes, threads, held = (dict.fromkeys(extents, 1) for _ in range(3))
-        lanes[columns] = 2
+        rows, columns, reduction = self.cores
+        found = {self.nest.dims[reduction].name: (1, 1, mma_depth(self.nest.point.value))}
         for each in self.dims:
-            at = each.position
-            if at in (rows, columns):
-                threads[at] = max(number(values, each.threads), _OF_WARP[mma.index(at)])
-                held[at] = max(number(values, each.register), 2 if at == rows else 1)
-        held[reduction] = mma_depth(self.nest.point.value)
-        return Division(mma, lanes, threads, held, parts, extents)
+            threads, held = number(values, each.threads), number(values, each.register)
+            if each.position == rows:
+                found[each.dim.name] = 1, max(threads, _OF_WARP[0]), max(held, 2)
+            elif each.position == columns:
+                found[each.dim.name] = 2, max(threads, _OF_WARP[1]), held
+        return found
 
     def _threads(
-        self, values: Mapping[str, Value], lanes: Mapping[int, int], extents: Mapping[int, int]
-    ) -> dict[int, int]:
+        self, values: Mapping[str, Value], lanes: Mapping[str, int], extents: Mapping[str, int]
+    ) -> dict[str, int]:
         """No more than there are points for."""
         room, found = number(values, self.block), {}
         for each in sorted(self.dims, key=lambda k: k.dim.name not in self.in_order):
-            at = each.position
-            fitting = _fitting(values, each, each.threads, lanes[at], extents[at])
-            found[at] = min(room, fitting)
-            room //= found[at]
+            name = each.dim.name
+            fitting = _fitting(values, each, each.threads, lanes[name], extents[name])
+            found[name] = min(room, fitting)
+            room //= found[name]
         return found
 
     def _held(
         self,
         values: Mapping[str, Value],
-        lanes: Mapping[int, int],
-        threads: Mapping[int, int],
-        extents: Mapping[int, int],
-    ) -> dict[int, int]:
+        lanes: Mapping[str, int],
+        threads: Mapping[str, int],
+        extents: Mapping[str, int],
+    ) -> dict[str, int]:
         """No more than there are points for, and than threads have registers for."""
-        found: dict[int, int] = {}
+        found: dict[str, int] = {}
 
         def hold(dims: Sequence[DimKnobs], room: int) -> None:
             for each in dims:
-                at = each.position
-                room = max(1, room // lanes[at])
-                most, along = max(room, each.default_held), lanes[at] * threads[at]
-                found[at] = _fitting(values, each, each.register, along, extents[at], most)
-                room = max(1, room // found[at])
+                name = each.dim.name
+                room = max(1, room // lanes[name])
+                most, along = max(room, each.default_held), lanes[name] * threads[name]
+                found[name] = _fitting(values, each, each.register, along, extents[name], most)
+                room = max(1, room // found[name])
 
         hold([k for k in self.dims if k.dim.reduction], _WRITTEN_OUT)
-        hold([k for k in self.dims if not k.dim.reduction], self._results_of_thread(values))
-        return found
-
-    def _results_of_thread(self, values: Mapping[str, Value]) -> int:
-        """Results that there may be registers for: half of all, for so many threads."""
-        threads = number(values, self.block)
+        # Half of all registers are for results.
         words = max(1, self.nest.point.type.compute.bits // 32)
-        return max(1, min(_MOST_RESULTS, _REGISTERS // 2 // threads) // words)
+        own = _REGISTERS // 2 // number(values, self.block)
+        results = max(1, min(_MOST_RESULTS, own) // words)
+        hold([k for k in self.dims if not k.dim.reduction], results)
+        return found
 
 
 def _fitting(

@@ -130,14 +130,24 @@ class KernelKnobs:
     def kernel(self, position: int, values: Mapping[str, Value]) -> list[Member]:
         """The members of the kernel that begins with this one; none if it joins another. Of the
         values it reads no more than it needs."""
-        if position in self.joins and values[self.joins[position].name]:
+        if self._joined(position, values):
             return []
-        found = [self.members[position]]
-        for k in range(position + 1, len(self.members)):
-            if not values[self.joins[k].name]:
-                break
-            found.append(self.members[k])
-        return found
+        end = position + 1
+        while end < len(self.members) and self._joined(end, values):
+            end += 1
+        return list(self.members[position:end])
+
+    def _joined(self, position: int, values: Mapping[str, Value]) -> bool:
+        """Whether a member shares the kernel of the one before it."""
+        joins = position in self.joins and bool(values[self.joins[position].name])
+        return joins and not self.joins_in_vain(position, values)
+
+    def joins_in_vain(self, position: int, values: Mapping[str, Value]) -> bool:
+        """Whether a member that is to join the one before it does not, as one of both is split."""
+        if position not in self.joins or not values[self.joins[position].name]:
+            return False
+        both = self.members[position - 1 : position + 1]
+        return any(m.knobs.divided.parts(values) > 1 for m in both)
 
     def kernels(self, values: Mapping[str, Value]) -> list[list[Member]]:
         """The members of each kernel."""
@@ -204,18 +214,12 @@ def chunks_of(kernel: Sequence[Member], values: Mapping[str, Value]) -> list[dic
     for place, name in enumerate(first.shared):
         size = own.get(name, 0)
         if not size:
-            parts = [unit_of(m, m.shared[place], values) for m in kernel]
+            parts = [m.knobs.divided(values).unit(m.shared[place]) for m in kernel]
             whole = math.lcm(*parts)
             size = -(-first.nest.dim(name).extent // whole) * whole
         for member, chunks in zip(kernel, found, strict=True):
             chunks[member.shared[place]] = size
     return found
-
-
-def unit_of(member: Member, dim: str, values: Mapping[str, Value]) -> int:
-    """Points of a dimension that a member's threads hold at once."""
-    each = next(k for k in member.knobs.results if k.dim.name == dim)
-    return member.knobs.divided(values).unit(each)
 
 
 def _member(

@@ -14,6 +14,7 @@ from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.gpu import scheduled
 from tcl.codegen.schedule.resolve_gpu import resolve
 from tcl.tuner.space.gpu.constraints import constraints
+from tcl.tuner.space.gpu.heuristics import heuristics
 from tcl.tuner.space.gpu.kernel_groups import KernelKnobs
 from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace
@@ -51,8 +52,9 @@ class GpuMappingSpace(ProgramSpace):
         self._known = {n.name for g in self._groups for m in g.members for n in m.nests}
         knobs = [k for group in self._groups for k in group.knobs]
         normal = self._normal({k.name: k.default for k in knobs})
-        met = (c for g in self._groups for c in constraints(g, self._program, profile, normal))
-        self._declare((replace(k, default=normal[k.name]) for k in knobs), met)
+        legal = (c for g in self._groups for c in constraints(g, self._program, profile))
+        worth = (h for g in self._groups for h in heuristics(g, profile, normal))
+        self._declare((replace(k, default=normal[k.name]) for k in knobs), legal, worth)
 
     def _with_knobs(self, default: Mapping[str, NestOptions]) -> tuple[KernelKnobs, ...]:
         return KernelKnobs.all_of(self._program, self._profile, default, self._chosen(default))

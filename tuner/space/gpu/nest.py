@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tcl.codegen.devices.gpu import GpuProfile
@@ -12,6 +12,7 @@ from tcl.codegen.options.kinds import WIDTHS
 from tcl.codegen.options.options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.mma_shape import factors
+from tcl.codegen.passes.gpu.panel import uniform_dims
 from tcl.tuner.space.cpu.nest import first_alike
 from tcl.tuner.space.gpu.block_threads import Divider
 from tcl.tuner.space.gpu.dims import DimKnobs, number
@@ -43,6 +44,8 @@ class BlockKnobs:
     """Of the loops over tiles of reductions, and of the loops over reductions in a thread; empty
     when there is only one reduction."""
     panels: PanelKnobs
+    factors: frozenset[int]
+    """The operands that tensor cores multiply, where they can."""
 
     @staticmethod
     def of(
@@ -60,7 +63,8 @@ class BlockKnobs:
                 at = own[f"{nest.name}.vector"] == k
                 lanes = int(own[f"{nest.name}.lanes"]) if at else 1
                 dims.append(DimKnobs.of(k, dim, most, own, lanes))
-        width = max(1, _VECTOR // max(_itemsize(program, r) for r in refs(nest)))
+        sizes = (program.tensor(r.tensor).layout.itemsize for r in refs(nest))
+        width = max(1, _VECTOR // max(sizes))
         vector = _vector(nest, {k.position for k in dims if k.dim.name in in_order}, width, own)
         reductions = sum(k.dim.reduction for k in dims)
         texts = tuple(" ".join(map(str, o)) for o in loop_orders([True] * reductions))
@@ -77,7 +81,10 @@ class BlockKnobs:
         use = (Knob(f"{nest.name}.mma", (0, 1), 1, ordered=False),) if cores else ()
         split = _split(nest, own)
         divided = Divider(nest, tuple(dims), in_order, block, vector, split, cores, use)
-        return BlockKnobs(divided, orders, PanelKnobs.of(nest, own))
+        panels = PanelKnobs.of(nest, own)
+        found = (factors(nest.point.value) if cores else None) or ()
+        fed = frozenset(k for k, load in enumerate(panels.reads) if load in found)
+        return BlockKnobs(divided, orders, panels, fed)
 
     @property
     def nest(self) -> ir.Nest:
@@ -116,48 +123,37 @@ class BlockKnobs:
         """Operand → how many of these loops are outside of its being copied, and one more."""
         return self.panels.levels(values, loops, self._factors(values))
 
-    def size(self, values: Mapping[str, Value], each: DimKnobs) -> int:
-        """Points of a chunk or tile of a dimension; 0: all."""
-        divided = self.divided(values)
-        size = divided.unit(each) * number(values, each.steps)
-        return size if size < divided.extents[each.position] else 0
+    def sizes(self, values: Mapping[str, Value], dims: Iterable[DimKnobs]) -> dict[str, int]:
+        """Points per chunk or tile of those of the dimensions that are divided, in their order."""
+        divided, found = self.divided(values), {}
+        for each in dims:
+            size = divided.unit(each.dim.name) * number(values, each.steps)
+            if 0 < size < divided.extents[each.dim.name]:
+                found[each.dim.name] = size
+        return found
 
     def chunks(self, values: Mapping[str, Value]) -> dict[str, int]:
         """Points per chunk of the results that are divided, where the nest's own knobs say it."""
-        sizes = {k.dim.name: self.size(values, k) for k in self.results}
-        return {name: size for name, size in sizes.items() if size}
+        return self.sizes(values, self.results)
 
     def tiles(self, values: Mapping[str, Value]) -> dict[str, int]:
         """Points per tile of the reductions that are tiled, in the order of their loops."""
-        order = list(range(len(self.reductions)))
-        if self.orders:
-            order = [int(part) for part in str(values[self.orders[0].name]).split()]
-        sizes = {}
-        for place in order:
-            each = self.reductions[place]
-            size = self.size(values, each)
-            if size:
-                sizes[each.dim.name] = size
-        return sizes
-
-    def steps(self, values: Mapping[str, Value], chunks: Mapping[str, int]) -> dict[str, int]:
-        """Iterations of the loops over results of a block, of those that there are."""
-        counts, divided = {}, self.divided(values)
-        for each in self.results:
-            points = chunks.get(each.dim.name, each.dim.extent)
-            counts[each.dim.name] = -(-points // divided.unit(each))
-        return {name: count for name, count in counts.items() if count > 1}
+        reductions = self.reductions
+        if not self.orders:
+            return self.sizes(values, reductions)
+        order = str(values[self.orders[0].name]).split()
+        return self.sizes(values, (reductions[int(place)] for place in order))
 
     def loops(self, values: Mapping[str, Value], chunks: Mapping[str, int]) -> list[str]:
         """The dimensions of the loops that all threads of a block run together."""
-        return [*self.steps(values, chunks), *self.tiles(values)]
+        sizes, tiles = self.divided(values).sizes, self.tiles(values)
+        return uniform_dims(self.nest.dims, sizes, chunks, tiles)
 
     def to_options(self, values: Mapping[str, Value], chunks: Mapping[str, int]) -> NestOptions:
         """What the knobs say."""
         nest, tiles, divided = self.nest, self.tiles(values), self.divided(values)
-        every = range(len(nest.dims))
-        threads = tuple(divided.threads.get(k, 1) for k in every)
-        register = tuple(divided.held.get(k, 1) for k in every)
+        threads = tuple(count for _, count, _ in divided.sizes.values())
+        register = tuple(held for _, _, held in divided.sizes.values())
         tile = tuple(tiles.get(d.name, 0) for d in nest.dims)
         chunk = tuple(chunks.get(d.name, 0) for d in nest.dims if not d.reduction)
         parts = [0] * len(nest.dims)
@@ -194,8 +190,10 @@ class BlockKnobs:
             return None
         divided = self.divided(values)
         for each in self.dims:
-            sizes = divided.threads[each.position], divided.held[each.position]
-            if sizes != (found[each.threads.name], found[each.register.name]):
+            if divided.sizes[each.dim.name][1:] != (
+                found[each.threads.name],
+                found[each.register.name],
+            ):
                 return None
         return values
 
@@ -205,16 +203,17 @@ class BlockKnobs:
         """The values of these knobs that stand for all that mean the same."""
         known = {k.name: values[k.name] for k in self.knobs}
         divided = self.divided(values)
+        divisions = self.sizes(values, self.dims)
         for each in self.dims:
             given = joined and not each.dim.reduction
-            if (given or not self.size(values, each)) and len(each.steps.choices) > 1:
+            if (given or each.dim.name not in divisions) and len(each.steps.choices) > 1:
                 known[each.steps.name] = 0
             if len(each.threads.choices) > 1:
-                known[each.threads.name] = divided.threads[each.position]
+                known[each.threads.name] = divided.sizes[each.dim.name][1]
             if len(each.register.choices) > 1:
-                known[each.register.name] = divided.held[each.position]
+                known[each.register.name] = divided.sizes[each.dim.name][2]
         if self.divided.block.name in known:
-            known[self.divided.block.name] = block_of(divided.threads.values())
+            known[self.divided.block.name] = block_of([divided.threads])
         if vector := self.divided.vector:
             target, lanes = self._vectorize(values)
             known[vector[0].name] = target if lanes > 1 else vector[0].choices[0]
@@ -223,26 +222,27 @@ class BlockKnobs:
         if self.orders:
             names = [k.dim.name for k in self.reductions]
             tiled = [names.index(name) for name in self.tiles(known)]
-            inner = [k for k, each in enumerate(self.reductions) if self._looped(known, each)]
+            looped = self._looped(known)
+            inner = [k for k, name in enumerate(names) if name in looped]
             for knob, moved in zip(self.orders, (sorted(tiled), inner), strict=True):
                 known[knob.name] = first_alike(knob, known[knob.name], moved)
         known.update(self.panels.normal(known, loops, self._factors(known)))
         return known
 
-    def _looped(self, values: Mapping[str, Value], each: DimKnobs) -> bool:
-        """Whether a thread has a loop over a reduction."""
+    def _looped(self, values: Mapping[str, Value]) -> list[str]:
+        """The reductions that a thread has a loop over."""
         divided = self.divided(values)
-        points = self.size(values, each) or divided.extents[each.position]
-        return points > divided.unit(each)
+        points = {**divided.extents, **self.sizes(values, self.reductions)}
+        names = (k.dim.name for k in self.reductions)
+        return [name for name in names if points[name] > divided.unit(name)]
 
-    def _factors(self, values: Mapping[str, Value]) -> set[int]:
-        """The operands that tensor cores multiply."""
-        found = factors(self.nest.point.value) if self.divided(values).mma else None
-        return {k for k, load in enumerate(self.panels.reads) if found and load in found}
+    def _factors(self, values: Mapping[str, Value]) -> frozenset[int]:
+        """The operands that have to be copied."""
+        return self.factors if self.divided.on_cores(values) else frozenset()
 
     def _vectorize(self, values: Mapping[str, Value]) -> tuple[int, int]:
-        lanes = self.divided(values).lanes
-        return next(((k, width) for k, width in lanes.items() if width > 1), (-1, 1))
+        sizes = enumerate(self.divided(values).sizes.values())
+        return next(((k, width) for k, (width, _, _) in sizes if width > 1), (-1, 1))
 
     def _order(self, text: str) -> tuple[int, ...]:
         """A permutation of all dimensions: the reductions trade places among themselves."""
@@ -298,7 +298,3 @@ def _in_order(program: ir.Program, nest: ir.Nest) -> tuple[frozenset[str], str]:
                 bytes_[dim.name] = bytes_.get(dim.name, 0) + size
     most = max(reversed([*bytes_]), key=lambda name: bytes_[name], default="")
     return frozenset(bytes_), most
-
-
-def _itemsize(program: ir.Program, ref: ir.TensorRef) -> int:
-    return program.tensor(ref.tensor).layout.itemsize

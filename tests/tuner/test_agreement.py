@@ -1,0 +1,118 @@
+"""Search spaces and scheduling agree about what cannot be: a configuration meets all constraints
+just where its options are scheduled, and where it does not, the reason is the same sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import cycle, islice
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tcl.arrays.annotations import default_sizes, parse_sizes
+from tcl.arrays.random_inputs import input_shape
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.devices.gpu import A100, H200, T4, GpuProfile
+from tcl.codegen.loopir.layouts import gpu_layouts
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.gpu import schedule
+from tcl.grammar.check import check
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+from tcl.tuner.space.gpu.mapping import GpuMappingSpace
+from tcl.tuner.space.program_space import ProgramSpace
+from tcl.tuner.space.search_space import Config, SearchSpace
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DEFS = {
+    f"{file.stem}.{name}": checked
+    for file in sorted(EXAMPLES.glob("*.tc"))
+    for name, checked in check(file.read_text(), str(file)).items()
+}
+GPUS = (H200, A100, T4)
+
+
+def sized(checked: CheckedDef, *, small: bool) -> SizedDef:
+    sizes = parse_sizes("test", checked) if small else default_sizes(checked)
+    return infer(checked, {t.name: input_shape(t, sizes) for t in checked.inputs})
+
+
+def candidates(space: SearchSpace, rng: Random) -> Iterator[Config]:
+    """For ever: one that meets what the space asks for, any, and three that are hardly legal."""
+    while True:
+        drawn = space.sample(rng)
+        assert drawn is not None
+        yield drawn
+        yield anything(space, rng)
+        for _ in range(3):
+            # Of spaces that are all legal, the last.
+            tries = (anything(space, rng) for _ in range(40))
+            yield next((c for c in tries if space.illegal(c)), drawn)
+
+
+def anything(space: SearchSpace, rng: Random) -> Config:
+    """Any values, those of some knobs at an end more often than not."""
+    ends = rng.random() < 0.5
+    return tuple(
+        rng.choice((k.choices[0], k.choices[-1])) if ends and rng.random() < 0.3 else k.sample(rng)
+        for k in space.knobs
+    )
+
+
+def agreed(
+    made: ProgramSpace, scheduled: Callable[[MappingOptions], object], config: Config
+) -> bool:
+    """Whether options are refused, by the space and by scheduling, with the same words."""
+    space, refused = made.space, None
+    try:
+        scheduled(made.to_options(config))
+    except OptionsError as error:
+        refused = str(error)
+    values = space.values(config)
+    reasons = [reason for c in space.constraints if (reason := c(values)) is not None]
+    told = f"{values}: the space says {reasons}, scheduling {refused}"
+    assert bool(reasons) == (refused is not None), told
+    assert refused is None or refused in reasons, told
+    return bool(reasons)
+
+
+def on_gpu(name: str, small: bool, profile: GpuProfile, count: int) -> Counter[bool]:
+    """How many candidates were refused, and how many not."""
+    definition = sized(DEFS[name], small=small)
+    layouts = gpu_layouts(definition)
+    space = GpuMappingSpace(lower(definition, layouts), profile)
+    rng = Random(f"{name} {small} {profile.name}")
+    scheduled = partial(_scheduled, definition, profile)
+    drawn = islice(candidates(space.space, rng), count)
+    return Counter(agreed(space, scheduled, config) for config in drawn)
+
+
+def _scheduled(definition: SizedDef, profile: GpuProfile, options: MappingOptions) -> object:
+    return schedule(definition, options, profile, gpu_layouts(definition))
+
+
+def test_gpus() -> None:
+    """Of each example, five candidates at larger sizes."""
+    refused: Counter[bool] = Counter()
+    for name, profile in zip(DEFS, cycle(GPUS), strict=False):
+        refused += on_gpu(name, False, profile, 5)
+    assert refused.total() == 5 * len(DEFS)
+    assert 3 * refused[True] >= refused.total()
+
+
+@pytest.mark.slow
+def test_gpus_in_full() -> None:
+    """More than 10,000 candidates."""
+    refused: Counter[bool] = Counter()
+    for name in DEFS:
+        for profile in GPUS:
+            for small, count in ((True, 10), (False, 35)):
+                refused += on_gpu(name, small, profile, count)
+    print(f"{refused.total()} candidates for GPUs, {refused[True]} of them refused")
+    assert refused.total() > 10_000
+    assert 3 * refused[True] >= refused.total()
