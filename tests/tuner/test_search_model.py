@@ -18,10 +18,9 @@ from tcl.tuner.space.knobs import Knob
 from tcl.tuner.space.search_space import SearchSpace
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.features import Features
-from tcl.tuner.strategies.gaussian import GaussianProcess
+from tcl.tuner.strategies.gaussian import GaussianProcess, cholesky, inverse, solve
 from tcl.tuner.strategies.replay import load_space, replay
 from tcl.tuner.strategies.strategy import SearchSettings
-from tcl.tuner.strategies.triangular import cholesky, inverse, solve
 
 SPACE = SearchSpace(
     (

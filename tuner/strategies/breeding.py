@@ -48,15 +48,26 @@ class Breeder:
             if child is None:
                 return None
             if child in taken:  # converged: step away from it rather than give up
-                child = self._step(child)
+                knobs = 1 if self._rng.random() < 0.7 else 2
+                child = self._changed(child, min(len(self._free), knobs))
             if child not in taken and space.valid(child):
                 return child
         return None
 
     def _bred(self) -> Config:
-        if self._free and self._rng.random() < _NEAR:
+        """A parent with one knob changed; or a parent, or several mixed, and then mutated."""
+        rng, settings = self._rng, self._settings
+        if self._free and rng.random() < _NEAR:
             return self._changed(self._select(), 1)
-        return self._mutate(self._cross())
+        if rng.random() >= settings.crossover:
+            child = self._select()
+        else:
+            mixed = [self._select() for _ in range(settings.parents)]
+            child = tuple(rng.choice(genes) for genes in zip(*mixed, strict=True))
+        return tuple(
+            knob.mutate(value, rng) if rng.random() < settings.mutation else value
+            for knob, value in zip(self._knobs, child, strict=True)
+        )
 
     def _scattered(self) -> Config | None:
         """Half of the time near the best, if there is one: a third of the knobs drawn anew."""
@@ -67,13 +78,6 @@ class Breeder:
             changed[i] = self._knobs[i].sample(self._rng)
         return tuple(changed)
 
-    def _cross(self) -> Config:
-        rng = self._rng
-        if rng.random() >= self._settings.crossover:
-            return self._select()
-        mixed = [self._select() for _ in range(self._settings.parents)]
-        return tuple(rng.choice(genes) for genes in zip(*mixed, strict=True))
-
     def _select(self) -> Config:
         last = len(self._parents) - 1
         if self._settings.selection == "roulette":
@@ -82,17 +86,6 @@ class Breeder:
             share = 1 - (1 - self._rng.random()) ** (1 / self._pressure)
             position = int(share * len(self._parents))
         return self._parents[min(position, last)]
-
-    def _mutate(self, config: Config) -> Config:
-        rng, rate = self._rng, self._settings.mutation
-        return tuple(
-            knob.mutate(value, rng) if rng.random() < rate else value
-            for knob, value in zip(self._knobs, config, strict=True)
-        )
-
-    def _step(self, config: Config) -> Config:
-        """One or two knobs changed."""
-        return self._changed(config, min(len(self._free), 1 if self._rng.random() < 0.7 else 2))
 
     def _changed(self, config: Config, count: int) -> Config:
         changed = list(config)

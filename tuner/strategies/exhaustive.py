@@ -8,7 +8,6 @@ from random import Random
 from typing import cast
 
 from tcl.tuner.space.search_space import Config, Space
-from tcl.tuner.strategies.opening import known
 from tcl.tuner.strategies.skeleton import Search
 from tcl.tuner.strategies.strategy import SearchSettings, State
 
@@ -26,7 +25,7 @@ class Exhaustive(Search):
 
     def ask(self) -> tuple[Config, ...]:
         """See ``Strategy``."""
-        found = known(self._memory, self._seeds)
+        found = self._known_seeds()
         while len(found) < self._settings.population:
             config = next(self._rest, None)
             if config is None:

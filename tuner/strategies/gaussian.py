@@ -13,7 +13,6 @@ from typing import cast
 import numpy as np
 
 from tcl.tuner.strategies.features import Features, Floats, Places
-from tcl.tuner.strategies.triangular import cholesky, inverse, solve
 
 _LENGTH = 0.55
 """The length that is expected of each of ``_KNOBS`` knobs; with more knobs it is longer, as far
@@ -96,16 +95,14 @@ class GaussianProcess:
 
     def posterior(self, rows: Places, values: Floats, at: Places) -> Posterior:
         """What ``values`` measured at ``rows`` say about other places."""
-        tables, noise = self._tables(), float(np.exp(2 * self._logs[-1])) + _JITTER
+        tables = _Tables(self._features, self._logs[:-1])
+        noise = float(np.exp(2 * self._logs[-1])) + _JITTER
         covariance = tables.kernel(rows, rows) + noise * np.eye(len(values))
         lower = cholesky(covariance)
         half = solve(lower, tables.kernel(rows, at))
         told = solve(lower, values[:, None])[:, 0]
         scale = max(float(np.einsum("i,i->", told, told)) / len(values), 1e-9)
         return Posterior(tables, at, half, np.einsum("k,kq->q", told, half), scale, noise)
-
-    def _tables(self) -> _Tables:
-        return _Tables(self._features, self._logs[:-1])
 
 
 class _Tables:
@@ -171,3 +168,33 @@ class Posterior:
         column = (shared - known) / np.sqrt(self._variance[place] + self._noise)
         self._variance = np.maximum(self._variance - column * column, 1e-9)
         self._half = np.vstack([self._half, column])
+
+
+# The little linear algebra that this needs, written with ``einsum``, which sums in one fixed order:
+# the routines of a BLAS give other last digits with another number of threads, and a search has to
+# be the same wherever it is repeated.
+
+
+def cholesky(matrix: Floats) -> Floats:
+    """The lower triangle L with L Lᵀ = ``matrix``, which is symmetric and positive definite."""
+    lower = np.tril(matrix)
+    for j in range(len(lower)):
+        lower[j:, j] -= np.einsum("ik,k->i", lower[j:, :j], lower[j, :j])
+        lower[j:, j] /= np.sqrt(lower[j, j])
+    return lower
+
+
+def solve(lower: Floats, right: Floats) -> Floats:
+    """X with L X = ``right``."""
+    found = right.copy()
+    for j in range(len(lower)):
+        found[j] -= np.einsum("k,kq->q", lower[j, :j], found[:j])
+        found[j] /= lower[j, j]
+    return found
+
+
+def inverse(lower: Floats) -> Floats:
+    """The inverse of L Lᵀ."""
+    half = solve(lower, np.eye(len(lower)))
+    found: Floats = np.einsum("ki,kj->ij", half, half)
+    return found

@@ -10,10 +10,10 @@ import numpy as np
 
 from tcl.tuner.space.search_space import Config, Space
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
-from tcl.tuner.strategies.features import Features, Floats, Places
+from tcl.tuner.strategies.features import Features
 from tcl.tuner.strategies.history import logarithms
 from tcl.tuner.strategies.skeleton import Evolution
-from tcl.tuner.strategies.strategy import Result, SearchSettings
+from tcl.tuner.strategies.strategy import SearchSettings
 
 _LITTER = 2
 """Children that are bred for one that is measured."""
@@ -49,7 +49,9 @@ class Genetic(Evolution):
         working = sorted(((t, c) for c, t in latest if t is not None), key=lambda item: item[0])
         if len(working) < ENOUGH_TO_BREED:
             working = memory.ranked()
-        pressure = _pressure(measured, settings.population)
+        times = [math.inf if t is None else t for _, t in measured]
+        since_best = len(times) - 1 - times.index(min(times)) if times else 0
+        pressure = max(_PATIENT, _EAGER / (1 + max(0.0, since_best / settings.population - 0.5)))
         breeder = Breeder(memory, settings, working[: settings.population], pressure)
         rows = self._features.rows([c for c, _ in measured])
         values = np.array(logarithms(measured))
@@ -58,20 +60,10 @@ class Genetic(Evolution):
             bred = [breeder.child(memory.seen) for _ in range(_LITTER)]
             litter = [c for c in bred if c is not None]
             if litter:
-                child = litter[self._best(self._features.rows(litter), rows, values)]
+                # The child whose relatives were fastest; the first of equals.
+                apart = self._features.distances(self._features.rows(litter), rows)
+                near = np.argsort(apart, axis=1, kind="stable")[:, :_RELATIVES]
+                child = litter[int(np.argmin(values[near].sum(axis=1)))]
                 memory.add(child)
                 children.append(child)
         return children
-
-    def _best(self, litter: Places, rows: Places, values: Floats) -> int:
-        """The place of the child whose relatives were fastest; the first of equals."""
-        apart = self._features.distances(litter, rows)
-        near = np.argsort(apart, axis=1, kind="stable")[:, :_RELATIVES]
-        return int(np.argmin(values[near].sum(axis=1)))
-
-
-def _pressure(measured: Sequence[Result], population: int) -> float:
-    """Less the longer nothing better was found."""
-    times = [math.inf if t is None else t for _, t in measured]
-    since = len(times) - 1 - times.index(min(times)) if times else 0
-    return max(_PATIENT, _EAGER / (1 + max(0.0, since / population - 0.5)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tcl.tuner.space.search_space import Config
-from tcl.tuner.strategies.opening import known
 from tcl.tuner.strategies.skeleton import Search
 
 
@@ -12,5 +11,4 @@ class RandomSearch(Search):
 
     def ask(self) -> tuple[Config, ...]:
         """See ``Strategy``."""
-        memory = self._memory
-        return tuple(memory.fill(known(memory, self._seeds), self._settings.population))
+        return tuple(self._memory.fill(self._known_seeds(), self._settings.population))

@@ -18,7 +18,7 @@ from tcl.tuner.strategies.features import Features, Floats
 from tcl.tuner.strategies.gaussian import GaussianProcess
 from tcl.tuner.strategies.history import logarithms
 from tcl.tuner.strategies.skeleton import Evolution
-from tcl.tuner.strategies.strategy import Result, SearchSettings, State
+from tcl.tuner.strategies.strategy import SearchSettings, State
 
 _CHILDREN = 150
 """Tries to breed a child for the screen."""
@@ -78,7 +78,10 @@ class Screened(Evolution):
         if not pool or not self._features.count:
             return []
         results = self._memory.measured()
-        rows, values = self._features.rows([c for c, _ in results]), _values(results)
+        rows = self._features.rows([c for c, _ in results])
+        # Logarithms of times, brought to mean 0 and spread 1.
+        logs = np.array(logarithms(results))
+        values = (logs - logs.mean()) / (float(logs.std()) or 1.0)
         fitted = _selected(values, _FITTED)
         self._model.fit(rows[fitted], values[fitted])
         kept = _selected(values, _LEARNT)
@@ -97,14 +100,6 @@ class Screened(Evolution):
             self._memory.add(pool[place])
             found.append(pool[place])
         return found
-
-
-def _values(results: Sequence[Result]) -> Floats:
-    """What the model learns: logarithms of times, brought to mean 0 and spread 1."""
-    values = np.array(logarithms(results))
-    spread = float(values.std())
-    scaled: Floats = (values - values.mean()) / (spread if spread > 0 else 1.0)
-    return scaled
 
 
 def _selected(values: Floats, count: int) -> list[int]:

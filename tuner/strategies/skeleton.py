@@ -6,10 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from random import Random
 
+import numpy as np
+
 from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.strategies.features import Features
 from tcl.tuner.strategies.history import Memory
-from tcl.tuner.strategies.opening import opening
 from tcl.tuner.strategies.strategy import Result, SearchSettings, State
+
+_DRAWN = 4
+"""Of so many random configurations the one is taken that is furthest from all others. With many
+more, nothing but the corners of the space would be tried."""
 
 
 class Search(ABC):
@@ -30,6 +36,10 @@ class Search(ABC):
     @abstractmethod
     def ask(self) -> tuple[Config, ...]:
         """See ``Strategy``."""
+
+    def _known_seeds(self) -> list[Config]:
+        """Those seeds that are valid and new, which they now are not."""
+        return [c for c in self._seeds if self._memory.space.valid(c) and self._memory.add(c)]
 
     def tell(self, results: Sequence[Result]) -> None:
         """See ``Strategy``."""
@@ -58,8 +68,25 @@ class Evolution(Search):
         memory, settings = self._memory, self._settings
         if not self._begun:
             self._begun = True
-            return tuple(opening(memory, self._seeds, settings.population))
+            return tuple(self._opening())
         return tuple(memory.fill(self._children(), settings.children))
+
+    def _opening(self) -> list[Config]:
+        """The seeds, brought to ``population`` by configurations spread over the space."""
+        memory, count = self._memory, self._settings.population
+        features = Features(memory.space)
+        found = self._known_seeds()
+        while len(found) < count:
+            drawn = [memory.space.sample(memory.rng) for _ in range(_DRAWN)]
+            new = [c for c in drawn if c is not None and c not in memory.seen]
+            if not new:
+                return memory.fill(found, count)
+            others = features.rows(list(memory.seen))
+            far = features.distances(features.rows(new), others).min(axis=1, initial=np.inf)
+            config = new[int(np.argmax(far))]
+            memory.add(config)
+            found.append(config)
+        return found
 
     @abstractmethod
     def _children(self) -> list[Config]:
