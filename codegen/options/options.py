@@ -185,13 +185,12 @@ class NestOptions:
         pairs = ((key, getattr(self, key)) for key in OPTIONS)
         return {key: value for key, value in pairs if value is not None}
 
-    @property
-    def complete(self) -> bool:
-        """Whether every choice is made that a preset makes for a CPU."""
+    def complete_on(self, device: Device) -> bool:
+        """Whether every choice is made that a preset makes for such a device."""
         return all(
             getattr(self, key) is not None
             for key, option in OPTIONS.items()
-            if option.knobs and "CPU" not in option.refused
+            if option.knobs and device not in option.refused
         )
 
     @property

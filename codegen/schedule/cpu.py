@@ -1,13 +1,15 @@
 """The schedule: a pure function from a def, options and a device to loops.
 
-The passes run from top to bottom of ``passes_for``. Options are honoured there or refused with
-``OptionsError``; nothing has been compiled by then.
+The options become a plan, in which nothing is left open; the passes of ``passes_for`` apply it,
+from top to bottom. Options are honoured or refused with ``OptionsError``; nothing has been
+compiled by then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
 from tcl.codegen.common.recursion import with_room
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -17,83 +19,51 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.verify import verify
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.base import Pass
-from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.cpu.build import Build
-from tcl.codegen.passes.cpu.prefetch import Prefetch
-from tcl.codegen.passes.cpu.register import Register
-from tcl.codegen.passes.cpu.stage import Stage
-from tcl.codegen.passes.cpu.stream import Stream
-from tcl.codegen.passes.fuse import Fuse
+from tcl.codegen.passes.cpu.steps import STAGES, steps
 from tcl.codegen.passes.fusion.chunk_order import OrderChunks
-from tcl.codegen.passes.order import Order
-from tcl.codegen.passes.tile import Tile
-from tcl.codegen.passes.vectorize import Vectorize
-from tcl.codegen.schedule.resolve_cpu import resolve
+from tcl.codegen.schedule.plan import Plan, applied
+from tcl.codegen.schedule.plan_cpu import plan_cpu
 from tcl.grammar.sized import SizedDef
 
 
-def passes_for(
-    program: ir.Program, options: MappingOptions, device: CpuProfile
-) -> Iterator[tuple[str, tuple[Pass, ...]]]:
-    """The named passes, in the order in which they run."""
-    chosen = resolve(program, options, device)
-    nests = [(n.name, chosen[n.name]) for n in program.nests]
-    # Outside of everything else: what threads share.
-    yield "chunk", tuple(Chunk(name, o.chunk or ()) for name, o in nests)
-    order = OrderChunks({name: o.chunk_order or () for name, o in nests})
-    yield "fuse", (*(Fuse(name) for name, o in nests if o.fuse), order)
-    # Before the passes that name the folds that it makes.
-    yield "tile", tuple(Tile(name, o.tile or ()) for name, o in nests)
-    # Before lanes and register tiles, whose place does not depend on the order.
-    yield (
-        "order",
-        tuple(
-            order
-            for name, o in nests
-            for order in (
-                Order(name, "tile", o.order or ()),
-                Order(name, "point", o.inner_order or ()),
-            )
-        ),
-    )
-    yield "vectorize", tuple(Vectorize(name, *(o.vectorize or (-1, 1))) for name, o in nests)
-    # After vectorising: a register tile counts vectors.
-    yield "register", tuple(Register(name, o.register or (), device) for name, o in nests)
-    # After all passes that change loops: panels have an axis per loop.
-    yield "stage", tuple(Stage(name, o.stage or ()) for name, o in nests)
-    yield "prefetch", tuple(Prefetch(name, o.prefetch or ()) for name, o in nests)
-    yield "stream", tuple(Stream(name) for name, o in nests if o.stream)
-    # Last: from here on the loops are a tree, and no pass looks for them in a list.
-    yield "build", (Build(device),)
-
-
-def stages(
+def plan(
     sized: SizedDef,
     options: MappingOptions,
     device: CpuProfile,
     layouts: Mapping[str, ir.Layout] | None = None,
-) -> Iterator[tuple[str, ir.Program]]:
-    """(name, program) after lowering, merging, and each of the passes."""
-    for name, program in begun(sized, options, layouts or cpu_layouts(sized)):
-        yield name, program
-    for name, passes in passes_for(program, options, device):
-        for each in passes:
-            program = each(program)
-        verify(program)
-        yield name, program
+    *,
+    all_threads: bool = True,
+) -> Plan[CpuProfile]:
+    """What these options come to. ``layouts``: of all tensors, where it is not
+    ``cpu_layouts(sized)`` that is meant. Unless ``all_threads`` of the device are wanted, those
+    are left asleep that are not worth waking.
 
-
-def begun(
-    sized: SizedDef, options: MappingOptions, layouts: Mapping[str, ir.Layout]
-) -> Iterator[tuple[str, ir.Program]]:
-    """(name, program) after what is the same for all devices: lowering and merging."""
-    program = lower(sized, layouts)
-    verify(program)
-    yield "lower", program
+    Raises ``OptionsError`` for options that cannot be planned.
+    """
+    program = lower(sized, layouts or cpu_layouts(sized))
     if options.merges:
         program = merged(program)
-        verify(program)
-    yield "merge", program
+    target = device if all_threads else with_threads_worth(program, device)
+    return with_room(lambda: plan_cpu(program, options, target))
+
+
+def passes_for(plan: Plan[CpuProfile]) -> Iterator[tuple[str, tuple[Pass, ...]]]:
+    """The named passes, in the order in which they run."""
+    order = OrderChunks({name: o.chunk_order or () for name, o in plan.options.items()})
+    nests = [steps(name, o, plan.target) for name, o in plan.options.items()]
+    for stage in STAGES:
+        last = (order,) if stage == "fuse" else ()
+        yield stage, (*(each for nest in nests for each in nest[stage]), *last)
+    # Last: from here on the loops are a tree, and no pass looks for them in a list.
+    yield "build", (Build(plan.target),)
+
+
+def scheduled(plan: Plan[CpuProfile]) -> ir.Program:
+    """The loops of a plan. Raises ``OptionsError`` for options that cannot be applied."""
+    *_, (_, program) = with_room(lambda: list(applied(plan.program, passes_for(plan))))
+    verify(program)  # once: what is wrong after one pass is wrong after the last
+    return program
 
 
 def schedule(
@@ -101,11 +71,20 @@ def schedule(
     options: MappingOptions,
     device: CpuProfile,
     layouts: Mapping[str, ir.Layout] | None = None,
+    *,
+    all_threads: bool = True,
 ) -> ir.Program:
-    """The loops for these options. ``layouts``: of all tensors, where it is not
-    ``cpu_layouts(sized)`` that is meant.
+    """The loops for these options, as of ``plan``."""
+    return scheduled(plan(sized, options, device, layouts, all_threads=all_threads))
 
-    Raises ``OptionsError`` for options that cannot be applied.
-    """
-    *_, (_, program) = with_room(lambda: list(stages(sized, options, device, layouts)))
-    return program
+
+def stages(
+    sized: SizedDef, options: MappingOptions, device: CpuProfile, *, all_threads: bool = True
+) -> Iterator[tuple[str, ir.Program]]:
+    """(name, program) after lowering, merging, and each of the passes, each verified."""
+    program = lower(sized, cpu_layouts(sized))
+    made = plan(sized, options, device, all_threads=all_threads)
+    begun = [("lower", program), ("merge", merged(program) if options.merges else program)]
+    for name, program in (*begun, *applied(made.program, passes_for(made))):
+        verify(program)
+        yield name, program

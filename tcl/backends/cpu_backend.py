@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from tcl.arrays.arguments import Array
 from tcl.backends.program_backend import ProgramBackend, arrived
-from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
 from tcl.codegen.common.envelope import seal
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.object_code.compile import compile_object
@@ -19,7 +18,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.cpu import schedule
+from tcl.codegen.schedule.cpu import plan, scheduled
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +55,8 @@ class CpuBackend(ProgramBackend):
         return {"Loop program": show(program), "LLVM IR": emit(program, device).text}
 
     def _scheduled(self, options: MappingOptions) -> tuple[ir.Program, CpuProfile]:
-        device = self.device
-        if self.threads > 1:
-            device = with_threads_worth(self.program(), device)
-        return schedule(self.sized, options, device, self.layouts()), device
+        made = plan(self.sized, options, self.device, self.layouts(), all_threads=False)
+        return scheduled(made), made.target
 
     def load(self, code: bytes) -> _Kernel:
         """The kernel in this process."""

@@ -30,6 +30,7 @@ _STAGES = (
     "canonical",
     "ranges",
     "ir",
+    "plan",
     "schedule",
     "source",
     "asm",
@@ -52,8 +53,9 @@ _OF_TEXT = ("ast", "canonical", "ranges", "reference")
     show_default=True,
     help="ast: as parsed. canonical: what keys the cache. ranges: of every index, and where they "
     "come from, with shapes and first indices. ir: loops before, schedule: after the "
-    "options are applied. source: LLVM IR, or CUDA C++. asm: assembly, or PTX. resources: what "
-    "kernels take of a GPU. reference: its generated Python.",
+    "options are applied. plan: what each option comes to, and why. source: LLVM IR, or CUDA C++. "
+    "asm: assembly, or PTX. resources: what kernels take of a GPU. reference: its generated "
+    "Python.",
 )
 @click.option(
     "--device",
@@ -137,23 +139,24 @@ def _gpu(device: str, threads: int | None) -> GpuProfile:
 
 
 def _on_cpu(stage: str, sized: SizedDef, chosen: MappingOptions, threads: int | None) -> str:
-    from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
     from tcl.codegen.cpu.run.kernel import compile_cpu
     from tcl.codegen.cpu.thread_count import thread_count
     from tcl.codegen.devices.cpu import host_cpu
-    from tcl.codegen.loopir.lower import lower
     from tcl.codegen.loopir.printer import show
-    from tcl.codegen.schedule.cpu import stages
+    from tcl.codegen.schedule.cpu import plan, stages
+    from tcl.codegen.schedule.plan_text import plan_text
 
     if stage == "resources":
         raise click.UsageError(
             "--stage resources is what kernels take of a GPU; say of which, as in --device h200"
         )
-    device = with_threads_worth(lower(sized), replace(host_cpu(), threads=thread_count(threads)))
+    device = replace(host_cpu(), threads=thread_count(threads))
+    if stage == "plan":
+        return plan_text(plan(sized, chosen, device, all_threads=False))
     if stage in ("ir", "schedule"):
-        programs = [program for _, program in stages(sized, chosen, device)]
+        programs = [program for _, program in stages(sized, chosen, device, all_threads=False)]
         return show(programs[0 if stage == "ir" else -1])
-    kernel = compile_cpu(sized, chosen, device=device)
+    kernel = compile_cpu(sized, chosen, device=device, all_threads=False)
     return kernel.llvm if stage == "source" else kernel.asm
 
 

@@ -205,16 +205,11 @@ def _scheduling(query: Query) -> Callable[[MappingOptions], object]:
     pairs = zip(sized.checked.inputs, query.key.inputs, strict=True)
     strides = {tensor.name: layout.strides for tensor, layout in pairs}
     if isinstance(device, CpuProfile):
-        from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
         from tcl.codegen.loopir.layouts import cpu_layouts
-        from tcl.codegen.loopir.lower import lower
         from tcl.codegen.schedule import cpu
 
-        on_cpu = cpu_layouts(sized, strides)
-        host = device
-        if host.threads > 1:
-            host = with_threads_worth(lower(sized, on_cpu), host)
-        return lambda options: cpu.schedule(sized, options, host, on_cpu)
+        host, on_cpu = device, cpu_layouts(sized, strides)
+        return lambda options: cpu.schedule(sized, options, host, on_cpu, all_threads=False)
     from tcl.codegen.loopir.layouts import gpu_layouts
     from tcl.codegen.schedule import gpu
 

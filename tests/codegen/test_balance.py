@@ -15,7 +15,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.schedule.cpu import schedule
-from tcl.codegen.schedule.resolve_cpu import resolve
+from tcl.codegen.schedule.plan_cpu import plan_cpu
 
 Shapes = tuple[tuple[int, int], tuple[int, int]]
 
@@ -24,7 +24,7 @@ def chosen(threads: int, text: str, shapes: Shapes) -> NestOptions:
     """The choices for so many threads, which have to be possible."""
     device, each = replace(WIDE, threads=threads), sized(text, *shapes)
     schedule(each, MappingOptions("mlp"), device)
-    return resolve(lower(each), MappingOptions("mlp"), device)["s0"]
+    return plan_cpu(lower(each), MappingOptions("mlp"), device).options["s0"]
 
 
 @pytest.mark.parametrize("size", [512, 1024, 2048])

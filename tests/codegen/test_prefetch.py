@@ -15,7 +15,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
-from tcl.codegen.schedule.resolve_cpu import resolve
+from tcl.codegen.schedule.plan_cpu import plan_cpu
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
@@ -39,7 +39,7 @@ def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
 
 def distances(each: SizedDef) -> list[tuple[int, ...]]:
     """What the default prefetches, nest by nest."""
-    return [o.prefetch or () for o in resolve(lower(each), MLP, DEVICE).values()]
+    return [o.prefetch or () for o in plan_cpu(lower(each), MLP, DEVICE).options.values()]
 
 
 def test_the_kernel_asks_for_what_comes_next_and_gives_the_same() -> None:

@@ -24,7 +24,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule
-from tcl.codegen.schedule.resolve_cpu import resolve
+from tcl.codegen.schedule.plan_cpu import plan_cpu
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
@@ -185,7 +185,7 @@ def test_a_nest_with_choices_of_its_own_has_loops_of_its_own() -> None:
     sized = sized_of(ALONG["bias"])
     along = MappingOptions("mlp").nest(0).register(2, 1)
     assert loops(schedule(sized, along, host_cpu())) == 1
-    chosen = resolve(lower(sized), along, host_cpu())
+    chosen = plan_cpu(lower(sized), along, host_cpu()).options
     assert chosen["s1"].register == chosen["s0"].register
     assert loops(schedule(sized, along.nest(1).register(3, 1), host_cpu())) == 2
     chunked = MappingOptions("mlp").chunk(2).nest(1).fuse(False)

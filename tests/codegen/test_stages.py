@@ -46,7 +46,7 @@ UNROLLED = ("matmul_half", "softmax", "convolution", "layernorm")
 
 def commands(name: str, device: str) -> Iterator[str]:
     """The stages, at sizes for which much is chosen; LLVM IR at small ones, for it to be short."""
-    for stage in ("ir", "schedule", "source"):
+    for stage in ("ir", "plan", "schedule", "source"):
         where = "--threads 2" if device == "cpu" else f"--device {device}"
         sizes = "large"
         if device == "cpu" and stage == "source":

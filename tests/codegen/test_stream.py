@@ -17,7 +17,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
-from tcl.codegen.schedule.resolve_cpu import resolve
+from tcl.codegen.schedule.plan_cpu import plan_cpu
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
@@ -110,7 +110,9 @@ def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
 
 def streams(each: SizedDef) -> list[bool]:
     program = lower(each)
-    return [bool(o.stream) for o in resolve(program, MappingOptions("mlp"), DEVICE).values()]
+    return [
+        bool(o.stream) for o in plan_cpu(program, MappingOptions("mlp"), DEVICE).options.values()
+    ]
 
 
 def test_the_preset_streams_large_results_that_nothing_reads() -> None:

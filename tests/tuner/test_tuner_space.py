@@ -15,7 +15,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.cpu.fusion_limits import results_at_once
 from tcl.codegen.schedule.cpu import schedule
-from tcl.codegen.schedule.resolve_cpu import resolve
+from tcl.codegen.schedule.plan_cpu import plan_cpu
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
@@ -273,7 +273,7 @@ def test_nests_that_go_along_follow_the_one_that_has_knobs() -> None:
         assert config is not None
         options = space.to_options(config)
         assert space.from_options(options) == config
-        chosen = resolve(lower(definition), options, DEVICE)
+        chosen = plan_cpu(lower(definition), options, DEVICE).options
         nest = schedule(definition, options, DEVICE).nest("s0")
         lanes = [x.fold.dim for x in nest.loops if x.kind is Kind.VECTOR]
         if results_at_once(nest) and lanes != ["s0.k"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.cpu.access_costs import access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
@@ -19,6 +19,8 @@ from tcl.codegen.passes.cpu.stage import dims_of, made_with
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.vectorize import outputs
 
+_MODELLED = ("mlp", "conv")
+"""The presets that go by a model of the device."""
 _HIDING = 4
 _KEPT = 8
 """Times the second cache: results from which on writing them past the caches was measured to pay
@@ -27,63 +29,74 @@ _KEPT_BY_L3 = 16 << 20
 """Bytes of results that the last cache, if it is that large, is taken to keep."""
 
 
-def chunks(name: str, program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
-    """The preset's choices of chunks, and of nests that share them, by nest."""
-    return grouping(program, device) if name in ("mlp", "conv") else {}
+@dataclass(frozen=True, slots=True)
+class CpuPreset:
+    """What a preset chooses for the nests of a program where nothing else was chosen."""
 
+    name: str
+    device: CpuProfile
+    chunks: Mapping[str, NestOptions]
+    """Chunks, and whether these are shared, by nest; nothing for nests that are left whole."""
+    ahead: Mapping[str, tuple[int, ...]]
+    """What is prefetched how far ahead, for these chunks, by nest."""
 
-def distances(
-    name: str, program: ir.Program, plan: Mapping[str, NestOptions], device: CpuProfile
-) -> dict[str, tuple[int, ...]]:
-    """The preset's choices of what is prefetched how far ahead, by nest, for these chunks."""
-    return prefetching(program, plan, device) if name in ("mlp", "conv") else {}
+    @staticmethod
+    def of(name: str, program: ir.Program, device: CpuProfile) -> CpuPreset:
+        """For a program without any loops."""
+        if name not in _MODELLED:
+            return CpuPreset(name, device, {}, {})
+        chunks = grouping(program, device)
+        return CpuPreset(name, device, chunks, prefetching(program, chunks, device))
 
+    @property
+    def reason(self) -> str:
+        """Why something was chosen."""
+        return f"preset {self.name}"
 
-def tile_distances(
-    name: str, program: ir.Program, nest: ir.Nest, chosen: NestOptions, device: CpuProfile
-) -> tuple[int, ...]:
-    """As ``distances``, for a nest of which the rest is chosen."""
-    return tiles_ahead(program, nest, chosen, device) if name in ("mlp", "conv") else ()
+    def leading(self, program: ir.Program, nest: ir.Nest, sums: int = 1) -> NestOptions:
+        """Choices for an untiled nest that has its chunks. ``sums``: how many there are for each
+        result, with those of nests that are fused with it."""
+        one = _one_chunk(nest) if nest.chunks else nest
+        if self.name == "naive" or nest.sequential:
+            chosen = PLAIN
+        elif self.name in _MODELLED:
+            chosen = heuristic(program, one, self.device, sums).over(PLAIN)
+        else:
+            chosen = _pointwise(program, one, self.device)
+        if nest.chunks:
+            chosen = replace(chosen, stage=_levels(program, nest, chosen, self.device))
+        if self.name not in _MODELLED:
+            return chosen
+        stream = _not_kept(program, nest, self.device)
+        ahead = self.ahead.get(nest.name) or tiles_ahead(program, nest, chosen, self.device)
+        return replace(chosen, stream=stream, prefetch=ahead)
 
+    def following(
+        self, program: ir.Program, led: NestOptions, leader: ir.Nest, nest: ir.Nest
+    ) -> NestOptions:
+        """Choices for an untiled nest that is fused with another one, which has the options
+        ``led``: the same loops, or those over its results if it has no others."""
+        stream = self.name in _MODELLED and _not_kept(program, nest, self.device)
+        own = replace(
+            led, stage=(), prefetch=(), stream=stream, chunk=(), fuse=False, chunk_order=None
+        )
+        rank = len(nest.dims)
+        if rank == len(leader.dims):
+            return own
 
-def preset(
-    name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1
-) -> NestOptions:
-    """The preset's choices for one untiled nest, which may have chunks. ``sums``: how many there
-    are for each result, with those of nests that go along."""
-    stream = writes_past(name, program, nest, device)
-    if not nest.chunks:
-        return replace(_whole(name, program, nest, device, sums), stream=stream)
-    chosen = _whole(name, program, _one_chunk(nest), device, sums)
-    return replace(chosen, stream=stream, stage=_levels(program, nest, chosen, device))
+        def order(permutation: tuple[int, ...] | None) -> tuple[int, ...]:
+            kept = tuple(k for k in permutation or () if k < rank)
+            return () if kept == tuple(range(len(kept))) else kept
 
-
-def along(leader: NestOptions, led_by: ir.Nest, nest: ir.Nest) -> NestOptions:
-    """The choices of an untiled nest that goes along with another one: the same loops, or those
-    over its results if it has no others."""
-    own = replace(leader, stage=(), prefetch=(), stream=False, chunk_order=None)
-    rank = len(nest.dims)
-    if rank == len(led_by.dims):
-        return own
-
-    def order(permutation: tuple[int, ...] | None) -> tuple[int, ...]:
-        kept = tuple(k for k in permutation or () if k < rank)
-        return () if kept == tuple(range(len(kept))) else kept
-
-    target, lanes = leader.vectorize or (-1, 1)
-    return replace(
-        own,
-        tile=(leader.tile or ())[:rank],
-        order=order(leader.order),
-        inner_order=order(leader.inner_order),
-        vectorize=(target, lanes) if target < rank else (-1, 1),
-        register=(leader.register or ())[:rank],
-    )
-
-
-def writes_past(name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
-    """Whether the preset lets a nest write past the caches."""
-    return name in ("mlp", "conv") and _not_kept(program, nest, device)
+        target, lanes = led.vectorize or (-1, 1)
+        return replace(
+            own,
+            tile=(led.tile or ())[:rank],
+            order=order(led.order),
+            inner_order=order(led.inner_order),
+            vectorize=(target, lanes) if target < rank else (-1, 1),
+            register=(led.register or ())[:rank],
+        )
 
 
 def _levels(
@@ -126,13 +139,8 @@ def _one_chunk(nest: ir.Nest) -> ir.Nest:
     return replace(nest, dims=dims, joined=False).with_loops(loops)
 
 
-def _whole(
-    name: str, program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int
-) -> NestOptions:
-    if name == "naive" or nest.sequential:
-        return PLAIN
-    if name in ("mlp", "conv"):
-        return heuristic(program, nest, device, sums).over(PLAIN)
+def _pointwise(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions:
+    """Lanes alone."""
     position, lanes = _vectorize(program, nest, device)
     chosen = NestOptions(vectorize=(position, lanes)).over(PLAIN)
     if lanes == device.lanes(nest.point.type) and any(d.reduction for d in nest.dims):

@@ -10,20 +10,13 @@ the other operand the other side.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from tcl.codegen.choose.gpu.nest_shape import Choice, Shape, power_above, power_below
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.passes.chunk import Chunk
-from tcl.codegen.passes.gpu.bind import Bind, thread_count
-from tcl.codegen.passes.gpu.limits import within_limits
-from tcl.codegen.passes.gpu.mma_panels import check_mma
 from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS, mma_type
-from tcl.codegen.passes.gpu.stage_shared import Share
-from tcl.codegen.passes.tile import Tile
+from tcl.codegen.passes.gpu.steps import alone
 from tcl.grammar.types import BFLOAT16, FLOAT16
 
 SIDE = 16
@@ -167,16 +160,5 @@ def _on_tensor_cores(
 
 def _fits(shape: Shape, made: Choice, profile: GpuProfile) -> bool:
     """Whether panels fit into shared memory, and lie so that tensor cores can read them."""
-    name, o = shape.nest.name, made.options(len(shape.results))
-    program = replace(shape.program, nests=(shape.nest,))
-    try:
-        program = Chunk(name, o.chunk or (), clip=False)(program)
-        program = Tile(name, o.tile or ())(program)
-        program = Bind.of(name, o, profile)(program)
-        threads = thread_count(program.nest(name))
-        program = Share(name, o.stage or (), threads, o.buffers or 1)(program)
-        check_mma(program, name, o.mma or ())
-        within_limits(program, profile)
-    except OptionsError:
-        return False
-    return True
+    options = made.options(len(shape.results))
+    return alone(shape.program, shape.nest, options, profile) is not None

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tcl.codegen.choose.gpu.contraction import contraction
 from tcl.codegen.choose.gpu.nest_shape import Choice, Shape
 from tcl.codegen.choose.gpu.streaming import rowwise, streaming
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import PLAIN, NestOptions
 from tcl.codegen.passes.chunk import Chunk, why_not_chunked
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
-from tcl.codegen.passes.gpu.bind import Bind
-from tcl.codegen.passes.gpu.split import parts
-from tcl.codegen.passes.tile import Tile
+from tcl.codegen.passes.gpu.split import is_whole, parts_of
+from tcl.codegen.passes.gpu.steps import alone
 
 _WARPS = 128
 """Threads of a block in ``naive``."""
@@ -31,36 +29,122 @@ _LONG_ROW = 64
 """Points of a row from which on nests share blocks row by row."""
 
 
-def plan(
-    name: str, program: ir.Program, given: Mapping[str, NestOptions], profile: GpuProfile
-) -> dict[str, NestOptions]:
-    """Choices for every nest that go with those that are given."""
-    if name == "naive":
-        chosen = {n.name: _one_point_each(n) for n in program.nests}
-    else:
-        chosen = _planned(name, program, profile)
-    return {
-        n.name: _going_with(given[n.name], chosen[n.name], program, n, profile)
-        for n in program.nests
-    }
+@dataclass(frozen=True, slots=True)
+class GpuPreset:
+    """What a preset chooses where nothing else was chosen."""
+
+    name: str
+    profile: GpuProfile
+    known: dict[str, tuple[ir.Nest, Choice | None]] = field(default_factory=dict)
+    """What was found for sums of products, by nest: the search for it tries many."""
+
+    def choices(
+        self, program: ir.Program, given: Mapping[str, NestOptions]
+    ) -> dict[str, NestOptions]:
+        """Choices for the nests of which not all was said, that go with what is given."""
+        open_ = {n.name for n in program.nests if not given[n.name].complete_on("GPU")}
+        chosen: dict[str, NestOptions] = {}
+        if self.name == "naive":
+            chosen = {n.name: _one_point_each(n) for n in program.nests}
+        else:
+            for stretch in _stretches(fusion_groups(program.nests)):
+                if any(group.names & open_ for group in stretch):
+                    self._choose(program, stretch, chosen)
+        return {
+            n.name: _going_with(given[n.name], chosen[n.name], program, n, self.profile)
+            for n in program.nests
+            if n.name in open_
+        }
+
+    def split(
+        self,
+        program: ir.Program,
+        given: Mapping[str, NestOptions],
+        chosen: Mapping[str, NestOptions],
+    ) -> tuple[str, tuple[int, ...]] | None:
+        """The next nest whose reduction should be split, so that all of the device has work, and
+        into how many parts; None if there is none."""
+        if self.name == "naive" or all(o.split is not None for o in given.values()):
+            return None
+        followers = set[str]().union(*(g.followers for g in fusion_groups(program.nests)))
+        for nest in program.nests:
+            own = given[nest.name]
+            if own.split is None and nest.name not in followers and not chosen[nest.name].fuse:
+                parts = _split(nest, own.over(chosen[nest.name]), self.profile)
+                if parts:
+                    return nest.name, parts
+        return None
+
+    def _choose(
+        self, program: ir.Program, groups: Sequence[FusionGroup], found: dict[str, NestOptions]
+    ) -> None:
+        position = 0
+        while position < len(groups):
+            run = self._run(program, groups[position:]) if self.name != "pointwise" else []
+            if len(run) > 1:
+                for group, choice in run:
+                    _note(group, choice, program, found, joined=group is not run[0][0])
+                position += len(run)
+                continue
+            group = groups[position]
+            shape = Shape(program, group.leader)
+            if group.leader.sequential or any(d.extent == 0 for d in group.leader.dims):
+                for nest in program.nests:
+                    if nest.name in group.names:
+                        found[nest.name] = _one_point_each(nest)
+            else:
+                tiled = self._contraction(shape) if self.name in ("mlp", "conv") else None
+                _note(group, tiled or streaming(shape, self.profile), program, found)
+            position += 1
+
+    def _contraction(self, shape: Shape) -> Choice | None:
+        nest, choice = self.known.get(shape.nest.name, (None, None))
+        if nest is not shape.nest:
+            choice = contraction(shape, self.profile)
+            self.known[shape.nest.name] = shape.nest, choice
+        return choice
+
+    def _run(
+        self, program: ir.Program, groups: Sequence[FusionGroup]
+    ) -> list[tuple[FusionGroup, Choice]]:
+        """The first groups that can share blocks row by row: what one makes of a row the next one
+        needs."""
+        first = groups[0].leader
+        run: list[FusionGroup] = []
+        rows: list[int] = []
+        for group in groups:
+            nest = group.leader
+            if nest.sequential or any(d.extent == 0 for d in nest.dims):
+                break
+            if self._contraction(Shape(program, nest)) is not None:
+                break
+            common = _common(first, nest)
+            if run:
+                rows = rows or common
+                if not rows or len(common) < len(rows):
+                    break
+                if not _worth(run, group, rows, self.profile):
+                    break
+            run.append(group)
+        while len(run) > 1 and rows:
+            made = _rows(program, run, rows)
+            if made is not None:
+                return made
+            run.pop()
+        return []
 
 
-def splits(
-    name: str, program: ir.Program, given: Mapping[str, NestOptions], profile: GpuProfile
-) -> dict[str, tuple[int, ...]]:
-    """Into how many parts reductions are split, by nest: as was asked for, or so that all of the
-    device has work."""
-    found = {n: o.split for n, o in given.items() if o.split is not None}
-    if name == "naive" or len(found) == len(given):
-        return found
-    chosen = plan(name, program, given, profile)
-    along = set[str]().union(*(u.followers for u in fusion_groups(program.nests)))
-    for nest in program.nests:
-        if nest.name not in found and nest.name not in along and not chosen[nest.name].fuse:
-            made = _split(nest, given[nest.name].over(chosen[nest.name]), profile)
-            if made:
-                found[nest.name] = made
-    return found
+def _stretches(groups: Sequence[FusionGroup]) -> Iterator[list[FusionGroup]]:
+    """The groups, those apart that never share blocks: what reduces the parts of a split nest needs
+    those of all blocks."""
+    found: list[FusionGroup] = []
+    for group in groups:
+        if found and is_whole(group.leader):
+            yield found
+            found = []
+        found.append(group)
+    if found:
+        yield found
 
 
 def _split(nest: ir.Nest, o: NestOptions, profile: GpuProfile) -> tuple[int, ...]:
@@ -76,7 +160,7 @@ def _split(nest: ir.Nest, o: NestOptions, profile: GpuProfile) -> tuple[int, ...
     k = max(reductions, key=lambda k: nest.dims[k].extent)
     own = (o.threads or ())[k] if k < len(o.threads or ()) else 1
     least = max(_LEAST_PART * max(1, own), 16 * (tile[k] if k < len(tile) else 1))
-    count = parts(nest.dims[k].extent, max(1, wanted // max(1, blocks * threads)), least)
+    count = parts_of(nest.dims[k].extent, max(1, wanted // max(1, blocks * threads)), least)
     return (*[0] * k, count) if count > 1 else ()
 
 
@@ -89,32 +173,8 @@ def _one_point_each(nest: ir.Nest) -> NestOptions:
     return replace(PLAIN, chunk=sizes, threads=sizes)
 
 
-def _planned(name: str, program: ir.Program, profile: GpuProfile) -> dict[str, NestOptions]:
-    found: dict[str, NestOptions] = {}
-    apart = fusion_groups(program.nests)
-    position = 0
-    while position < len(apart):
-        run = _run(program, apart[position:], profile) if name != "pointwise" else []
-        if len(run) > 1:
-            for unit, choice in run:
-                _note(unit, choice, program, found, joined=unit is not run[0][0])
-            position += len(run)
-            continue
-        unit = apart[position]
-        shape = Shape(program, unit.leader)
-        if unit.leader.sequential or any(d.extent == 0 for d in unit.leader.dims):
-            for nest in program.nests:
-                if nest.name in unit.names:
-                    found[nest.name] = _one_point_each(nest)
-        else:
-            tiled = contraction(shape, profile) if name in ("mlp", "conv") else None
-            _note(unit, tiled or streaming(shape, profile), program, found)
-        position += 1
-    return found
-
-
 def _note(
-    unit: FusionGroup,
+    group: FusionGroup,
     choice: Choice,
     program: ir.Program,
     found: dict[str, NestOptions],
@@ -122,8 +182,8 @@ def _note(
     joined: bool = False,
 ) -> None:
     """The choices of a nest, and those of nests that go along with it: the same loops."""
-    own = unit.leader
-    names = [n for n in program.nests if n.name in unit.names]
+    own = group.leader
+    names = [n for n in program.nests if n.name in group.names]
     for k, nest in enumerate(names):
         same = choice if len(nest.dims) == len(own.dims) else _of_results(choice, nest)
         options = same.options(sum(not d.reduction for d in nest.dims))
@@ -147,36 +207,6 @@ def _of_results(choice: Choice, nest: ir.Nest) -> Choice:
     )
 
 
-def _run(
-    program: ir.Program, apart: Sequence[FusionGroup], profile: GpuProfile
-) -> list[tuple[FusionGroup, Choice]]:
-    """The first units that can share blocks row by row: what one makes of a row the next one
-    needs."""
-    first = apart[0].leader
-    run: list[FusionGroup] = []
-    rows: list[int] = []
-    for unit in apart:
-        nest = unit.leader
-        if nest.sequential or any(d.extent == 0 for d in nest.dims):
-            break
-        if contraction(Shape(program, nest), profile) is not None:
-            break
-        common = _common(first, nest)
-        if run:
-            rows = rows or common
-            if not rows or len(common) < len(rows):
-                break
-            if not _worth(program, run, unit, rows, profile):
-                break
-        run.append(unit)
-    while len(run) > 1 and rows:
-        made = _rows(program, run, rows)
-        if made is not None:
-            return made
-        run.pop()
-    return []
-
-
 def _common(one: ir.Nest, other: ir.Nest) -> list[int]:
     """The leading results that two nests have alike."""
     found = []
@@ -188,14 +218,13 @@ def _common(one: ir.Nest, other: ir.Nest) -> list[int]:
 
 
 def _worth(
-    program: ir.Program,
     run: Sequence[FusionGroup],
-    unit: FusionGroup,
+    group: FusionGroup,
     rows: Sequence[int],
     profile: GpuProfile,
 ) -> bool:
     """Whether blocks are enough for the device, and rows for a block."""
-    nest = unit.leader
+    nest = group.leader
     blocks = math.prod(nest.dims[k].extent for k in rows)
     inside = max(
         math.prod(d.extent for d in n.dims) // max(1, blocks)
@@ -207,16 +236,16 @@ def _worth(
 def _rows(
     program: ir.Program, run: Sequence[FusionGroup], rows: Sequence[int]
 ) -> list[tuple[FusionGroup, Choice]] | None:
-    """The units row by row; None if one of them needs other rows."""
+    """The groups row by row; None if one of them needs other rows."""
     nests = [u.leader for u in run]
     blocks = math.prod(nests[0].dims[k].extent for k in rows)
     points = max(math.prod(d.extent for d in n.dims) // max(1, blocks) for n in nests)
     made = [(u, rowwise(Shape(program, u.leader), rows, points)) for u in run]
-    for unit, choice in made:
-        names = unit.names
+    for group, choice in made:
+        names = group.names
         for nest in program.nests:
             if nest.name in names:
-                whole = len(nest.dims) >= len(unit.leader.dims)
+                whole = len(nest.dims) >= len(group.leader.dims)
                 own = choice if whole else _of_results(choice, nest)
                 sizes = own.options(sum(not d.reduction for d in nest.dims)).chunk or ()
                 if why_not_chunked(nest, sizes):
@@ -229,9 +258,9 @@ def _rows(
     return made
 
 
-def _names(unit: FusionGroup, program: ir.Program) -> list[str]:
-    """The nests of a unit, in order."""
-    names = unit.names
+def _names(group: FusionGroup, program: ir.Program) -> list[str]:
+    """The nests of a group, in order."""
+    names = group.names
     return [n.name for n in program.nests if n.name in names]
 
 
@@ -243,7 +272,7 @@ def _going_with(
     profile: GpuProfile,
 ) -> NestOptions:
     """The preset's choices, without those that cannot be together with the given ones."""
-    if given == NestOptions():
+    if not given.made().keys() - {"fuse", "split"}:
         return chosen
     plain = replace(chosen, stage=(), register=(), buffers=1, mma=())
     weaker = (
@@ -254,18 +283,8 @@ def _going_with(
         replace(PLAIN, fuse=chosen.fuse),
     )
     for choices in weaker:
-        if _possible(given.over(choices), program, nest, profile):
+        # An order is honoured or refused, whatever else is chosen.
+        options = replace(given.over(choices), order=(), inner_order=())
+        if alone(program, nest, options, profile, "bind") is not None:
             return choices
     return chosen
-
-
-def _possible(o: NestOptions, program: ir.Program, nest: ir.Nest, profile: GpuProfile) -> bool:
-    """Whether the nest can be bound so."""
-    alone = replace(program, nests=(replace(nest, joined=False),))
-    try:
-        alone = Chunk(nest.name, o.chunk or (), clip=False)(alone)
-        alone = Tile(nest.name, o.tile or ())(alone)
-        Bind.of(nest.name, o, profile)(alone)
-    except OptionsError:
-        return False
-    return True

@@ -18,7 +18,7 @@ from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.cpu import schedule
+from tcl.codegen.schedule.cpu import plan, scheduled
 from tcl.grammar.sized import SizedDef
 
 _Array = np.ndarray[Any, np.dtype[Any]]
@@ -76,18 +76,20 @@ def compile_cpu(
     strides: Mapping[str, tuple[int, ...]] | None = None,
     device: CpuProfile | None = None,
     unchecked: bool = False,
+    all_threads: bool = True,
 ) -> CpuKernel:
     """Compile ``sized`` for this CPU.
 
     ``strides`` holds bytes per dimension for tensors that are not row-major; they are compiled
     in. ``unchecked`` leaves out the checks of data-dependent subscripts: an index out of range
-    is then undefined behaviour. ``device.threads`` is the number of threads that calls run on.
+    is then undefined behaviour. ``device.threads`` is the number of threads that calls run on;
+    unless ``all_threads`` are wanted, those are left asleep that are not worth waking.
     Raises ``OptionsError`` if the options cannot be applied and ``CompileError`` if the kernel
     cannot be built.
     """
-    device = device or host_cpu()
     given = cpu_layouts(sized, strides)
-    program = schedule(sized, options, device, given)
+    made = plan(sized, options, device or host_cpu(), given, all_threads=all_threads)
+    program, device = scheduled(made), made.target
     source = emit(program, device, unchecked=unchecked)
     code = kernel_code(program, source, compile_object(source.text, device), device)
     outer = (t for t in program.tensors if t.role is not ir.Role.SCRATCH)

@@ -45,16 +45,13 @@ def ready(
         except CompileError:  # for instance, this machine's C library lacks a function
             pass
 
-    from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
     from tcl.codegen.cpu.run.kernel import compile_cpu
-    from tcl.codegen.loopir.layouts import cpu_layouts
-    from tcl.codegen.loopir.lower import lower
 
     given = dict(zip(names, strides, strict=True))
     device = replace(host_cpu(), threads=threads)
-    if threads > 1:
-        device = with_threads_worth(lower(sized, cpu_layouts(sized, given)), device)
-    kernel = compile_cpu(sized, options, strides=given, unchecked=unchecked, device=device)
+    kernel = compile_cpu(
+        sized, options, strides=given, unchecked=unchecked, device=device, all_threads=False
+    )
     store.put(digest, kernel.code)
     return kernel.launcher
 

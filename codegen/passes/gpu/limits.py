@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
@@ -15,16 +16,22 @@ from tcl.codegen.passes.gpu.panel import panel_bytes
 MAX_BLOCKS = 2**31 - 1
 
 
-def within_limits(program: ir.Program, profile: GpuProfile) -> None:
-    """``OptionsError`` for kernels that need more than the device has."""
-    for group in groups(program.nests):
-        panels = [c for n in group for c in n.staged]
-        sizes = (panel_bytes(program.tensor(c.panel.tensor).layout) * c.buffers for c in panels)
-        blocks = math.prod(f.count for f in group[0].chunks)
-        needed = sum(sizes) + exchange_bytes(group)
-        names = [n.name for n in group]
-        if reason := why_too_large(names, blocks, needed, profile):
-            raise OptionsError(reason)
+@dataclass(frozen=True, slots=True)
+class WithinLimits:
+    """Refuses kernels that need more than the device has; changes nothing."""
+
+    profile: GpuProfile
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        for group in groups(program.nests):
+            panels = [c for n in group for c in n.staged]
+            sizes = (panel_bytes(program.tensor(c.panel.tensor).layout) * c.buffers for c in panels)
+            blocks = math.prod(f.count for f in group[0].chunks)
+            needed = sum(sizes) + exchange_bytes(group)
+            names = [n.name for n in group]
+            if reason := why_too_large(names, blocks, needed, self.profile):
+                raise OptionsError(reason)
+        return program
 
 
 def why_too_large(

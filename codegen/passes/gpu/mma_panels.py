@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
@@ -16,18 +17,26 @@ _ROW = 16
 """Bytes that are read at once of a row of a matrix."""
 
 
-def check_mma(program: ir.Program, name: str, mma: Sequence[int]) -> None:
-    """``OptionsError`` unless both factors are staged so that tensor cores can be fed."""
-    if len(mma) < 3:
-        return
-    nest = program.nest(name)
-    panels = {}
-    for staged in nest.staged:
-        ref, layout = staged.source.ref, program.tensor(staged.panel.tensor).layout
-        axes = ordered(ref, program.tensor(ref.tensor).layout)
-        panels[ref] = Panel(axes, layout, layout.place(staged.panel).constant)
-    if reason := why_not_fed(nest, mma, panels, BlockFolds.of_bound(nest)):
-        raise OptionsError(reason)
+@dataclass(frozen=True, slots=True)
+class FeedTensorCores:
+    """Refuses a nest whose factors are not staged so that tensor cores can be fed; changes
+    nothing."""
+
+    nest: str
+    mma: tuple[int, ...]
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        if len(self.mma) < 3:
+            return program
+        nest = program.nest(self.nest)
+        panels = {}
+        for staged in nest.staged:
+            ref, layout = staged.source.ref, program.tensor(staged.panel.tensor).layout
+            axes = ordered(ref, program.tensor(ref.tensor).layout)
+            panels[ref] = Panel(axes, layout, layout.place(staged.panel).constant)
+        if reason := why_not_fed(nest, self.mma, panels, BlockFolds.of_bound(nest)):
+            raise OptionsError(reason)
+        return program
 
 
 def why_not_fed(

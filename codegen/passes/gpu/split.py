@@ -67,6 +67,11 @@ class Split:
         return None
 
 
+def is_whole(nest: ir.Nest) -> bool:
+    """Whether a nest reduces the parts of one that was split."""
+    return nest.name.endswith(".whole")
+
+
 def shifted(options: NestOptions) -> NestOptions:
     """Choices for a nest, as choices for what it is once it has a leading dimension of parts."""
     chunk = None if options.chunk is None else (1, *options.chunk)  # each part is a block's
@@ -164,7 +169,7 @@ class _Moved:
         return self.index(s) if isinstance(s, ir.Affine) else replace(s, value=self.value(s.value))
 
 
-def parts(extent: int, wanted: int, least: int) -> int:
+def parts_of(extent: int, wanted: int, least: int) -> int:
     """Into how many parts to split a dimension: about as many as are wanted, all of the same size,
     which is at least so much; 1 if there are none."""
     most = min(wanted, extent // max(1, least))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
+from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds, thread_count
 from tcl.codegen.passes.gpu.fold_extent import largest_offset
 from tcl.codegen.passes.gpu.panel import Panel, axis_order, extent
@@ -26,15 +27,13 @@ UNROLLED = 16
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Stages operands of a nest that is bound to threads."""
+    """Stages operands of a nest that is bound to threads, as are those that share its blocks."""
 
     nest: str
     levels: tuple[int, ...]
     """Per operand, in order of appearance: how many loops are outside of the copying, where those
     over chunks count as one and the others that all threads run together follow; -1 or a missing
     level leaves the operand where it is."""
-    threads: int
-    """Of a block."""
     buffers: int = 1
     """Copies of each panel that is filled in a loop."""
 
@@ -45,6 +44,8 @@ class Share:
         loops = len(uniform_loops(nest))
         if reason := why_not_shared(nest, self.levels, thread_count(nest), loops):
             raise OptionsError(reason)
+        group = next(group for group in groups(program.nests) if nest in group)
+        threads = max(map(thread_count, group))
         panels: list[ir.Tensor] = []
         staged: list[ir.Staged] = []
         pairs = zip(operands(nest.point), self.levels, strict=False)
@@ -52,7 +53,7 @@ class Share:
             if level < 0:
                 continue
             box = _Box(program, nest, load, level, self.buffers if level > 1 else 1)
-            panel, one = box.panel(position, self.threads)
+            panel, one = box.panel(position, threads)
             panels.append(panel)
             staged.append(one)
         changed = replace(nest, staged=tuple(staged))

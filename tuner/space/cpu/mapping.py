@@ -11,7 +11,8 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import passes_for
-from tcl.codegen.schedule.resolve_cpu import resolve
+from tcl.codegen.schedule.plan import applied
+from tcl.codegen.schedule.plan_cpu import plan_cpu
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.constraints import constraints, heuristics, sharing
 from tcl.tuner.space.cpu.nest import NestKnobs
@@ -48,7 +49,7 @@ class MappingSpace(ProgramSpace):
             key=lambda i: -math.prod(d.extent for d in program.nests[i].dims),
         )
         chosen = sorted(by_points[:_NESTS])
-        default = resolve(program, MappingOptions("mlp"), device)
+        default = plan_cpu(program, MappingOptions("mlp"), device).options
         self._chunks = ChunkKnobs.all_of(program, device, default)[:_GROUPS]
         of_nest = {n.name: (c, k) for c in self._chunks for k, n in enumerate(c.group.nests)}
         self._nests = {
@@ -79,7 +80,7 @@ class MappingSpace(ProgramSpace):
         return {name: v for nest in self._nests.values() for name, v in nest.normal(values).items()}
 
     def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
-        return resolve(self._program, options, self._device)
+        return plan_cpu(self._program, options, self._device).options
 
     def _said(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
         values: dict[str, Value] = {}
@@ -96,8 +97,7 @@ class MappingSpace(ProgramSpace):
         return values
 
     def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
-        program = self._program
-        for name, passes in passes_for(program, options, self._device):
-            for each in passes if name != "build" else ():
-                program = each(program)
+        plan = plan_cpu(self._program, options, self._device)
+        passes = (each for each in passes_for(plan) if each[0] != "build")
+        *_, (_, program) = applied(plan.program, passes)
         return [n for i, n in enumerate(program.nests) if i not in self._nests]

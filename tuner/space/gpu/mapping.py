@@ -11,8 +11,9 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
-from tcl.codegen.schedule.gpu import scheduled
-from tcl.codegen.schedule.resolve_gpu import resolve
+from tcl.codegen.schedule.gpu import passes_for
+from tcl.codegen.schedule.plan import applied
+from tcl.codegen.schedule.plan_gpu import plan_gpu
 from tcl.tuner.space.gpu.constraints import constraints
 from tcl.tuner.space.gpu.heuristics import heuristics
 from tcl.tuner.space.gpu.kernel_groups import KernelKnobs
@@ -96,14 +97,16 @@ class GpuMappingSpace(ProgramSpace):
         return values
 
     def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
-        program, chosen = resolve(self._program, options, self._profile)
-        return {n.name: _unsplit(n, program.nest(n.name), chosen) for n in self._program.nests}
+        plan = plan_gpu(self._program, options, self._profile)
+        return {
+            n.name: _unsplit(n, plan.program.nest(n.name), plan.options)
+            for n in self._program.nests
+        }
 
     def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
-        program, chosen = resolve(self._program, options, self._profile)
-        for name, made in scheduled(program, chosen, self._profile):
-            if name != "build":
-                program = made
+        plan = plan_gpu(self._program, options, self._profile)
+        passes = (each for each in passes_for(plan) if each[0] != "build")
+        *_, (_, program) = applied(plan.program, passes)
         return [n for n in program.nests if n.name not in self._known]
 
 
