@@ -41,11 +41,15 @@ def plan(
 
     Raises ``OptionsError`` for options that cannot be planned.
     """
-    program = lower(sized, layouts or cpu_layouts(sized))
-    if options.merges:
-        program = merged(program)
-    target = device if all_threads else with_threads_worth(program, device)
-    return with_room(lambda: plan_cpu(program, options, target))
+
+    def made() -> Plan[CpuProfile]:
+        program = lower(sized, layouts or cpu_layouts(sized))
+        if options.merges:
+            program = merged(program)
+        target = device if all_threads else with_threads_worth(program, device)
+        return plan_cpu(program, options, target)
+
+    return with_room(made)
 
 
 def passes_for(plan: Plan[CpuProfile]) -> Iterator[tuple[str, tuple[Pass, ...]]]:
@@ -61,9 +65,13 @@ def passes_for(plan: Plan[CpuProfile]) -> Iterator[tuple[str, tuple[Pass, ...]]]
 
 def scheduled(plan: Plan[CpuProfile]) -> ir.Program:
     """The loops of a plan. Raises ``OptionsError`` for options that cannot be applied."""
-    *_, (_, program) = with_room(lambda: list(applied(plan.program, passes_for(plan))))
-    verify(program)  # once: what is wrong after one pass is wrong after the last
-    return program
+
+    def made() -> ir.Program:
+        *_, (_, program) = applied(plan.program, passes_for(plan))
+        verify(program)  # once: what is wrong after one pass is wrong after the last
+        return program
+
+    return with_room(made)
 
 
 def schedule(

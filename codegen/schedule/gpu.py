@@ -36,10 +36,14 @@ def plan(
 
     Raises ``OptionsError`` for options that cannot be planned.
     """
-    program = lower(sized, layouts or gpu_layouts(sized))
-    if options.merges:
-        program = merged(program)
-    return with_room(lambda: plan_gpu(program, options, profile))
+
+    def made() -> Plan[GpuProfile]:
+        program = lower(sized, layouts or gpu_layouts(sized))
+        if options.merges:
+            program = merged(program)
+        return plan_gpu(program, options, profile)
+
+    return with_room(made)
 
 
 def passes_for(plan: Plan[GpuProfile]) -> Iterator[tuple[str, tuple[Pass, ...]]]:
@@ -55,9 +59,13 @@ def passes_for(plan: Plan[GpuProfile]) -> Iterator[tuple[str, tuple[Pass, ...]]]
 
 def scheduled(plan: Plan[GpuProfile]) -> ir.Program:
     """The loops of a plan. Raises ``OptionsError`` for options that cannot be applied."""
-    *_, (_, program) = with_room(lambda: list(applied(plan.program, passes_for(plan))))
-    verify(program)  # once: what is wrong after one pass is wrong after the last
-    return program
+
+    def made() -> ir.Program:
+        *_, (_, program) = applied(plan.program, passes_for(plan))
+        verify(program)  # once: what is wrong after one pass is wrong after the last
+        return program
+
+    return with_room(made)
 
 
 def schedule(

@@ -1,0 +1,94 @@
+"""What it takes to schedule a product: complete options, as a search's candidates have, and none.
+
+    python -m benchmarks.scheduling                  # medians of 200, in milliseconds
+    python -m benchmarks.scheduling --calls 50 --out FILE
+
+Nothing is emitted or compiled. The devices are data, so that any machine will do. Times are those
+of this thread alone: what else runs on the machine counts for little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.gpu import profile
+from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.cpu import schedule
+from tcl.codegen.schedule.gpu import schedule as schedule_gpu
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+
+CPU = CpuProfile(
+    "skylake-avx512", "+avx2,+fma,+avx512f", "x86_64-unknown-linux-gnu", 512, 2, 32 << 10, 1 << 20,
+    32 << 20,
+)  # fmt: skip
+GPU = profile("h200")
+DEFAULT = MappingOptions("mlp")
+CANDIDATE = MappingOptions.from_json(
+    '{"preset":"naive","nests":[{"tile":[0,64,256],"order":[1,2,0],"inner_order":[1,0,2],'
+    '"vectorize":[1,16],"register":[6,4,4],"stage":[-1,2],"chunk":[96,0],"fuse":false,'
+    '"stream":false,"prefetch":[]}]}'
+)
+SPLIT = MappingOptions.from_json(
+    '{"preset":"mlp","nests":[{"tile":[0,0,16],"order":[],"inner_order":[],"vectorize":[-1,1],'
+    '"register":[2,2,4],"stage":[2,2],"chunk":[32,32],"fuse":false,"stream":false,"prefetch":[],'
+    '"threads":[16,16,1],"split":[0,0,8],"buffers":3,"mma":[]}]}'
+)
+
+
+def product(m: int, n: int, k: int) -> SizedDef:
+    """A product of matrices of float32."""
+    text = "def matmul(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    return infer(check(text)["matmul"], {"A": (m, k), "B": (k, n)})
+
+
+def cases() -> dict[str, Callable[[], object]]:
+    """What is timed, by name. Scheduling begins with lowering."""
+    square, deep = product(512, 512, 512), product(128, 128, 8192)
+    lies, lies_deep = cpu_layouts(square), gpu_layouts(deep)
+    return {
+        "CPU, lowering alone": lambda: lower(square, lies),
+        "CPU, complete candidate": lambda: schedule(square, CANDIDATE, CPU, lies),
+        "CPU, default": lambda: schedule(square, DEFAULT, CPU, lies),
+        "GPU, lowering alone": lambda: lower(deep, lies_deep),
+        "GPU, complete candidate in two nests": lambda: schedule_gpu(deep, SPLIT, GPU, lies_deep),
+        "GPU, default in two nests": lambda: schedule_gpu(deep, DEFAULT, GPU, lies_deep),
+    }
+
+
+def median(call: Callable[[], object], calls: int) -> float:
+    """Milliseconds of one call."""
+    found = []
+    call()
+    for _ in range(calls):
+        start = time.thread_time()
+        call()
+        found.append(time.thread_time() - start)
+    return statistics.median(found) * 1e3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--calls", type=int, default=200)
+    parser.add_argument("--out", type=Path, help="also as JSON")
+    given = parser.parse_args()
+    gc.disable()
+    found = {name: round(median(call, given.calls), 3) for name, call in cases().items()}
+    for name, milliseconds in found.items():
+        print(f"{milliseconds:8.2f} ms  {name}")
+    if given.out:
+        given.out.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""Plans: what every choice came to, and why; and how often passes run to find it out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from nests import MATMUL, sized
+from nests import NARROW as CPU
+
+from tcl.codegen.choose.cpu import presets as cpu_presets
+from tcl.codegen.choose.gpu import contraction as gpu_contraction
+from tcl.codegen.choose.gpu import presets as gpu_presets
+from tcl.codegen.choose.gpu.nest_shape import Shape
+from tcl.codegen.devices.gpu import GpuProfile, profile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.layouts import gpu_layouts
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.passes.chunk import Chunk
+from tcl.codegen.passes.cpu.build import Build
+from tcl.codegen.passes.cpu.prefetch import Prefetch
+from tcl.codegen.passes.cpu.register import Register
+from tcl.codegen.passes.cpu.stage import Stage
+from tcl.codegen.passes.cpu.stream import Stream
+from tcl.codegen.passes.fuse import Fuse
+from tcl.codegen.passes.gpu.bind import Bind
+from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
+from tcl.codegen.passes.gpu.mma_panels import FeedTensorCores
+from tcl.codegen.passes.gpu.split import Split
+from tcl.codegen.passes.gpu.stage_shared import Share
+from tcl.codegen.passes.order import Order
+from tcl.codegen.passes.tile import Tile
+from tcl.codegen.passes.vectorize import Vectorize
+from tcl.codegen.schedule import cpu, gpu
+
+H200 = profile("h200")
+LAYER = """float(M,K) A, float(K,N) B, float(N) b) -> (C) {
+  C(m,n) +=! A(m,k) * B(k,n)
+  C(m,n) = fmax(C(m,n) + b(n), 0.0)
+}
+"""
+PASSES = (
+    *(Chunk, Fuse, Tile, Order, Vectorize, Register, Stage, Prefetch, Stream, Build),
+    *(Split, Bind, Share, FeedTensorCores, BuildBlocks),
+)
+
+
+@pytest.fixture
+def applied(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each pass ran, by nest."""
+    found: Counter[str] = Counter()
+
+    def counted(of: Any) -> Any:
+        original = of.__call__
+
+        def call(self: Any, program: ir.Program) -> ir.Program:
+            which = (getattr(self, key, "") for key in ("nest", "level"))
+            found[" ".join((of.__name__, *filter(None, which)))] += 1
+            made: ir.Program = original(self, program)
+            return made
+
+        return call
+
+    for each in PASSES:
+        monkeypatch.setattr(each, "__call__", counted(each))
+    return found
+
+
+def never(*given: Any, **named: Any) -> Any:
+    raise AssertionError("nothing was left open: no model should be asked")
+
+
+def test_a_complete_candidate_for_a_cpu_has_every_pass_once(
+    applied: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = sized(LAYER, (96, 128), (128, 160), (160,))
+    made = cpu.plan(at, MappingOptions("mlp"), CPU)
+    options = MappingOptions("mlp", merge=False)
+    for position, each in enumerate(made.options.values()):
+        options = options.with_nest(position, each)
+    for model in ("grouping", "prefetching", "heuristic", "tiles_ahead"):
+        monkeypatch.setattr(cpu_presets, model, never)
+    applied.clear()
+    again = cpu.plan(at, options, CPU)
+    assert not applied
+    assert again.options == made.options
+    cpu.scheduled(again)
+    names = ("Chunk", "Tile", "Order", "Vectorize", "Register", "Stage", "Prefetch")
+    expected = Counter(
+        f"{name} {nest} {level}".strip()
+        for nest in ("s0", "s1")
+        for name in names
+        for level in (("tile", "point") if name == "Order" else ("",))
+    )
+    expected += Counter(f"Fuse {n}" for n, o in made.options.items() if o.fuse)
+    expected += Counter(f"Stream {n}" for n, o in made.options.items() if o.stream)
+    assert applied == expected + Counter(["Build"])
+
+
+def test_a_complete_candidate_for_a_gpu_has_every_pass_once(
+    applied: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = sized(MATMUL, (64, 4096), (4096, 64))
+    layouts = gpu_layouts(at)
+    whole = gpu.plan(at, MappingOptions("mlp").split(), H200, layouts).options["s0"]
+    options = MappingOptions("mlp", merge=False).with_nest(0, replace(whole, split=(0, 0, 8)))
+    asked: list[str] = []
+    contraction = gpu_contraction.contraction
+
+    def noted(shape: Shape, device: GpuProfile) -> Any:
+        asked.append(shape.nest.name)
+        return contraction(shape, device)
+
+    monkeypatch.setattr(gpu_presets, "contraction", noted)
+    applied.clear()
+    plan = gpu.plan(at, options, H200, layouts)
+    assert asked == ["s0.whole"]  # which nobody can say anything about
+    assert applied == {"Split s0": 1}
+    gpu.scheduled(plan)
+    names = ("Chunk", "Tile", "Order tile", "Order point", "Bind", "Share", "FeedTensorCores")
+    expected = Counter(
+        " ".join((name.split()[0], nest, *name.split()[1:]))
+        for nest in ("s0", "s0.whole")
+        for name in names
+    )
+    assert applied == expected + Counter(["Split s0", "BuildBlocks"])
+
+
+def test_models_are_asked_once_for_a_nest(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[ir.Nest] = []
+    contraction = gpu_contraction.contraction
+
+    def noted(shape: Shape, device: GpuProfile) -> Any:
+        asked.append(shape.nest)
+        return contraction(shape, device)
+
+    monkeypatch.setattr(gpu_presets, "contraction", noted)
+    gpu.plan(sized(LAYER, (64, 4096), (4096, 64), (64,)), MappingOptions("mlp"), H200)
+    assert len(asked) == len({id(nest) for nest in asked}) > 0
+
+
+def test_every_choice_has_its_reason_on_a_cpu() -> None:
+    at = sized(LAYER, (96, 128), (128, 160), (160,))
+    options = MappingOptions("mlp").tile(0, 16).stream().nest(0).register(2, 2)
+    plan = cpu.plan(at, options, CPU)
+    product, after = plan.nests.values()
+    assert product.reason("register") == "asked for this nest"
+    assert product.reason("tile") == after.reason("tile") == "asked for all nests"
+    assert product.reason("vectorize") == "preset mlp"
+    assert product.reason("stream").startswith("left off: it is a reduction")
+    assert after.reason("register") == "as s0"
+    assert all(nest.options.complete_on("CPU") for nest in plan.nests.values())
+
+
+def test_every_choice_has_its_reason_on_a_gpu() -> None:
+    at = sized(MATMUL, (64, 4096), (4096, 64))
+    plan = gpu.plan(at, MappingOptions("mlp").fuse().nest(0).split(0, 0, 8), H200)
+    parts, whole = plan.nests.values()
+    assert list(plan.nests) == [n.name for n in plan.program.nests] == ["s0", "s0.whole"]
+    assert parts.reason("split") == "done: into 8 parts, asked for this nest"
+    assert whole.reason("split") == "reduces the parts of s0"
+    assert parts.reason("fuse") == "left off: there is no nest before it"
+    assert parts.reason("stage") == "preset mlp"
+    assert plan.kernels == [["s0"], ["s0.whole"]]
+    assert all(nest.options.complete_on("GPU") for nest in plan.nests.values())
+
+
+def test_nests_that_share_chunks_are_a_kernel() -> None:
+    at = sized(LAYER, (96, 128), (128, 160), (160,))
+    assert cpu.plan(at, MappingOptions().chunk(8, 8).fuse(), CPU).kernels == [["s0", "s1"]]
+    assert cpu.plan(at, MappingOptions().chunk(8, 8), CPU).kernels == [["s0"], ["s1"]]
+
+
+def test_few_operations_wake_no_threads() -> None:
+    two = replace(CPU, threads=2)
+    small, large = sized(MATMUL, (2, 2), (2, 2)), sized(MATMUL, (512, 512), (512, 512))
+    mlp = MappingOptions("mlp")
+    assert cpu.plan(small, mlp, two, all_threads=False).target.threads == 1
+    assert cpu.plan(large, mlp, two, all_threads=False).target.threads == 2
+    assert cpu.plan(small, mlp, two).target == two
