@@ -19,6 +19,7 @@ from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan, scheduled
+from tcl.tuner.measure.backend import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +59,9 @@ class CpuBackend(ProgramBackend):
         made = plan(self.sized, options, self.device, self.layouts(), all_threads=False)
         return scheduled(made), made.target
 
-    def load(self, code: bytes) -> _Kernel:
+    def load(self, code: bytes) -> Kernel:
         """The kernel in this process."""
         checked = self.sized.checked
         names = [t.name for t in checked.inputs + checked.outputs]
-        return _Kernel(Launcher(arrived(KernelCode, code), names))
-
-
-class _Kernel:
-    """Loaded code."""
-
-    def __init__(self, launcher: Launcher) -> None:
-        self._launcher = launcher
-
-    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        self._launcher((*inputs, *outputs))
+        launcher = Launcher(arrived(KernelCode, code), names)
+        return lambda inputs, outputs: launcher((*inputs, *outputs))

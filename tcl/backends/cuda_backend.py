@@ -39,11 +39,6 @@ class GpuBackend(ProgramBackend):
 
     profile: GpuProfile
 
-    @property
-    def device(self) -> GpuProfile:
-        """What it is like."""
-        return self.profile
-
     def layouts(self) -> dict[str, ir.Layout]:
         return gpu_layouts(self.sized, self.strides())
 
@@ -92,9 +87,19 @@ class CudaBackend(GpuBackend):
         return seal(Loadable(replace(module, source=""), found.code))
 
     def load(self, code: bytes) -> Kernel:
-        """The kernel, on the device."""
+        """The kernel, on the device, launched on the bench's stream. What checks of subscripts find
+        is not waited for: it would be most of what is timed. The reference refuses inputs that are
+        out of range; if a kernel gets a subscript wrong, its results are."""
         found = arrived(Loadable, code)
-        return _Kernel(Launcher(found.module, found.code, this_machine().driver, self.number))
+        launcher = Launcher(found.module, found.code, this_machine().driver, self.number)
+
+        def run(inputs: Sequence[DeviceArray], outputs: Sequence[DeviceArray]) -> None:
+            arrays = (*inputs, *outputs)
+            if arrays:
+                held = arrays[0].device
+                launcher([a.address for a in arrays], held.stream, held.memory, wait=False)
+
+        return run
 
     def problem(self) -> Problem:
         """The inputs, and outputs to write to."""
@@ -117,23 +122,6 @@ def check_resources(module: Module, compiled: Cubin, profile: GpuProfile) -> Non
                 f"{launch.name} has too few registers: a thread moves {spilled} bytes to and from "
                 f"memory instead, at most {SPILLS} are worth a try"
             )
-
-
-class _Kernel:
-    """Loaded kernels. What checks of subscripts find is not waited for: it would be most of what is
-    timed. The reference refuses inputs that are out of range; if a kernel gets a subscript wrong,
-    its results are."""
-
-    def __init__(self, launcher: Launcher) -> None:
-        self._launcher = launcher
-
-    def __call__(self, inputs: Sequence[DeviceArray], outputs: Sequence[DeviceArray]) -> None:
-        """Launches, on the bench's stream."""
-        arrays = (*inputs, *outputs)
-        if arrays:
-            held = arrays[0]
-            addresses = [a.address for a in arrays]
-            self._launcher(addresses, held.device.stream, held.device.memory, wait=False)
 
 
 @dataclass(frozen=True, slots=True)

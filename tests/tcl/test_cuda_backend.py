@@ -80,7 +80,7 @@ class WithoutBarriers(EmulatedBackend):
 
 @needs_emulator
 def test_a_whole_search(emulated: EmulatedBackend) -> None:
-    space = GpuMappingSpace(emulated.program(), emulated.device)
+    space = GpuMappingSpace(emulated.program(), emulated.profile)
     config = TunerConfig().generations(2).population(5).threads(1).seed(1)
     timing = MeasureSettings(budget=0.01)
     result = Tuner(emulated, space, config=config, timing=timing).tune([MappingOptions("mlp")])
@@ -95,7 +95,7 @@ def test_what_races_is_no_candidate(emulated: EmulatedBackend) -> None:
     broken = WithoutBarriers(
         emulated.source, emulated.entry, emulated.inputs, emulated.folder, emulated.profile
     )
-    space = GpuMappingSpace(broken.program(), broken.device)
+    space = GpuMappingSpace(broken.program(), broken.profile)
     config = TunerConfig().generations(1).population(2).threads(1).seed(1)
     result = Tuner(broken, space, config=config).tune([SHARED])
     assert result.history[0].outcome.verdict is Verdict.RUNTIME
