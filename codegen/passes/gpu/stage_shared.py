@@ -151,7 +151,7 @@ class _Box:
     def points(self) -> dict[str, int]:
         """The points that each dimension goes through inside of the loops."""
         outer, nest = self.outer, self.nest
-        return {d.name: 1 + largest_offset(d, nest.folds(d.name), outer) for d in nest.dims}
+        return {d.name: 1 + largest_offset(nest.folds(d.name), outer) for d in nest.dims}
 
     def panel(self, position: int, threads: int) -> tuple[ir.Tensor, ir.Staged]:
         axes = list(self.axes())

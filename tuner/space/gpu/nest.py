@@ -183,19 +183,15 @@ class BlockKnobs:
         values = {k.name: found[k.name] for k in self.knobs}
         if vector := self.divided.vector:
             target, lanes = vector
-            values[target.name] = (
-                values[target.name] if values[lanes.name] != 1 else target.choices[0]
-            )
+            if values[lanes.name] == 1:
+                values[target.name] = target.choices[0]
         if any(values[k.name] not in k.choices for k in self.knobs):
             return None
-        divided = self.divided(values)
-        for each in self.dims:
-            if divided.sizes[each.dim.name][1:] != (
-                found[each.threads.name],
-                found[each.register.name],
-            ):
-                return None
-        return values
+        sizes = self.divided(values).sizes
+        own = (
+            (sizes[k.dim.name], found[k.threads.name], found[k.register.name]) for k in self.dims
+        )
+        return values if all(size[1:] == (count, held) for size, count, held in own) else None
 
     def normal(
         self, values: Mapping[str, Value], chunks: Mapping[str, int], *, joined: bool
@@ -222,19 +218,12 @@ class BlockKnobs:
         if self.orders:
             names = [k.dim.name for k in self.reductions]
             tiled = [names.index(name) for name in self.tiles(known)]
-            looped = self._looped(known)
-            inner = [k for k, name in enumerate(names) if name in looped]
+            points = {**divided.extents, **divisions}
+            inner = [k for k, name in enumerate(names) if points[name] > divided.unit(name)]
             for knob, moved in zip(self.orders, (sorted(tiled), inner), strict=True):
                 known[knob.name] = first_alike(knob, known[knob.name], moved)
         known.update(self.panels.normal(known, loops, self._factors(known)))
         return known
-
-    def _looped(self, values: Mapping[str, Value]) -> list[str]:
-        """The reductions that a thread has a loop over."""
-        divided = self.divided(values)
-        points = {**divided.extents, **self.sizes(values, self.reductions)}
-        names = (k.dim.name for k in self.reductions)
-        return [name for name in names if points[name] > divided.unit(name)]
 
     def _factors(self, values: Mapping[str, Value]) -> frozenset[int]:
         """The operands that have to be copied."""
