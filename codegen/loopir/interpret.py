@@ -17,6 +17,7 @@ import numpy as np
 from tcl.codegen.common.dtypes import storage_dtype
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.walk import inside
 from tcl.grammar.types import BFLOAT16, FLOAT16, Kind, ScalarType
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -33,7 +34,7 @@ MATH: Functions = {
 
 
 def interpret(
-    program: ir.Program, arrays: Mapping[str, Array], functions: Functions = MATH
+    program: ir.Program | ir.Built, arrays: Mapping[str, Array], functions: Functions = MATH
 ) -> None:
     """Run ``program`` on arrays by tensor name, writing the outputs in place.
 
@@ -48,11 +49,12 @@ def interpret(
             memory[tensor.name] = np.zeros(layout.extents, storage_dtype(layout.type))
     with np.errstate(all="ignore"):
         run = _Run(program, memory, functions)
-        if program.body is not None:
-            run.statement(program.body)
-        else:
+        if isinstance(program, ir.Program):
             for nest in program.nests:
                 run.nest(nest)
+        else:
+            for kernel in program.kernels:
+                run.kernel(kernel)
 
 
 def _view(array: Array, tensor: ir.Tensor) -> Array:
@@ -68,7 +70,7 @@ def _is_float16(array: Array) -> bool:
 
 @dataclass(slots=True)
 class _Run:
-    program: ir.Program
+    program: ir.Program | ir.Built
     memory: Mapping[str, Array]
     functions: Functions
     at: dict[str, int] = field(default_factory=dict)
@@ -82,8 +84,8 @@ class _Run:
     accumulators: dict[tuple[object, ...], Scalar] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for nest in self.program.all_nests:
-            for dim in nest.dims:
+        for space in self.program.spaces:
+            for dim in space.dims:
                 self.at[dim.name], self.dims[dim.name] = dim.first, dim
                 self.around[dim.name] = []
 
@@ -95,6 +97,14 @@ class _Run:
                 self.store(nest.point.target, self.value(nest.point.value))
         else:
             self.reduce(nest)
+
+    def kernel(self, kernel: ir.Kernel, depth: int = 0) -> None:
+        """A kernel's chunks one after the other, from so many loops over them."""
+        if depth == len(kernel.grid):
+            self.statement(kernel.body)
+            return
+        for _ in zip(*map(self.iterations, kernel.grid[depth]), strict=True):
+            self.kernel(kernel, depth + 1)
 
     def points(self, loops: Sequence[ir.Loop]) -> Iterator[None]:
         """Every point of these loops, outermost loop slowest."""
@@ -145,12 +155,11 @@ class _Run:
 
     def statement(self, statement: ir.Statement) -> None:
         match statement:
-            case ir.Block(body=body):
-                for s in body:
-                    self.statement(s)
-            case ir.For(loop=loop, body=inner, along=along):
-                for _ in zip(*map(self.iterations, (loop.fold, *along)), strict=True):
-                    self.statement(inner)
+            case ir.Block() | ir.Fill():
+                self.all_inside(statement)
+            case ir.For(loop=loop) | ir.Pipeline(loop=loop):
+                for _ in self.iterations(loop.fold):
+                    self.all_inside(statement)
             case ir.First(folds=folds, then=then, otherwise=otherwise):
                 self.statement(then if all(self.at[f.name] == 0 for f in folds) else otherwise)
             case ir.Let(name=name, value=value):
@@ -172,6 +181,10 @@ class _Run:
                 pass
             case _:
                 assert_never(statement)
+
+    def all_inside(self, statement: ir.Statement) -> None:
+        for s in inside(statement):
+            self.statement(s)
 
     def own(self, accumulator: str) -> tuple[object, ...]:
         """Which accumulator a name means at this place."""

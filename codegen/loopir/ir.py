@@ -1,10 +1,14 @@
 """The loop IR: what will run. The whole tree reads as one grammar in this file.
 
-    program   ::= tensor* nest* statement?       (the statement: all nests, built out)
-    nest      ::= dim* loop* point
+    program   ::= tensor* nest*                  (as passes split, order and mark them)
+    built     ::= tensor* kernel*                (as they run: nests are no more)
+    nest      ::= space point
+    kernel    ::= (fold*)* space* panel* statement
+    space     ::= dim* loop*
     loop      ::= kind fold
     point     ::= let* target op value
-    statement ::= block | for | first | let | declare | accumulate | store | prefetch | barrier
+    statement ::= block | for | pipeline | fill | first
+                | let | declare | accumulate | store | prefetch | barrier
     value     ::= const | position | variable | combined | load
                 | unary | binary | select | call | cast
     subscript ::= affine | computed
@@ -18,6 +22,7 @@ is ``first`` plus the offsets of all its folds. Positions and strides appear onl
 
 The outermost folds may be *chunks*: pieces of the results that threads share among themselves.
 Nests next to each other may share the loops over their chunks, and so run chunk by chunk.
+``Build`` makes kernels of them. What runs is said there alone: emitters decide nothing.
 
 On a GPU a chunk is the work of one block, whose threads have folds of their own. These need not
 nest: of a dimension's folds, ``block 128, register 64, thread 4, lane 1`` by step, the loop over
@@ -387,8 +392,40 @@ class Prefetch:
 class For:
     loop: Loop
     body: Statement
-    along: tuple[Fold, ...] = ()
-    """Folds of other nests, with as many iterations, that go along with the loop's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """All threads of a block copy a box of an operand to a panel."""
+
+    panel: str
+    body: Statement
+    """Loops around one store."""
+
+
+class Ahead(Enum):
+    """How a copy of a panel is filled while there is work on another one."""
+
+    ASYNCHRONOUS = "asynchronously"
+    REGISTERS = "through registers"
+    """Read before that work, and written to the panel after it."""
+    DIRECT = "before the work"
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A loop that all threads of a block run together, whose panels are filled ahead, so that no
+    thread waits for memory. With ``buffers`` copies of each panel, fills run so many iterations
+    less one ahead; threads meet in each iteration."""
+
+    loop: Loop
+    fills: tuple[Fill, ...]
+    body: Statement
+    """What is done with the panels."""
+    buffers: int
+    ahead: Ahead
+    meet: bool
+    """Whether threads have to meet before the first fill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +447,9 @@ class Barrier:
     """All threads of a block get here before any goes on."""
 
 
-Statement: TypeAlias = Block | For | First | Let | Declare | Accumulate | Store | Prefetch | Barrier
+Statement: TypeAlias = (
+    Block | For | Fill | Pipeline | First | Let | Declare | Accumulate | Store | Prefetch | Barrier
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,32 +491,16 @@ class Staged:
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
-    """One statement: its dimensions, its loops from outermost to innermost, and its point.
-
-    The loops are a list that passes split, order and mark. The last pass builds the program's
-    body from it.
-    """
+class Space:
+    """The points that loops go through, from the outermost loop to the innermost."""
 
     name: str
     dims: tuple[Dim, ...]
     """Output dims in the target's order, then reduction dims."""
     loops: tuple[Loop, ...]
-    point: Point
-    sequential: str | None = None
-    """Why the points must run in the order of ``dims`` (the statement reads what it writes),
-    or None when any order will do."""
-    staged: tuple[Staged, ...] = ()
-    """Operands that are read from copies."""
-    prefetched: tuple[Prefetch, ...] = ()
-    """What each point asks for."""
-    joined: bool = False
-    """It shares the loops over chunks with the nest before it."""
-    streamed: int = 0
-    """As its store's."""
 
     def dim(self, name: str) -> Dim:
-        """The dimension of this name; ``IRError`` if the nest lacks it."""
+        """The dimension of this name; ``IRError`` if there is none."""
         for d in self.dims:
             if d.name == name:
                 return d
@@ -493,29 +516,120 @@ class Nest:
         """The folds of the loops over chunks, outermost first."""
         return tuple(x.fold for x in self.loops if x.kind is Kind.PARALLEL)
 
+    @property
+    def threads(self) -> tuple[Fold, ...]:
+        """The folds of a block's threads, the one that changes fastest last."""
+        return tuple(x.fold for x in self.loops if x.kind is Kind.THREAD)
+
+    @property
+    def thread_count(self) -> int:
+        """The threads of a block that have points."""
+        return math.prod(f.count for f in self.threads)
+
+
+@dataclass(frozen=True, slots=True)
+class Nest(Space):
+    """One statement: its points, and what happens at each. Passes split, order and mark its
+    loops; ``Build`` makes statements of them."""
+
+    point: Point
+    sequential: str | None = None
+    """Why the points must run in the order of ``dims`` (the statement reads what it writes),
+    or None when any order will do."""
+    staged: tuple[Staged, ...] = ()
+    """Operands that are read from copies."""
+    prefetched: tuple[Prefetch, ...] = ()
+    """What each point asks for."""
+    joined: bool = False
+    """It shares the loops over chunks with the nest before it."""
+    streamed: int = 0
+    """As its store's."""
+
+    @property
+    def space(self) -> Space:
+        """Its points alone."""
+        return Space(self.name, self.dims, self.loops)
+
     def with_loops(self, loops: Iterable[Loop]) -> Nest:
         """The same nest with other loops."""
         return replace(self, loops=tuple(loops))
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """A def for one set of sizes: memory, and nests that run one after the other."""
+class Panel:
+    """Where the threads of a block find an operand in the memory that they share."""
+
+    tensor: str
+    source: str
+    """The tensor that is copied."""
+    space: str
+    """The points of the copy."""
+    offset: int
+    """Bytes from the beginning of the block's memory."""
+    size: int
+    """Bytes of one of its buffers, which follow each other."""
+    zero_beyond: tuple[str, ...]
+    """Dimensions of the operand: it is zero at points that they do not have."""
+
+
+Grid: TypeAlias = tuple[tuple[Fold, ...], ...]
+"""Loops over chunks, outermost first, each with the folds that go along with each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What runs before what comes next begins."""
+
+    grid: Grid
+    """Threads or blocks share its iterations; where there are no loops, one of them does all."""
+    body: Statement
+    """What is done in each chunk."""
+    spaces: tuple[Space, ...]
+    """All dimensions that the body names, and the loops over them."""
+    points: tuple[Point, ...]
+    """What is computed, for people who read the source."""
+    threads: int = 1
+    """Of a block."""
+    panels: tuple[Panel, ...] = ()
+    exchange: int | None = None
+    """Where in the memory of a block its threads hand each other their sums; None if they do
+    not."""
+    shared: int = 0
+    """Bytes of the memory of a block."""
+
+    def panel(self, tensor: str) -> Panel:
+        """The panel of this name."""
+        return next(p for p in self.panels if p.tensor == tensor)
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """A def for one set of sizes: what it works on."""
 
     name: str
     tensors: tuple[Tensor, ...]
     """Inputs, outputs, scratch, in the order in which the kernel takes their addresses."""
-    nests: tuple[Nest, ...]
-    body: Statement | None = None
-    """What runs: the nests with their loops built out. None while they are lists of loops, which
-    run one after the other."""
     by_name: Mapping[str, Tensor] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {t.name: t for t in self.tensors})
 
+    def tensor(self, name: str) -> Tensor:
+        """The tensor of this name; ``IRError`` if there is none."""
+        try:
+            return self.by_name[name]
+        except KeyError:
+            raise IRError(f"program {self.name} has no tensor {name}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Program(_Memory):
+    """A def before its loops are built: nests that run one after the other."""
+
+    nests: tuple[Nest, ...]
+
     @property
-    def all_nests(self) -> tuple[Nest, ...]:
+    def spaces(self) -> tuple[Space, ...]:
         """The nests, and those that fill their panels."""
         return (*self.nests, *(c.fill for n in self.nests for c in n.staged if c.fill))
 
@@ -526,9 +640,14 @@ class Program:
                 return nest
         raise IRError(f"program {self.name} has no nest {name}")
 
-    def tensor(self, name: str) -> Tensor:
-        """The tensor of this name; ``IRError`` if there is none."""
-        try:
-            return self.by_name[name]
-        except KeyError:
-            raise IRError(f"program {self.name} has no tensor {name}") from None
+
+@dataclass(frozen=True, slots=True)
+class Built(_Memory):
+    """A def as it runs: kernels, one after the other."""
+
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def spaces(self) -> tuple[Space, ...]:
+        """Those of all kernels."""
+        return tuple({s.name: s for k in self.kernels for s in k.spaces}.values())

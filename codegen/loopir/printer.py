@@ -8,12 +8,12 @@ from typing import assert_never
 from tcl.codegen.loopir import ir
 
 
-def show(program: ir.Program) -> str:
+def show(program: ir.Program | ir.Built) -> str:
     """The program as text, one loop or statement per line."""
     return "\n".join(_program(program)) + "\n"
 
 
-def _program(program: ir.Program) -> Iterator[str]:
+def _program(program: ir.Program | ir.Built) -> Iterator[str]:
     yield f"program {program.name}"
     for tensor in program.tensors:
         layout = tensor.layout
@@ -23,33 +23,60 @@ def _program(program: ir.Program) -> Iterator[str]:
         if any(layout.origin):
             text += f" from ({', '.join(map(str, layout.origin))})"
         yield text
-    for nest in program.nests:
-        yield f"nest {nest.name}" + (f"  # in order: {nest.sequential}" if nest.sequential else "")
-        for dim in nest.dims:
-            kind = "reduction" if dim.reduction else "dim"
-            yield f"  {kind} {dim.name} in {dim.first}:{dim.first + dim.extent}"
-        for staged in nest.staged:
-            place = f" inside {staged.inside.name}" if staged.inside else ""
-            yield f"  stage {show_value(staged.value)} as {show_ref(staged.panel)}{place}"
-        if nest.joined:
-            yield "  shares the chunks of the nest before it"
-        if nest.streamed:
-            yield f"  writes {nest.streamed} bytes at once past the caches"
-        if program.body is not None:
-            continue
-        depth = "  "
-        for loop in nest.loops:
-            yield depth + _loop(loop)
-            depth += "  "
-        for let in nest.point.lets:
-            yield f"{depth}let {let.name} = {show_value(let.value)}"
-        point = nest.point
-        mark = "!" if point.initialise else ""
-        op = "=" if point.op == "=" else f"{point.op}={mark}"
-        yield f"{depth}{show_ref(point.target)} {op} {show_value(point.value)}"
-    if program.body is not None:
-        yield "body"
-        yield from _statement(program.body, "  ")
+    if isinstance(program, ir.Program):
+        for nest in program.nests:
+            yield from _nest(nest)
+    else:
+        for k, kernel in enumerate(program.kernels):
+            yield from _kernel(k, kernel)
+
+
+def _nest(nest: ir.Nest) -> Iterator[str]:
+    yield f"nest {nest.name}" + (f"  # in order: {nest.sequential}" if nest.sequential else "")
+    yield from map(_dim, nest.dims)
+    for staged in nest.staged:
+        place = f" inside {staged.inside.name}" if staged.inside else ""
+        yield f"  stage {show_value(staged.value)} as {show_ref(staged.panel)}{place}"
+    if nest.joined:
+        yield "  shares the chunks of the nest before it"
+    if nest.streamed:
+        yield f"  writes {nest.streamed} bytes at once past the caches"
+    depth = "  "
+    for loop in nest.loops:
+        yield depth + _loop(loop)
+        depth += "  "
+    for let in nest.point.lets:
+        yield f"{depth}let {let.name} = {show_value(let.value)}"
+    yield depth + show_point(nest.point)
+
+
+def show_point(point: ir.Point) -> str:
+    """What is computed at a point, as ``C(s0.m) +=! A(s0.m, s0.k)``."""
+    mark = "!" if point.initialise else ""
+    op = "=" if point.op == "=" else f"{point.op}={mark}"
+    return f"{show_ref(point.target)} {op} {show_value(point.value)}"
+
+
+def _kernel(number: int, kernel: ir.Kernel) -> Iterator[str]:
+    block = f"  # blocks of {kernel.threads} threads" if kernel.threads > 1 else ""
+    yield f"kernel {number}{block}"
+    for space in kernel.spaces:
+        yield from map(_dim, space.dims)
+    for panel in kernel.panels:
+        yield f"  panel {panel.tensor} of {panel.source} at byte {panel.offset}"
+    if kernel.exchange is not None:
+        yield f"  sums are exchanged at byte {kernel.exchange}"
+    depth = "  "
+    for folds in kernel.grid:
+        along = "".join(f" with {f.name}" for f in folds[1:])
+        yield depth + _loop(ir.Loop(folds[0], ir.Kind.PARALLEL)) + along
+        depth += "  "
+    yield from _statement(kernel.body, depth)
+
+
+def _dim(dim: ir.Dim) -> str:
+    kind = "reduction" if dim.reduction else "dim"
+    return f"  {kind} {dim.name} in {dim.first}:{dim.first + dim.extent}"
 
 
 def _loop(loop: ir.Loop) -> str:
@@ -64,9 +91,18 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
         case ir.Block(body=body):
             for s in body:
                 yield from _statement(s, depth)
-        case ir.For(loop=loop, body=inner, along=along):
-            yield depth + _loop(loop) + "".join(f" with {f.name}" for f in along)
+        case ir.For(loop=loop, body=inner):
+            yield depth + _loop(loop)
             yield from _statement(inner, depth + "  ")
+        case ir.Fill(panel=panel, body=inner):
+            yield f"{depth}fill {panel}"
+            yield from _statement(inner, depth + "  ")
+        case ir.Pipeline(loop=loop, fills=fills, body=inner, buffers=buffers, ahead=ahead):
+            if statement.meet:
+                yield f"{depth}barrier"
+            yield f"{depth}{_loop(loop)}  # {buffers} buffers, filled ahead {ahead.value}"
+            for s in (*fills, inner):
+                yield from _statement(s, depth + "  ")
         case ir.Let(name=name, value=value):
             yield f"{depth}let {name} = {show_value(value)}"
         case ir.First(folds=folds, then=then, otherwise=otherwise):

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TypeAlias, assert_never
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import inside as directly_inside
 from tcl.codegen.loopir.walk import statements, walk
 from tcl.grammar.types import INT64, UINT64
 
@@ -14,46 +15,52 @@ _Known: TypeAlias = dict[str, tuple[ir.Fold, ...]]
 """Variable in scope → the folds that have one each."""
 
 
-def verify(program: ir.Program) -> None:
+def verify(program: ir.Program | ir.Built) -> None:
     """Raises ``IRError`` with the reason if the program is not well formed."""
     names = [t.name for t in program.tensors]
-    names += [d.name for n in program.all_nests for d in n.dims]
+    names += [d.name for s in program.spaces for d in s.dims]
     if len(set(names)) != len(names):
         raise ir.IRError(f"program {program.name}: two tensors or dimensions share a name")
     for tensor in program.tensors:
         layout = tensor.layout
         if not len(layout.extents) == len(layout.strides) == len(layout.origin):
             raise ir.IRError(f"tensor {tensor.name}: extents, strides and origin differ in rank")
-    for nest in program.nests:
-        _Checks(program, f"nest {nest.name}", (nest,)).nest(nest)
-    if program.body is not None:
-        _Checks(program, f"program {program.name}", program.all_nests).body(program.body)
+    if isinstance(program, ir.Program):
+        for nest in program.nests:
+            _Checks(program, f"nest {nest.name}", (nest,)).nest(nest, nest is program.nests[0])
+        return
+    for k, kernel in enumerate(program.kernels):
+        _Checks(program, f"kernel {k} of {program.name}", kernel.spaces).kernel(kernel)
 
 
 class _Checks:
-    """Of one nest, or of the body of all."""
+    """Of one nest, or of a kernel."""
 
-    def __init__(self, program: ir.Program, where: str, nests: Sequence[ir.Nest]) -> None:
+    def __init__(
+        self, program: ir.Program | ir.Built, where: str, spaces: Sequence[ir.Space]
+    ) -> None:
         self.program, self.where = program, where
-        self.dims = {d.name: d for n in nests for d in n.dims}
-        self.loops = [x for n in nests for x in n.loops]
+        self.dims = {d.name: d for s in spaces for d in s.dims}
+        self.loops = [x for s in spaces for x in s.loops]
         self.names = {x.fold.name for x in self.loops}
         self.lanes = {x.fold for x in self.loops if x.kind is ir.Kind.VECTOR}
         self.threads = {x.fold for x in self.loops if x.kind is ir.Kind.THREAD}
         self.at_once = self.lanes | self.threads
         self.fixed = self.at_once | {x.fold for x in self.loops if x.kind is ir.Kind.UNROLL}
-        self.folds_of = {d.name: n.folds(d.name) for n in nests for d in n.dims}
-        self.panels = {c.panel.tensor for n in nests for c in n.staged}
-        self.panels |= {s.ref.tensor for n in nests for s in n.point.kept}
+        self.folds_of = {d.name: s.folds(d.name) for s in spaces for d in s.dims}
+        self.panels: set[str] = set()
 
     def fail(self, reason: str) -> ir.IRError:
         return ir.IRError(f"{self.where}: {reason}")
 
-    def nest(self, nest: ir.Nest) -> None:
-        for dim in nest.dims:
+    def space(self, space: ir.Space) -> None:
+        for dim in space.dims:
             if dim.extent < 0:
                 raise self.fail(f"{dim.name} has a negative extent")
-            self.folds(dim, nest.folds(dim.name))
+            self.folds(dim, space.folds(dim.name))
+
+    def nest(self, nest: ir.Nest, first: bool) -> None:
+        self.space(nest)
         for loop in nest.loops:
             if loop.fold.dim not in self.dims:
                 raise self.fail(f"it loops over {loop.fold.name}, but lacks that dimension")
@@ -61,7 +68,7 @@ class _Checks:
         chunks = [x.kind is ir.Kind.PARALLEL for x in nest.loops]
         if any(b and not a for a, b in pairwise(chunks)):
             raise self.fail("a loop over chunks lies in another loop")
-        if nest.joined and nest is self.program.nests[0]:
+        if nest.joined and first:
             raise self.fail("there is no nest before it that it could share chunks with")
         if nest.sequential and nest.dims != tuple(nest.dim(x.fold.dim) for x in nest.loops):
             raise self.fail(f"loops were split or reordered although {nest.sequential}")
@@ -77,26 +84,23 @@ class _Checks:
             if self.program.tensor(staged.panel.tensor).role is not ir.Role.SCRATCH:
                 raise self.fail(f"{staged.panel.tensor} is no scratch memory")
 
-    def body(self, body: ir.Statement) -> None:
-        parts = body.body if isinstance(body, ir.Block) else (body,)
-        known: _Known = {}
-        for part in parts:
-            inside: list[ir.Fold] = []
-            while isinstance(part, ir.For) and part.loop.kind is ir.Kind.PARALLEL:
-                inside += self.chunks(part)
-                part = part.body
-            self.statement(part, inside, known)
-
-    def chunks(self, loop: ir.For) -> tuple[ir.Fold, ...]:
-        """The folds that a loop over chunks iterates at once."""
-        folds = (loop.loop.fold, *loop.along)
-        shapes = {(f.step, f.count, self.dims[f.dim].extent) for f in folds}
-        if len(shapes) != 1:
-            raise self.fail(f"{', '.join(f.name for f in folds)} are not alike")
-        sums = any(isinstance(s, ir.Accumulate) for s in statements(loop.body))
-        if sums and any(self.dims[f.dim].reduction for f in folds):
-            raise self.fail(f"{loop.loop.fold.name} is a reduction, and shared among threads")
-        return folds
+    def kernel(self, kernel: ir.Kernel) -> None:
+        for space in kernel.spaces:
+            self.space(space)
+        sums = any(isinstance(s, ir.Accumulate) for s in statements(kernel.body))
+        for folds in kernel.grid:
+            names = ", ".join(f.name for f in folds)
+            if len({(f.step, f.count, self.dims[f.dim].extent) for f in folds}) != 1:
+                raise self.fail(f"{names} are not alike")
+            if sums and any(self.dims[f.dim].reduction for f in folds):
+                raise self.fail(f"{names}: a reduction is shared among threads")
+        for panel in kernel.panels:
+            if panel.space not in (s.name for s in kernel.spaces):
+                raise self.fail(f"{panel.tensor} is filled by {panel.space}, which it lacks")
+            if not self.program.tensor(panel.tensor).shared or panel.offset >= kernel.shared:
+                raise self.fail(f"{panel.tensor} lies in no memory of a block")
+        self.panels = {p.tensor for p in kernel.panels}
+        self.statement(kernel.body, [f for folds in kernel.grid for f in folds], {})
 
     def folds(self, dim: ir.Dim, folds: Sequence[ir.Fold]) -> None:
         """The folds of one dimension cover it exactly once. Where none is shared among the threads
@@ -152,12 +156,12 @@ class _Checks:
                 scope = dict(known)
                 for s in body:
                     self.statement(s, inside, scope)
-            case ir.For(loop=loop, body=inner):
-                if loop.kind is ir.Kind.PARALLEL:
-                    raise self.fail(f"the loop over chunks {loop.fold.name} lies in another loop")
-                if loop.fold in inside:
-                    raise self.fail(f"{loop.fold.name} is looped over twice")
-                self.statement(inner, [*inside, loop.fold], dict(known))
+            case ir.Fill(body=inner):
+                if statement.panel not in self.panels:
+                    raise self.fail(f"{statement.panel} is no panel")
+                self.statement(inner, inside, dict(known))
+            case ir.For() | ir.Pipeline():
+                self.all_inside(statement, inside, known)
             case ir.First(folds=folds, then=then, otherwise=otherwise):
                 if any(f not in inside for f in folds):
                     raise self.fail("it asks for the first iteration of a loop from outside of it")
@@ -184,6 +188,17 @@ class _Checks:
             case _:
                 assert_never(statement)
 
+    def all_inside(self, loop: ir.For | ir.Pipeline, inside: list[ir.Fold], known: _Known) -> None:
+        fold = loop.loop.fold
+        if loop.loop.kind is ir.Kind.PARALLEL:
+            raise self.fail(f"the loop over chunks {fold.name} lies in a kernel")
+        if fold in inside:
+            raise self.fail(f"{fold.name} is looped over twice")
+        if isinstance(loop, ir.Pipeline) and loop.buffers < 2:
+            raise self.fail(f"{fold.name}: one buffer cannot be filled ahead")
+        for s in directly_inside(loop):
+            self.statement(s, [*inside, fold], dict(known))
+
     def barrier(self, inside: Sequence[ir.Fold]) -> None:
         if self.threads.intersection(inside):
             raise self.fail("threads meet at a barrier in a loop that they share")
@@ -191,7 +206,9 @@ class _Checks:
     def store(self, store: ir.Store, inside: list[ir.Fold], known: _Known) -> None:
         tensor = store.ref.tensor
         self.ref(store.ref, inside)
-        if tensor not in self.panels and self.reduced_lanes(inside):
+        affine = (s for s in store.ref.subscripts if isinstance(s, ir.Affine))
+        named = {name for s in affine for name, _ in s.terms}
+        if any(not {f.dim, f.name} & named for f in self.reduced_lanes(inside)):
             raise self.fail(f"lanes that are reduced write the same element of {tensor}")
         if self.program.tensor(tensor).role is ir.Role.INPUT:
             raise self.fail(f"it writes the input {tensor}")
@@ -261,13 +278,3 @@ class _Checks:
             here = tuple(f for f in inside if f.dim == name)
             if set(here) != set(self.folds_of[name]) and not self.whole(name, here):
                 raise self.fail(f"{name} is used outside of its loops")
-
-
-def built(program: ir.Program) -> None:
-    """Raises ``IRError`` unless the loops of all nests are built out."""
-    if program.body is None:
-        raise ir.IRError(f"program {program.name} has no body yet")
-    stored = {s.ref.tensor for s in statements(program.body) if isinstance(s, ir.Store)}
-    for nest in program.nests:
-        if nest.point.target.tensor not in stored:
-            raise ir.IRError(f"nest {nest.name} stores nothing")

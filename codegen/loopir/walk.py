@@ -127,17 +127,41 @@ def indices(value: ir.Value) -> Iterator[ir.Affine]:
             yield from (s for s in v.ref.subscripts if isinstance(s, ir.Affine))
 
 
+def inside(statement: ir.Statement) -> tuple[ir.Statement, ...]:
+    """The statements directly inside a statement."""
+    match statement:
+        case ir.Block(body=body):
+            return body
+        case ir.For(body=inner) | ir.Fill(body=inner):
+            return (inner,)
+        case ir.Pipeline(fills=fills, body=inner):
+            return (*fills, inner)
+        case ir.First(then=then, otherwise=otherwise):
+            return then, otherwise
+    return ()
+
+
 def statements(statement: ir.Statement) -> Iterator[ir.Statement]:
     """``statement`` and everything inside it, in order."""
     yield statement
-    if isinstance(statement, ir.For):
-        yield from statements(statement.body)
-    elif isinstance(statement, ir.First):
-        yield from statements(statement.then)
-        yield from statements(statement.otherwise)
-    elif isinstance(statement, ir.Block):
-        for s in statement.body:
-            yield from statements(s)
+    for s in inside(statement):
+        yield from statements(s)
+
+
+def alone(block: ir.Block) -> bool:
+    """Whether a block is what a thread does on its own: nothing but values and stores."""
+    plain = (ir.Let, ir.Accumulate, ir.Store, ir.Block)
+    return all(isinstance(s, plain) for s in statements(block))
+
+
+def uniform(loop: ir.For) -> bool:
+    """Whether the threads of a block run a loop together: their loops lie in it, and phases
+    between which they may have to meet."""
+    if loop.loop.kind is not ir.Kind.SERIAL:
+        return False
+    return any(
+        isinstance(s, ir.For) and s.loop.kind is ir.Kind.THREAD for s in statements(loop.body)
+    )
 
 
 def values_in(statement: ir.Statement) -> tuple[ir.Value, ...]:

@@ -59,17 +59,17 @@ def passes_for(plan: Plan[CpuProfile]) -> Iterator[tuple[str, tuple[Pass, ...]]]
     for stage in STAGES:
         last = (order,) if stage == "fuse" else ()
         yield stage, (*(each for nest in nests for each in nest[stage]), *last)
-    # Last: from here on the loops are a tree, and no pass looks for them in a list.
-    yield "build", (Build(plan.target),)
 
 
-def scheduled(plan: Plan[CpuProfile]) -> ir.Program:
-    """The loops of a plan. Raises ``OptionsError`` for options that cannot be applied."""
+def scheduled(plan: Plan[CpuProfile]) -> ir.Built:
+    """The kernels of a plan. Raises ``OptionsError`` for options that cannot be applied."""
 
-    def made() -> ir.Program:
+    def made() -> ir.Built:
         *_, (_, program) = applied(plan.program, passes_for(plan))
         verify(program)  # once: what is wrong after one pass is wrong after the last
-        return program
+        built = Build(plan.target)(program)
+        verify(built)
+        return built
 
     return with_room(made)
 
@@ -81,14 +81,14 @@ def schedule(
     layouts: Mapping[str, ir.Layout] | None = None,
     *,
     all_threads: bool = True,
-) -> ir.Program:
-    """The loops for these options, as of ``plan``."""
+) -> ir.Built:
+    """The kernels for these options, as of ``plan``."""
     return scheduled(plan(sized, options, device, layouts, all_threads=all_threads))
 
 
 def stages(
     sized: SizedDef, options: MappingOptions, device: CpuProfile, *, all_threads: bool = True
-) -> Iterator[tuple[str, ir.Program]]:
+) -> Iterator[tuple[str, ir.Program | ir.Built]]:
     """(name, program) after lowering, merging, and each of the passes, each verified."""
     program = lower(sized, cpu_layouts(sized))
     made = plan(sized, options, device, all_threads=all_threads)
@@ -96,3 +96,6 @@ def stages(
     for name, program in (*begun, *applied(made.program, passes_for(made))):
         verify(program)
         yield name, program
+    built = Build(made.target)(program)
+    verify(built)
+    yield "build", built

@@ -54,16 +54,17 @@ def passes_for(plan: Plan[GpuProfile]) -> Iterator[tuple[str, tuple[Pass, ...]]]
     for stage in STAGES:
         whole = (last[stage],) if stage in last else ()
         yield stage, (*(each for nest in nests for each in nest[stage]), *whole)
-    yield "build", (BuildBlocks(),)
 
 
-def scheduled(plan: Plan[GpuProfile]) -> ir.Program:
-    """The loops of a plan. Raises ``OptionsError`` for options that cannot be applied."""
+def scheduled(plan: Plan[GpuProfile]) -> ir.Built:
+    """The kernels of a plan. Raises ``OptionsError`` for options that cannot be applied."""
 
-    def made() -> ir.Program:
+    def made() -> ir.Built:
         *_, (_, program) = applied(plan.program, passes_for(plan))
         verify(program)  # once: what is wrong after one pass is wrong after the last
-        return program
+        built = BuildBlocks(plan.target)(program)
+        verify(built)
+        return built
 
     return with_room(made)
 
@@ -73,14 +74,14 @@ def schedule(
     options: MappingOptions,
     profile: GpuProfile,
     layouts: Mapping[str, ir.Layout] | None = None,
-) -> ir.Program:
-    """The loops for these options, as of ``plan``."""
+) -> ir.Built:
+    """The kernels for these options, as of ``plan``."""
     return scheduled(plan(sized, options, profile, layouts))
 
 
 def stages(
     sized: SizedDef, options: MappingOptions, profile: GpuProfile
-) -> Iterator[tuple[str, ir.Program]]:
+) -> Iterator[tuple[str, ir.Program | ir.Built]]:
     """(name, program) after lowering, merging, splitting, and each of the passes, each verified."""
     program = lower(sized, gpu_layouts(sized))
     made = plan(sized, options, profile)
@@ -89,3 +90,6 @@ def stages(
     for name, program in (*begun, *applied(made.program, passes_for(made))):
         verify(program)
         yield name, program
+    built = BuildBlocks(made.target)(program)
+    verify(built)
+    yield "build", built

@@ -55,7 +55,7 @@ class CpuBackend(ProgramBackend):
         program, device = self._scheduled(options)
         return {"Loop program": show(program), "LLVM IR": emit(program, device).text}
 
-    def _scheduled(self, options: MappingOptions) -> tuple[ir.Program, CpuProfile]:
+    def _scheduled(self, options: MappingOptions) -> tuple[ir.Built, CpuProfile]:
         made = plan(self.sized, options, self.device, self.layouts(), all_threads=False)
         return scheduled(made), made.target
 

@@ -51,10 +51,10 @@ class GpuBackend(ProgramBackend):
         """The kernels. Raises ``OptionsError``."""
         return self._emitted(self._scheduled(options))
 
-    def _scheduled(self, options: MappingOptions) -> ir.Program:
+    def _scheduled(self, options: MappingOptions) -> ir.Built:
         return schedule(self.sized, options, self.profile, self.layouts())
 
-    def _emitted(self, program: ir.Program) -> Module:
+    def _emitted(self, program: ir.Built) -> Module:
         return with_room(lambda: emit(program, self.profile))
 
 

@@ -57,9 +57,9 @@ def test_all_threads_are_busy(threads: int, text: str, shapes: Shapes) -> None:
 def test_chunks_are_no_longer_than_options_take() -> None:
     text = "int8(M, N) A) -> (O) { O(m, n) = A(m, n) }"
     each, device = sized(text, (100_000, 100_000)), replace(WIDE, threads=2)
-    (nest,) = schedule(each, MappingOptions("mlp"), device).nests
-    (chunk,) = nest.chunks
-    assert [d.extent for d in nest.dims] == [1, 10**10]
+    (kernel,) = schedule(each, MappingOptions("mlp"), device).kernels
+    ((chunk,),) = kernel.grid
+    assert [d.extent for d in kernel.spaces[0].dims] == [1, 10**10]
     assert 1 << 20 < chunk.step < 1 << 31
 
 

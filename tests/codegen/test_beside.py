@@ -116,10 +116,10 @@ def same(actual: Array, expected: Array) -> bool:
     return bool(np.array_equal(actual, expected, equal_nan=actual.dtype.kind == "f"))
 
 
-def joined(program: ir.Program) -> int:
+def joined(program: ir.Built) -> int:
     """How many reductions go along with another one."""
-    assert program.body is not None
-    found = (s for s in statements(program.body) if isinstance(s, ir.Declare))
+    inside = (s for k in program.kernels for s in statements(k.body))
+    found = (s for s in inside if isinstance(s, ir.Declare))
     return len({s.name for s in found} - {"accumulator"})
 
 

@@ -72,7 +72,8 @@ def test_joined_nests_compute_what_they_did_alone(name: str) -> None:
         for options in (drawn, backwards, MappingOptions("mlp")):
             kernel = compile_cpu(sized, options, device=device)
             if options.preset != "mlp":
-                assert sum(n.joined for n in kernel.program.nests) >= DEFS[name] - 1
+                shared = [len(k.points) for k in kernel.program.kernels if k.grid]
+                assert sum(shared) - len(shared) >= DEFS[name] - 1
             actual = outputs(sized, np.nan)
             kernel(arrays, actual)
             for tensor, a, e in zip(sized.checked.outputs, actual, expected, strict=True):
@@ -128,7 +129,7 @@ def test_nests_are_joined_only_where_chunks_need_nothing_of_others(
         if position:
             options = options.nest(position).fuse()
     if reason is None:
-        assert schedule(sized, options, host_cpu()).nests[1].joined
+        assert len(schedule(sized, options, host_cpu()).kernels) == 1
         return
     with pytest.raises(OptionsError, match=reason):
         schedule(sized, options, host_cpu())
@@ -136,34 +137,34 @@ def test_nests_are_joined_only_where_chunks_need_nothing_of_others(
 
 def chunks_of(options: MappingOptions) -> list[list[str]]:
     text = "def f(float(M, N) A) -> (S, O) { S(m, n) = A(m, n)\n O(m, n) = S(m, n) + 1.0 }"
-    nests = schedule(sized_of(text, A=(6, 8)), options, host_cpu()).nests
-    return [[fold.dim[-1] for fold in nest.chunks] for nest in nests]
+    kernels = schedule(sized_of(text, A=(6, 8)), options, host_cpu()).kernels
+    return [[folds[0].dim[-1] for folds in kernel.grid] for kernel in kernels]
 
 
 def test_chunks_are_ordered_for_all_nests_that_share_them() -> None:
     apart = MappingOptions("naive").chunk(2, 4)
     joined = apart.fuse()
-    assert chunks_of(joined) == [["m", "n"], ["m", "n"]]
+    assert chunks_of(joined) == [["m", "n"]]
     assert chunks_of(apart.nest(0).chunk_order(1, 0)) == [["n", "m"], ["m", "n"]]
     for options in (
         joined.chunk_order(1, 0),
         joined.nest(0).chunk_order(1, 0),
         joined.nest(1).chunk_order(1, 0),
     ):
-        assert chunks_of(options) == [["n", "m"], ["n", "m"]]
+        assert chunks_of(options) == [["n", "m"]]
     with pytest.raises(OptionsError, match=r"chunk_order: nest s1: .* in another order$"):
         chunks_of(joined.nest(0).chunk_order(1, 0).nest(1).chunk_order(0, 1))
     with pytest.raises(OptionsError, match="chunk_order: nest s0: it has 2 dimensions"):
         chunks_of(joined.nest(0).chunk_order(1, 0, 2))
-    assert chunks_of(joined.chunk_order(1, 0, 2)) == [["m", "n"], ["m", "n"]]
+    assert chunks_of(joined.chunk_order(1, 0, 2)) == [["m", "n"]]
 
 
 def test_a_nest_that_goes_along_leaves_the_order_of_chunks_to_its_leader() -> None:
     sized, _ = example("mlp1")
     ordered = MappingOptions("mlp").chunk(4, 4).fuse().nest(0).chunk_order(1, 0, 2)
-    nests = schedule(sized, ordered, SMALL).nests
-    assert nests[1].joined and [len(n.dims) for n in nests[:2]] == [3, 2]
-    assert [[f.dim[3:] for f in n.chunks] for n in nests[:2]] == [["n", "b"], ["n", "b"]]
+    kernel = schedule(sized, ordered, SMALL).kernels[0]
+    assert len(kernel.points) > len(kernel.spaces) == 1
+    assert [folds[0].dim[3:] for folds in kernel.grid] == ["n", "b"]
 
 
 def test_the_first_nest_has_none_to_join() -> None:
@@ -186,8 +187,7 @@ def test_chunks_that_cannot_be(chunk: tuple[int, ...], reason: str) -> None:
 def test_what_was_chosen_for_all_nests_is_left_off_where_it_cannot_be() -> None:
     sized = sized_of(ROWS % "n", A=(4, 4))
     program = schedule(sized, MappingOptions("naive").chunk(2, 2).fuse(), host_cpu())
-    assert [len(n.chunks) for n in program.nests] == [1, 2]
-    assert not any(n.joined for n in program.nests)
+    assert [len(k.grid) for k in program.kernels] == [1, 2]
 
 
 def test_a_joined_nest_cannot_copy_what_is_not_made_yet() -> None:
@@ -252,7 +252,7 @@ def test_what_joined_nests_have_in_common_is_computed_once(
     if "O(n, m)" in lines:
         options = options.nest(1).chunk(0, 2)
     program = schedule(sized, options, host_cpu())
-    assert show(program).split("body")[1].count("exp(") == calls
+    assert show(program).count("exp(") == calls
     assert sum(t.role is ir.Role.SCRATCH for t in program.tensors) == kept
     a = np.random.default_rng(0).random((5, 5)).astype(np.float32)
     expected, actual = outputs(sized, np.nan), outputs(sized, np.nan)

@@ -22,7 +22,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.interpret import interpret
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show, show_affine
-from tcl.codegen.loopir.verify import built, verify
+from tcl.codegen.loopir.verify import verify
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.register import Register
 from tcl.codegen.passes.tile import Tile
@@ -95,9 +95,17 @@ def test_layouts() -> None:
 # Legality. Each of these is a mistake that a pass could make.
 
 
-def changed(body: ir.Statement | None = None, **fields: Any) -> ir.Program:
+def changed(**fields: Any) -> ir.Program:
     program = matmul()
-    return replace(program, nests=(replace(program.nests[0], **fields),), body=body)
+    return replace(program, nests=(replace(program.nests[0], **fields),))
+
+
+def built(
+    body: ir.Statement, *chunks: tuple[ir.Fold, ...], loops: tuple[ir.Loop, ...] | None = None
+) -> ir.Built:
+    program = matmul()
+    space = replace(program.nests[0].space, loops=loops or program.nests[0].loops)
+    return ir.Built(program.name, program.tensors, (ir.Kernel(chunks, body, (space,), ()),))
 
 
 def value_of(value: ir.Value) -> ir.Program:
@@ -121,7 +129,8 @@ M_CHUNKS = ir.Loop(ir.Fold("s0.m", "point", 1, 5), ir.Kind.PARALLEL)
 N_CHUNKS = ir.Loop(ir.Fold("s0.n", "point", 1, 9), ir.Kind.PARALLEL)
 K_CHUNKS = ir.Loop(ir.Fold("s0.k", "point", 1, 7), ir.Kind.PARALLEL)
 K_LANES = ir.Loop(ir.Fold("s0.k", "point", 1, 7), ir.Kind.VECTOR)
-BAD = {
+PANEL = ir.Panel("P", "A", "s0.fill0", 0, 128, ())
+BAD: dict[str, ir.Program | ir.Built] = {
     "has no dimension s0.z": value_of(_load("A", "s0.z", "s0.k")),
     "has no dimension s1.m": value_of(_load("A", "s1.m", "s0.k")),
     "A has 2 dimensions": value_of(_load("A", "s0.k")),
@@ -138,21 +147,21 @@ BAD = {
     "lacks that dimension": changed(
         loops=(*matmul().nests[0].loops, ir.Loop(ir.Fold("s0.q", "point", 1, 4))),
     ),
-    "lanes that are reduced share the accumulator a": changed(
-        loops=_loops((2, K_LANES)),
-        body=ir.Block(
+    "lanes that are reduced share the accumulator a": built(
+        ir.Block(
             (
                 ir.Declare("a", FLOAT32),
                 ir.For(K_LANES, ir.Accumulate("a", "+", ir.Const(0.0, FLOAT32))),
             )
         ),
-    ),
-    "lanes that are reduced write the same element": changed(
         loops=_loops((2, K_LANES)),
-        body=ir.For(
+    ),
+    "lanes that are reduced write the same element": built(
+        ir.For(
             K_LANES,
             ir.Store(ir.TensorRef("C", (ir.Affine(), ir.Affine())), ir.Const(0.0, FLOAT32)),
         ),
+        loops=_loops((2, K_LANES)),
     ),
     "a serial loop over s0.m lies in": changed(
         loops=(
@@ -160,50 +169,58 @@ BAD = {
             ir.Loop(ir.Fold("s0.m", "b", 1, 2)),
         ),
     ),
-    "declared over a loop that has no registers": changed(
-        body=ir.Declare("a", FLOAT32, (matmul().nests[0].loops[0].fold,))
+    "declared over a loop that has no registers": built(
+        ir.Declare("a", FLOAT32, (matmul().nests[0].loops[0].fold,))
     ),
-    "accumulator a is used outside of its loops": changed(
-        loops=_loops((0, UNROLLED)),
-        body=ir.Block(
+    "accumulator a is used outside of its loops": built(
+        ir.Block(
             (
                 ir.Declare("a", FLOAT32, (UNROLLED.fold,)),
                 ir.Accumulate("a", "=", ir.Const(0.0, FLOAT32)),
             )
         ),
+        loops=_loops((0, UNROLLED)),
     ),
-    "accumulator a is not declared": changed(body=ir.Accumulate("a", "=", ir.Const(0.0, FLOAT32))),
-    "first iteration of a loop from outside": changed(
-        body=ir.First((matmul().nests[0].loops[2].fold,), ir.Block(()), ir.Block(()))
+    "accumulator a is not declared": built(ir.Accumulate("a", "=", ir.Const(0.0, FLOAT32))),
+    "first iteration of a loop from outside": built(
+        ir.First((matmul().nests[0].loops[2].fold,), ir.Block(()), ir.Block(()))
     ),
     "cannot be lanes: reasons": changed(
         loops=_loops((1, ir.Loop(ir.Fold("s0.n", "point", 1, 9), ir.Kind.VECTOR))),
         sequential="reasons",
     ),
     "split or reordered": changed(loops=matmul().nests[0].loops[::-1], sequential="reasons"),
-    "used outside of its loops": changed(
-        body=ir.Store(
+    "used outside of its loops": built(
+        ir.Store(
             ir.TensorRef("C", (ir.Affine.of("s0.m"), ir.Affine.of("s0.n"))),
             ir.Const(0.0, FLOAT32),
         )
     ),
-    "writes the input A": changed(
-        body=ir.Store(ir.TensorRef("A", (ir.Affine(), ir.Affine())), ir.Const(0.0, FLOAT32))
+    "writes the input A": built(
+        ir.Store(ir.TensorRef("A", (ir.Affine(), ir.Affine())), ir.Const(0.0, FLOAT32))
     ),
-    "not declared": changed(body=ir.Accumulate("acc", "+", ir.Const(0.0, FLOAT32))),
-    "looped over twice": changed(
-        body=ir.For(matmul().nests[0].loops[0], ir.For(matmul().nests[0].loops[0], ir.Block(())))
+    "not declared": built(ir.Accumulate("acc", "+", ir.Const(0.0, FLOAT32))),
+    "looped over twice": built(
+        ir.For(matmul().nests[0].loops[0], ir.For(matmul().nests[0].loops[0], ir.Block(())))
     ),
     "a loop over chunks lies in another loop": changed(loops=_loops((1, N_CHUNKS))),
     "is a reduction, and shared": changed(
         loops=(K_CHUNKS, *matmul().nests[0].loops[:2]),
     ),
     "cannot be shared: reasons": changed(loops=_loops((0, M_CHUNKS)), sequential="reasons"),
-    "over chunks s0.m.point lies in another": changed(
-        body=ir.For(matmul().nests[0].loops[1], ir.For(M_CHUNKS, ir.Block(())))
+    "over chunks s0.m.point lies in a kernel": built(
+        ir.For(matmul().nests[0].loops[1], ir.For(M_CHUNKS, ir.Block(())))
     ),
-    "are not alike": changed(
-        body=ir.For(M_CHUNKS, ir.Block(()), (matmul().nests[0].loops[1].fold,))
+    "are not alike": built(ir.Block(()), (M_CHUNKS.fold, N_CHUNKS.fold)),
+    "a reduction is shared": built(
+        ir.Accumulate("a", "=", ir.Const(0.0, FLOAT32)), (K_CHUNKS.fold,)
+    ),
+    "P is no panel": built(ir.Fill("P", ir.Block(()))),
+    "one buffer cannot be filled ahead": built(
+        ir.Pipeline(matmul().nests[0].loops[2], (), ir.Block(()), 1, ir.Ahead.DIRECT, False)
+    ),
+    "filled by s0.fill0, which it lacks": replace(
+        built(ir.Block(())), kernels=(replace(built(ir.Block(())).kernels[0], panels=(PANEL,)),)
     ),
     "no nest before it": changed(joined=True),
     "negative extent": changed(
@@ -221,8 +238,7 @@ def test_mistakes_of_passes_are_found(words: str) -> None:
 
 def test_a_good_program_is_let_through() -> None:
     verify(matmul())
-    with pytest.raises(ir.IRError, match="no body"):
-        built(matmul())
+    verify(built(ir.Block(())))
 
 
 def test_dimensions_are_found_by_name() -> None:
@@ -253,11 +269,10 @@ program f
   input A: float32(5, 7) strides (28, 4)
   input B: float32(7, 9) strides (36, 4)
   output C: float32(5, 9) strides (36, 4)
-nest s0
+kernel 0
   dim s0.m in 0:5
   dim s0.n in 0:9
   reduction s0.k in 0:7
-body
   for s0.k.tile x 3 step 3
     for s0.m.tile x 2 step 4
       for s0.n.tile x 2 step 8
@@ -282,7 +297,7 @@ body
 def test_naive_is_the_obvious_loop_nest() -> None:
     text = show(schedule(sized_of(MATMUL, A=(5, 7), B=(7, 9)), MappingOptions("naive"), DEVICE))
     assert (
-        text.split("body\n")[1]
+        text.split("reduction s0.k in 0:7\n")[1]
         == """\
   for s0.m.point x 5
     for s0.n.point x 9
@@ -299,7 +314,7 @@ def test_text_of_a_register_tile() -> None:
     options = MappingOptions().vectorize(4).register(2, 3, 2)
     text = show(schedule(sized_of(MATMUL, A=(5, 7), B=(7, 29)), options, DEVICE))
     assert (
-        text.split("body\n")[1]
+        text.split("reduction s0.k in 0:7\n")[1]
         == """\
   for s0.m.point x 3 step 2
     for s0.n.point x 3 step 12
@@ -326,7 +341,7 @@ def test_text_of_lanes_of_a_reduction() -> None:
     options = MappingOptions().tile(0, 0, 32).vectorize(4, 2).register(2, 0, 3)
     text = show(schedule(sized_of(MATMUL, A=(5, 70), B=(70, 9)), options, DEVICE))
     assert (
-        text.split("body\n")[1]
+        text.split("reduction s0.k in 0:70\n")[1]
         == """\
   for s0.k.tile x 3 step 32
     for s0.m.point x 3 step 2
@@ -353,9 +368,6 @@ def test_text_of_panels() -> None:
     assert (
         text.split("first of")[0].split("in 0:7\n")[1]
         == """\
-  stage A(s0.m, s0.k) as s0.panel0(s0.k.point + 3*s0.m.point) inside s0.m.tile
-  stage B(s0.k, s0.n) as s0.panel1(4*s0.k.point + s0.n.lane + 3*s0.n.point) inside s0.k.tile
-body
   for s0.n.tile x 2 step 8
     for s0.k.tile x 3 step 3
       for s0.n.point x 2 step 4

@@ -32,8 +32,8 @@ def sized(text: str, *shapes: tuple[int, ...]) -> SizedDef:
     return sized_of(text, *(np.zeros(shape, np.float32) for shape in shapes))
 
 
-def extents(program: ir.Program) -> list[list[int]]:
-    return [[d.extent for d in nest.dims] for nest in program.nests]
+def extents(program: ir.Program | ir.Built) -> list[list[int]]:
+    return [[d.extent for d in space.dims] for space in program.spaces]
 
 
 IMAGE, ROW = (2, 3, 4, 5), (5,)
@@ -104,8 +104,8 @@ def test_chunks_of_a_part_of_a_tensor() -> None:
         actual = outputs_of(one)
         compile_cpu(one, options)(inputs, actual)
         check_equal(one, actual, expected, str(options))
-    groups = schedule(one, chunked.nest(2).fuse(), host_cpu()).nests
-    assert [n.joined for n in groups] == [False, False, True]
+    kernels = schedule(one, chunked.nest(2).fuse(), host_cpu()).kernels
+    assert [len(k.points) for k in kernels] == [1, 2]
 
 
 def random_images(rng: Random) -> tuple[str, list[tuple[int, ...]]]:

@@ -10,11 +10,11 @@ import pytest
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.codegen.loopir.ir import Kind
+from tcl.codegen.loopir.ir import Kind, Program
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.cpu.fusion_limits import results_at_once
-from tcl.codegen.schedule.cpu import schedule
+from tcl.codegen.schedule.cpu import schedule, stages
 from tcl.codegen.schedule.plan_cpu import plan_cpu
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
@@ -274,7 +274,9 @@ def test_nests_that_go_along_follow_the_one_that_has_knobs() -> None:
         options = space.to_options(config)
         assert space.from_options(options) == config
         chosen = plan_cpu(lower(definition), options, DEVICE).options
-        nest = schedule(definition, options, DEVICE).nest("s0")
+        (*_, (_, program), _) = stages(definition, options, DEVICE)
+        assert isinstance(program, Program)
+        nest = program.nest("s0")
         lanes = [x.fold.dim for x in nest.loops if x.kind is Kind.VECTOR]
         if results_at_once(nest) and lanes != ["s0.k"]:
             assert chosen["s1"].vectorize == chosen["s0"].vectorize

@@ -40,7 +40,7 @@ class Memory:
     """Emits accesses to tensors."""
 
     b: Builder
-    program: ir.Program
+    program: ir.Built
     dims: Mapping[str, ir.Dim]
     pointers: Pointers
     native_half: bool

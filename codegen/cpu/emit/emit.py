@@ -17,8 +17,6 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
-from tcl.codegen.loopir.verify import built
-from tcl.codegen.passes.cpu.stage import ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +30,9 @@ class Source:
     """Loops whose iterations threads share; a kernel that has none runs on one thread."""
 
 
-def emit(program: ir.Program, device: CpuProfile, *, unchecked: bool = False) -> Source:
+def emit(program: ir.Built, device: CpuProfile, *, unchecked: bool = False) -> Source:
     """The LLVM IR of a built program. ``unchecked`` leaves out the checks of data-dependent
     subscripts. Raises ``CompileError`` for a built-in that this machine's C library lacks."""
-    built(program)
     return with_room(lambda: _emit(program, device, unchecked))
 
 
@@ -43,24 +40,23 @@ def _size(tensor: ir.Tensor) -> int:
     return math.prod(tensor.layout.extents) * tensor.layout.itemsize
 
 
-def _aligned(b: Builder, pointer: Val) -> Val:
-    """The next place where a vector does not cross cache lines; panels have room to spare."""
-    there = b.op(f"getelementptr i8, {pointer}, i64 {ALIGNMENT - 1}", "ptr")
-    return b.call("llvm.ptrmask.p0.i64", "ptr", 1, there, Val(str(-ALIGNMENT), "i64"))
+def _aligned(b: Builder, pointer: Val, base: int) -> Val:
+    """The next multiple of so many bytes; memory that has to begin there has room to spare."""
+    there = b.op(f"getelementptr i8, {pointer}, i64 {base - 1}", "ptr")
+    return b.call("llvm.ptrmask.p0.i64", "ptr", 1, there, Val(str(-base), "i64"))
 
 
-def _emit(program: ir.Program, device: CpuProfile, unchecked: bool) -> Source:
+def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> Source:
     b = Builder(features=device.present)
     pointers: dict[str, Val] = {}
-    panels = {c.panel.tensor for n in program.nests for c in n.staged}
     for k, tensor in enumerate(program.tensors):
         at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
         pointers[tensor.name] = b.op(f"load ptr, {at}, align 8", "ptr")
         if tensor.private:
             own = b.op(f"mul i64 %thread, {apart(_size(tensor))}", "i64")
             pointers[tensor.name] = b.op(f"getelementptr i8, {pointers[tensor.name]}, {own}", "ptr")
-        if tensor.name in panels:
-            pointers[tensor.name] = _aligned(b, pointers[tensor.name])
+        if tensor.role is ir.Role.SCRATCH and tensor.layout.base > 1:
+            pointers[tensor.name] = _aligned(b, pointers[tensor.name], tensor.layout.base)
     sites: list[Site] = []
     b.set_apart([t.name for t in program.tensors])
     regions = Statements(b, program, pointers, device, unchecked, sites).emit()

@@ -23,12 +23,13 @@ class Loops:
     """Emits loops around what ``emit`` does in them."""
 
     def __init__(
-        self, b: Builder, program: ir.Program, emit: Callable[[ir.Statement, Scope], None]
+        self, b: Builder, program: ir.Built, emit: Callable[[ir.Statement, Scope], None]
     ) -> None:
         self.b, self.emit = b, emit
         self.above_fixed = {
             outer.fold
-            for outer, inner in _neighbours(program.body)
+            for kernel in program.kernels
+            for outer, inner in _neighbours(kernel.body)
             if outer.kind is ir.Kind.SERIAL and inner.kind is not ir.Kind.SERIAL
         }
         """Folds whose iterations have to be of known length."""
@@ -78,19 +79,14 @@ class Loops:
 
     # Loops over chunks.
 
-    def shared(self, loop: ir.Statement, threads: Sharing, scope: Scope) -> None:
-        """Loops over chunks, one right inside the other, as one loop over all of them."""
-        loops: list[tuple[ir.Fold, ...]] = []
-        while isinstance(loop, ir.For) and loop.loop.kind is ir.Kind.PARALLEL:
-            loops.append((loop.loop.fold, *loop.along))
-            loop = loop.body
-        body = loop
+    def shared(self, kernel: ir.Kernel, threads: Sharing, scope: Scope) -> None:
+        """A kernel's loops over chunks as one loop over all of them."""
 
         def each(index: Val) -> None:
             b, rest = self.b, index
             ranges: dict[str, Range] = {}
             offsets: dict[str, At] = {}
-            for folds in reversed(loops):
+            for folds in reversed(kernel.grid):
                 count = number(folds[0].count)
                 own = b.binary("mul nsw", b.binary("urem", rest, count), number(folds[0].step))
                 rest = b.binary("udiv", rest, count)
@@ -98,9 +94,10 @@ class Loops:
                     span = scope.ranges[fold.dim].span
                     ranges[fold.dim] = Range(At(own), self._chunk(fold, span, own))
                     offsets[fold.name] = At(own)
-            self.emit(body, scope.moved(ranges, offsets))
+            self.emit(kernel.body, scope.moved(ranges, offsets))
 
-        threads.share(math.prod(folds[0].count for folds in loops), self._work(body), each)
+        count = math.prod(folds[0].count for folds in kernel.grid)
+        threads.share(count, self._work(kernel.body), each)
 
     def _work(self, body: ir.Statement) -> int:
         """How many statements it does, at most."""
@@ -293,11 +290,9 @@ class Loops:
         self.emit(body, scope.moved({fold.dim: Range(offset, span)}, {fold.name: own}))
 
 
-def _neighbours(body: ir.Statement | None) -> Iterator[tuple[ir.Loop, ir.Loop]]:
-    """Loops of the same dim, one right inside the other, in every part of the body."""
-    pending: list[tuple[ir.Statement, dict[str, ir.Loop]]] = []
-    if body is not None:
-        pending.append((body, {}))
+def _neighbours(body: ir.Statement) -> Iterator[tuple[ir.Loop, ir.Loop]]:
+    """Loops of the same dim, one right inside the other, everywhere in a body."""
+    pending: list[tuple[ir.Statement, dict[str, ir.Loop]]] = [(body, {})]
     while pending:
         statement, around = pending.pop()
         match statement:

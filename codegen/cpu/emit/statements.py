@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import groupby, product
+from itertools import product
 from typing import assert_never
 
 from tcl.codegen.cpu.emit.accesses import Memory
@@ -28,7 +28,7 @@ class Statements:
     def __init__(
         self,
         b: Builder,
-        program: ir.Program,
+        program: ir.Built,
         pointers: dict[str, Val],
         device: CpuProfile,
         unchecked: bool,
@@ -36,7 +36,7 @@ class Statements:
     ) -> None:
         self.b, self.program = b, program
         self.x86 = device.triple.startswith(("x86_64", "i386", "i686"))
-        self.dims = {d.name: d for n in program.nests for d in n.dims}
+        self.dims = {d.name: d for s in program.spaces for d in s.dims}
         native_half = device.has("f16c") or device.triple.startswith(("aarch64", "arm64"))
         self.values = Values(b, self.dims, native_half)
         self.memory = Memory(
@@ -51,30 +51,24 @@ class Statements:
         )
         self.values.memory = self.memory
         self.loops = Loops(b, program, self.statement)
-        self.kinds = {x.fold.name: x.kind for n in program.nests for x in n.loops}
+        self.kinds = {x.fold.name: x.kind for s in program.spaces for x in s.loops}
 
     def emit(self) -> int:
-        """All of the body. Threads share its loops over chunks; the first of them does what lies
-        between. Returns the number of loops that are shared."""
-        body = self.program.body
-        if body is None:
-            raise ir.IRError(f"program {self.program.name} has no body yet")
+        """All kernels. Threads share the chunks of those that have some; the first one does what
+        lies between. Returns the number of kernels that are shared."""
         scope = Scope({d.name: Range(At(), d.extent) for d in self.dims.values()})
-        parts = body.body if isinstance(body, ir.Block) else (body,)
         threads = Sharing(self.b)
-        if not any(map(_shared, parts)):
-            self.statement(body, scope)
-            self._settle(body)
-            return 0
-        for share, group in groupby(parts, _shared):
-            for part in group if share else (ir.Block(tuple(group)),):
-                if threads.met:
-                    threads.meet()
-                if share:
-                    self.loops.shared(part, threads, scope)
-                else:
-                    threads.first_only(partial(self.statement, part, scope))
-                self._settle(part)
+        alone = not any(k.grid for k in self.program.kernels)
+        for kernel in self.program.kernels:
+            if threads.met:
+                threads.meet()
+            if kernel.grid:
+                self.loops.shared(kernel, threads, scope)
+            elif alone:
+                self.statement(kernel.body, scope)
+            else:
+                threads.first_only(partial(self.statement, kernel.body, scope))
+            self._settle(kernel.body)
         return threads.regions
 
     def _settle(self, part: ir.Statement) -> None:
@@ -105,8 +99,8 @@ class Statements:
                 self.memory.store(ref, self.values.value(value, scope), scope, streamed)
             case ir.Prefetch(ref=ref, ahead=ahead):
                 self.memory.prefetch(ref, ahead, scope)
-            case ir.Barrier():
-                raise ir.IRError("the threads of a CPU meet at no barrier inside of a chunk")
+            case ir.Barrier() | ir.Fill() | ir.Pipeline():
+                raise ir.IRError(f"a CPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)
 
@@ -168,7 +162,3 @@ class Statements:
             there = leading(scope.lanes, scope.active)
             result = b.select(there, result, self.values.accumulated(own, scope))
         b.do(f"store {result}, ptr {self.values.slot(own, scope)}")
-
-
-def _shared(statement: ir.Statement) -> bool:
-    return isinstance(statement, ir.For) and statement.loop.kind is ir.Kind.PARALLEL

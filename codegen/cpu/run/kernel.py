@@ -28,7 +28,7 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 class CpuKernel:
     """Ready to run. Safe to call from several threads at once; calls release the GIL."""
 
-    program: ir.Program
+    program: ir.Built
     arguments: tuple[ir.Tensor, ...]
     """The def's tensors, as callers see them."""
     source: Source
@@ -99,7 +99,7 @@ def compile_cpu(
 
 
 def kernel_code(
-    program: ir.Program, source: Source, object_code: bytes, device: CpuProfile
+    program: ir.Built, source: Source, object_code: bytes, device: CpuProfile
 ) -> KernelCode:
     """What a run of a compiled kernel needs."""
     arguments = [t.name for t in program.tensors if t.role is not ir.Role.SCRATCH]

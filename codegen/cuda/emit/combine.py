@@ -8,8 +8,6 @@ from tcl.codegen.cuda.cpp.types import c_type
 from tcl.codegen.cuda.emit.scope import Scope
 from tcl.codegen.cuda.emit.writer import Writer, chain, iteration
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.gpu.bind import thread_folds
-from tcl.codegen.passes.gpu.mma_shape import THREADS
 
 
 def combines(statement: ir.Statement) -> bool:
@@ -26,7 +24,7 @@ def write_combined(writer: Writer, statement: ir.Statement, scope: Scope) -> Non
     combined = body.value
     own = [x.fold for x in loops if x.kind is not ir.Kind.THREAD]
     with writer.unrolled(own, scope) as inner:
-        kept = [f for f in combined.folds if f.level not in THREADS]
+        kept = [f for f in combined.folds if f not in writer.geometry.threads]
         target = writer.accumulator(body.name, inner)
         first = inner
         for fold in kept:
@@ -34,7 +32,7 @@ def write_combined(writer: Writer, statement: ir.Statement, scope: Scope) -> Non
         writer.lines.add(f"{target} = {writer.text(combined.value, first)};")
         if kept:
             _rest(writer, target, combined, kept, inner)
-        for fold in (f for f in combined.folds if f.level in THREADS):
+        for fold in (f for f in combined.folds if f in writer.geometry.threads):
             _over_threads(writer, target, combined, fold, inner)
 
 
@@ -56,7 +54,7 @@ def _over_threads(
     writer: Writer, target: str, combined: ir.Combined, fold: ir.Fold, scope: Scope
 ) -> None:
     """Those of the threads of one fold; all of them get the result."""
-    folds = thread_folds(writer.geometry.nest_of[fold.dim])
+    folds = writer.geometry.space_of[fold.dim].threads
     apart = math.prod(f.count for f in folds[folds.index(fold) + 1 :])
     type_ = c_type(combined.type)
     both = writer.expressions(scope).merge(combined.op, "a", "b", combined.type)

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tcl.codegen.cuda.emit.scope import Scope
+from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements
-
-LEAST_ASYNC = 4
-"""Bytes that a copy has at least which no thread waits for."""
-MAX_HELD = 64
-"""Words that a thread may have read before it writes them to panels."""
 
 
 class Fills:
     """Writes copies."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, threads: Threads) -> None:
         self.writer, self.memory, self.lines = writer, writer.memory, writer.lines
+        self.threads = threads
         self.held: dict[str, str] = {}
         """Panel → the registers that its next contents are in."""
 
-    def fill(self, statement: ir.Statement, scope: Scope) -> None:
+    def fill(self, fill: ir.Fill, scope: Scope) -> None:
         """Copies a box."""
-        with self._each(statement, scope) as (store, width, inner, _):
+        with self._each(fill, scope) as (store, width, inner, _):
             to, element, there = self._parts(store, inner)
             if width > 1:
                 self.writer.used.add("copy")
@@ -35,41 +32,26 @@ class Fills:
             else:
                 self._one(to, element, there, store)
 
-    def fill_async(self, statement: ir.Statement, scope: Scope) -> None:
+    def fill_async(self, fill: ir.Fill, scope: Scope) -> None:
         """Begins to copy a box; nobody waits."""
-        with self._each(statement, scope) as (store, width, inner, _):
+        with self._each(fill, scope) as (store, width, inner, _):
             to, element, there = self._parts(store, inner)
             size = width * self.memory.layout(store.ref).itemsize
             self.writer.used |= {"copy_async", "commit_copies", "wait_copies"}
             self.lines.add(f"copy_async<{size}>(&{to}, &{element}, {there or 'true'});")
 
-    def can_be_async(self, statement: ir.Statement) -> bool:
-        """Whether its copies are large enough for that."""
-        store, width = _store(statement), _width(statement)
-        return self.memory.layout(store.ref).itemsize * width >= LEAST_ASYNC
-
-    def can_be_held(self, fills: Sequence[ir.Statement]) -> bool:
-        """Whether a thread has registers for all that it copies, with loops that are written out:
-        no register is found by a number that is not known before."""
-        loops = [s.loop for f in fills for s in statements(f) if isinstance(s, ir.For)]
-        words = sum(
-            math.prod(_steps(f)) * _width(f) * max(4, self.memory.layout(_store(f).ref).itemsize)
-            for f in fills
-        )
-        return words <= 4 * MAX_HELD and all(x.kind is not ir.Kind.SERIAL for x in loops)
-
-    def declare(self, statement: ir.Statement) -> None:
+    def declare(self, fill: ir.Fill) -> None:
         """Registers for what a thread copies."""
-        store, width = _store(statement), _width(statement)
-        steps = math.prod(_steps(statement))
-        name = self.writer.names.new(f"{self.memory.name(store.ref.tensor)}_next")
-        self.held[store.ref.tensor] = name
-        type_ = self.memory.element_type(store.ref.tensor)
-        self.lines.add(f"{type_} {name}[{steps}][{width}];")
+        loops = [s.loop for s in statements(fill.body) if isinstance(s, ir.For)]
+        lanes = math.prod(x.fold.count for x in loops if x.kind is ir.Kind.VECTOR)
+        steps = math.prod(x.fold.count for x in loops if x.kind is ir.Kind.UNROLL)
+        name = self.writer.names.new(f"{self.memory.name(fill.panel)}_next")
+        self.held[fill.panel] = name
+        self.lines.add(f"{self.memory.element_type(fill.panel)} {name}[{steps}][{lanes}];")
 
-    def fetch(self, statement: ir.Statement, scope: Scope) -> None:
+    def fetch(self, fill: ir.Fill, scope: Scope) -> None:
         """Reads what a thread copies to its registers."""
-        with self._each(statement, scope) as (store, width, inner, step):
+        with self._each(fill, scope) as (store, width, inner, step):
             _, element, there = self._parts(store, inner)
             to = f"{self.held[store.ref.tensor]}[{step}]"
             if width > 1:
@@ -79,9 +61,9 @@ class Fills:
             else:
                 self._one(f"{to}[0]", element, there, store)
 
-    def put(self, statement: ir.Statement, scope: Scope) -> None:
+    def put(self, fill: ir.Fill, scope: Scope) -> None:
         """Writes what a thread has in its registers to the panel."""
-        with self._each(statement, scope) as (store, width, inner, step):
+        with self._each(fill, scope) as (store, width, inner, step):
             to = self.memory.element(store.ref, inner)
             held = f"{self.held[store.ref.tensor]}[{step}]"
             if width > 1:
@@ -106,15 +88,13 @@ class Fills:
         return to, self.memory.element(value.ref, scope), ""
 
     @contextmanager
-    def _each(
-        self, statement: ir.Statement, scope: Scope
-    ) -> Iterator[tuple[ir.Store, int, Scope, str]]:
+    def _each(self, fill: ir.Fill, scope: Scope) -> Iterator[tuple[ir.Store, int, Scope, str]]:
         """Inside of the loops over what a thread copies: the copy, the elements of each, and the
         number of the step."""
-        width, step, depth = 1, "0", 0
+        statement, width, step, depth = fill.body, 1, "0", 0
         guarded: dict[str, None] = {}
         geometry = self.writer.geometry
-        with self.lines.nested():
+        with self.threads.taking_part(statement, scope):
             while isinstance(statement, ir.For):
                 loop, fold = statement.loop, statement.loop.fold
                 if geometry.ragged[fold.dim]:
@@ -139,18 +119,3 @@ class Fills:
             if guarded:
                 self.lines.open(f"if ({self.memory.inside(guarded, scope)}) {{")
             yield statement, width, scope, step
-
-
-def _store(statement: ir.Statement) -> ir.Store:
-    return next(s for s in statements(statement) if isinstance(s, ir.Store))
-
-
-def _steps(statement: ir.Statement) -> list[int]:
-    """How often each loop runs in which a thread copies one after the other."""
-    loops = (s.loop for s in statements(statement) if isinstance(s, ir.For))
-    return [x.fold.count for x in loops if x.kind in (ir.Kind.UNROLL, ir.Kind.SERIAL)]
-
-
-def _width(statement: ir.Statement) -> int:
-    folds = (s.loop for s in statements(statement) if isinstance(s, ir.For))
-    return next((x.fold.count for x in folds if x.kind is ir.Kind.VECTOR), 1)

@@ -37,16 +37,14 @@ class Scope:
 
 
 class Geometry:
-    """The dimensions and folds of a program, and what subscripts make of them."""
+    """The dimensions and folds of a kernel, and what subscripts make of them."""
 
-    def __init__(self, program: ir.Program) -> None:
-        self.program = program
-        self.nests = program.all_nests
-        self.fills = {c.fill.name for n in self.nests for c in n.staged if c.fill is not None}
-        """The nests that copy to shared memory."""
-        self.dims = {d.name: d for n in self.nests for d in n.dims}
-        self.nest_of = {d.name: n for n in self.nests for d in n.dims}
-        self.folds = {d: self.nest_of[d].folds(d) for d in self.dims}
+    def __init__(self, program: ir.Built, kernel: ir.Kernel) -> None:
+        self.program, self.kernel = program, kernel
+        self.dims = {d.name: d for s in kernel.spaces for d in s.dims}
+        self.space_of = {d.name: s for s in kernel.spaces for d in s.dims}
+        self.threads = {f for s in kernel.spaces for f in s.threads}
+        self.folds = {d: self.space_of[d].folds(d) for d in self.dims}
         self.fold = {f.name: f for folds in self.folds.values() for f in folds}
         self.ragged = {d: ragged(dim, self.folds[d]) for d, dim in self.dims.items()}
         """Whether there are threads, registers or lanes for points that there are not."""

@@ -41,14 +41,8 @@ def _read_as_zero(geometry: Geometry, dim: str, load: ir.Load) -> bool:
     the panel's own axis for the dimension; elsewhere as fragments are zero where a point is not
     there."""
     tensor = geometry.program.tensor(load.ref.tensor)
-    for nest in geometry.program.nests:
-        for staged in nest.staged:
-            if staged.panel.tensor == tensor.name:
-                axes = staged.source.ref.subscripts
-                return any(
-                    isinstance(s, ir.Affine) and s.terms and all(n == dim for n, _ in s.terms)
-                    for s in axes
-                )
+    if tensor.shared:
+        return dim in geometry.kernel.panel(tensor.name).zero_beyond
     if not load.total or any(isinstance(s, ir.Computed) for s in load.ref.subscripts):
         return False
     return any(f.dim == dim for f, _ in geometry.strides(tensor.layout.place(load.ref)))

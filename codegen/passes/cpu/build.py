@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.passes.cpu.copies import copy, reading_panels, shared, wrap
+from tcl.codegen.passes.building import (
+    Fills,
+    cleared,
+    ended,
+    fills_of,
+    grid,
+    in_chunks,
+    reading_panels,
+    result_loops,
+    wrap,
+)
+from tcl.codegen.passes.cpu.copies import as_kernel, copy
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import keep
-from tcl.codegen.passes.fuse import groups
-from tcl.codegen.passes.fusion.epilogues import ends
-from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
+from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Gives the program its ``body``.
+    """Makes kernels of the nests, each for what threads share, or one of them does alone.
 
     Nests that are joined run inside the same loops over chunks. In them, the innermost reduction
     loops run over accumulators in registers: one, or one for each point of the unrolled loops and
@@ -34,84 +44,88 @@ class Build:
 
     device: CpuProfile
 
-    def __call__(self, program: ir.Program) -> ir.Program:
+    def __call__(self, program: ir.Program) -> ir.Built:
         scratch: list[ir.Tensor] = []
-        body: list[ir.Statement] = []
-        changed: dict[str, ir.Nest] = {}
-        by_leader = {
-            u.leader.name: u for u in fusion_groups(program.nests, CpuFusionLimits(self.device))
-        }
-        for group in groups(program.nests):
-            own = [by_leader[n.name] for n in group if n.name in by_leader]
-            if not own:
-                continue
+        kernels: list[ir.Kernel] = []
+        for nests, own in in_chunks(program, CpuFusionLimits(self.device)):
             kept = keep(program, own, self.device)
             scratch += kept.memory
-            changed |= {u.leader.name: u.leader for u in kept.units}
-            body += _group(kept.units, scratch)
-        tensors = (*program.tensors, *scratch)
-        nests = tuple(changed.get(n.name, n) for n in program.nests)
-        return ir.Program(program.name, tensors, nests, ir.Block(tuple(body)))
+            points = tuple(n.point for n in nests)
+            kernels += _kernels(kept.units, points, scratch)
+        return ir.Built(program.name, (*program.tensors, *scratch), tuple(_in_turn(kernels)))
 
 
-def _group(together: Sequence[FusionGroup], scratch: list[ir.Tensor]) -> list[ir.Statement]:
+def _in_turn(kernels: Iterable[ir.Kernel]) -> Iterator[ir.Kernel]:
+    """Kernels that one thread runs, one right after the other, as one."""
+    for shared, several in groupby(kernels, lambda k: bool(k.grid)):
+        if shared:
+            yield from several
+            continue
+        found = list(several)
+        spaces = {s.name: s for k in found for s in k.spaces}
+        points = tuple(p for k in found for p in k.points)
+        yield ir.Kernel((), ir.Block(tuple(k.body for k in found)), tuple(spaces.values()), points)
+
+
+def _kernels(
+    together: Sequence[FusionGroup], points: tuple[ir.Point, ...], scratch: list[ir.Tensor]
+) -> Iterator[ir.Kernel]:
     """Panels that are filled at once, then the nests inside of the loops over their chunks."""
-    nests = [u.leader for u in together]
-    whole = [shared(n, copy(n, c)) for n in nests for c in n.staged if c.inside is None]
-    inside = [_in_chunk(replace(u, leader=reading_panels(u.leader)), scratch) for u in together]
+    nests = [g.leader for g in together]
+    for nest in nests:
+        for staged in nest.staged:
+            if staged.inside is None:
+                yield ir.Kernel(*as_kernel(nest, copy(nest, staged)), (nest.space,), ())
+    inside = [_in_chunk(g, scratch) for g in together]
     body = inside[0] if len(inside) == 1 else ir.Block(tuple(inside))
-    for folds in reversed(list(zip(*(n.chunks for n in nests), strict=True))):
-        body = ir.For(ir.Loop(folds[0], ir.Kind.PARALLEL), body, folds[1:])
-    return [*whole, body]
+    yield ir.Kernel(grid(together), body, tuple(n.space for n in nests), points)
 
 
-def _in_chunk(unit: FusionGroup, scratch: list[ir.Tensor]) -> ir.Statement:
-    nest = unit.leader
-    chunks = nest.chunks
-    copies = [copy(nest, c) for c in nest.staged if chunks and c.inside == chunks[-1]]
+def _in_chunk(group: FusionGroup, scratch: list[ir.Tensor]) -> ir.Statement:
+    nest, chunks = reading_panels(group.leader), group.leader.chunks
+    fills = fills_of(nest, lambda staged: copy(nest, staged))
     inner = nest.with_loops(x for x in nest.loops if x.fold not in chunks)
-    rest = _body(replace(unit, leader=inner), scratch)
-    return ir.Block((*copies, rest)) if copies else rest
+    rest = _body(replace(group, leader=inner), fills, scratch)
+    first = fills.get(chunks[-1], ()) if chunks else ()
+    return ir.Block((*first, rest)) if first else rest
 
 
-def _body(unit: FusionGroup, scratch: list[ir.Tensor]) -> ir.Statement:
-    nest, point = unit.leader, unit.leader.point
+def _body(group: FusionGroup, fills: Fills, scratch: list[ir.Tensor]) -> ir.Statement:
+    nest, point = group.leader, group.leader.point
     if point.op == "=":
-        each = ir.Block(
-            (*nest.prefetched, *point.lets, *point.kept, *_ends(unit, point.target, point.value))
-        )
-        return wrap(nest.loops, each, nest)
+        store = ir.Store(point.target, point.value, nest.streamed)
+        made = ended(group, *results(store, group.siblings, ()))
+        each = ir.Block((*nest.prefetched, *point.lets, *point.kept, *made))
+        return wrap(nest.loops, each, fills)
     if any(d.reduction and d.extent == 0 for d in nest.dims):
-        return _nothing_to_reduce(nest)
+        return cleared(nest)
     loops = Levels.of(nest)
     if nest.sequential and loops.before and point.initialise:
         # It may read elements before it comes to them: all start from the identity at once.
-        clear = wrap(_results(nest), ir.Store(point.target, identity(point.op, point.type)))
         resumed = replace(nest, point=replace(point, initialise=False))
-        return ir.Block((clear, _body(FusionGroup(resumed), scratch)))
+        return ir.Block((cleared(nest), _body(FusionGroup(resumed), fills, scratch)))
     if point.type.compute == point.type or not loops.before:
-        return _reduce(unit, loops, point.target, point.target)
-    return _in_scratch(nest, loops, scratch)
+        return _reduce(group, loops, point.target, fills)
+    return _in_scratch(nest, loops, fills, scratch)
 
 
-def _reduce(
-    unit: FusionGroup, loops: Levels, start: ir.TensorRef, into: ir.TensorRef
-) -> ir.Statement:
-    """The accumulation, from what is stored at ``start``, a nest before it or the identity, to
-    ``into``."""
-    nest, point = unit.leader, unit.leader.point
+def _reduce(group: FusionGroup, loops: Levels, into: ir.TensorRef, fills: Fills) -> ir.Statement:
+    """The accumulation, from what is stored at ``into``, a nest before it or the identity, to
+    there."""
+    nest, point = group.leader, group.leader.point
     type_ = point.type.compute if into != point.target else point.type
-    stored: ir.Value = ir.Load(start, type_, total=True)
+    stored: ir.Value = ir.Load(into, type_, total=True)
+    if group.start is not None:
+        stored = group.start[1]
     over = tuple(x.fold for x in loops.registers)
-    update = ir.Block((*nest.prefetched, *point.lets, *point.kept, *updates(point, unit.siblings)))
-    total = wrap((*loops.inner, *loops.registers), update, nest)
+    steps = (*nest.prefetched, *point.lets, *point.kept, *updates(point, group.siblings))
+    total = wrap((*loops.inner, *loops.registers), ir.Block(steps), fills)
     apart = tuple(x for x in loops.registers if x.fold not in loops.combined)
-    declared = [ir.Declare(b.accumulator, b.point.type, over, b.start) for b in unit.siblings]
-    if unit.start is not None:
-        stored = unit.start[1]
+    declared = [ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings]
 
     def end(value: ir.Value) -> ir.Statement:
-        return ir.Block(_ends(unit, into, value, loops.combined))
+        store = ir.Store(into, value, nest.streamed)
+        return ir.Block(ended(group, *results(store, group.siblings, loops.combined)))
 
     def begin_or_resume(first: ir.Statement, later: ir.Statement) -> ir.Statement:
         fresh, resumed = wrap(apart, first), wrap(apart, later)
@@ -123,36 +137,21 @@ def _reduce(
     if loops.combined:
         held = ir.Variable(ACCUMULATOR, type_)
         sum_ = ir.Combined(held, point.op, loops.combined, type_)
-        ended = begin_or_resume(end(sum_), end(ir.Binary(point.op, stored, sum_, type_)))
-        parts = (ir.Declare(ACCUMULATOR, type_, over, identity(point.op, type_)), total, ended)
+        last = begin_or_resume(end(sum_), end(ir.Binary(point.op, stored, sum_, type_)))
+        parts = (ir.Declare(ACCUMULATOR, type_, over, identity(point.op, type_)), total, last)
     else:
         begin = begin_or_resume(
             ir.Accumulate(ACCUMULATOR, "=", identity(point.op, type_)),
             ir.Accumulate(ACCUMULATOR, "=", stored),
         )
-        ended = wrap(apart, end(ir.Variable(ACCUMULATOR, type_)))
-        parts = (ir.Declare(ACCUMULATOR, type_, over), begin, total, ended)
-    return wrap(loops.outer, ir.Block((*declared, *parts)), nest)
+        last = wrap(apart, end(ir.Variable(ACCUMULATOR, type_)))
+        parts = (ir.Declare(ACCUMULATOR, type_, over), begin, total, last)
+    return wrap(loops.outer, ir.Block((*declared, *parts)), fills)
 
 
-def _ends(
-    unit: FusionGroup, into: ir.TensorRef, value: ir.Value, combined: tuple[ir.Fold, ...] = ()
-) -> tuple[ir.Statement, ...]:
-    """Stores the value of a point, and what others make of it."""
-    lets, made = results(into, value, unit.siblings, combined)
-    made[0] = replace(made[0], streamed=unit.leader.streamed)
-    names = [f"{name}.result" for name in (unit.leader.name, *(b.nest for b in unit.siblings))]
-    return (*lets, *ends(made, unit.epilogues, names))
-
-
-def _nothing_to_reduce(nest: ir.Nest) -> ir.Statement:
-    point = nest.point
-    stored: ir.Value = ir.Load(point.target, point.type, total=True)
-    start = identity(point.op, point.type) if point.initialise else stored
-    return wrap(_results(nest), ir.Store(point.target, start))
-
-
-def _in_scratch(nest: ir.Nest, loops: Levels, scratch: list[ir.Tensor]) -> ir.Statement:
+def _in_scratch(
+    nest: ir.Nest, loops: Levels, fills: Fills, scratch: list[ir.Tensor]
+) -> ir.Statement:
     """Partial results of a 16-bit float in float32, so that it is rounded once."""
     point = nest.point
     wide = point.type.compute
@@ -161,15 +160,10 @@ def _in_scratch(nest: ir.Nest, loops: Levels, scratch: list[ir.Tensor]) -> ir.St
     partial = ir.Tensor(f"{nest.name}.partial", ir.Role.SCRATCH, layout)
     scratch.append(partial)
     at = ir.TensorRef(partial.name, point.target.subscripts)
+    own = result_loops(nest)
     parts: list[ir.Statement] = []
     if not point.initialise:
-        stored = ir.Load(point.target, point.type, total=True)
-        parts.append(wrap(_results(nest), ir.Store(at, stored)))
-    parts.append(_reduce(FusionGroup(nest), loops, at, at))
-    rounded = ir.Store(point.target, ir.Load(at, wide, total=True))
-    parts.append(wrap(_results(nest), rounded))
+        parts.append(wrap(own, ir.Store(at, ir.Load(point.target, point.type, total=True))))
+    parts.append(_reduce(FusionGroup(nest), loops, at, fills))
+    parts.append(wrap(own, ir.Store(point.target, ir.Load(at, wide, total=True))))
     return ir.Block(tuple(parts))
-
-
-def _results(nest: ir.Nest) -> tuple[ir.Loop, ...]:
-    return tuple(x for x in nest.loops if not nest.dim(x.fold.dim).reduction)

@@ -1,13 +1,12 @@
-"""Loops around statements, and the copies of operands that are made in them."""
+"""Copies of operands, in loops that fill panels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import replaced
+from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.cpu.register import MAX_POINTS
 from tcl.codegen.passes.cpu.stage import ALIGNMENT
 
@@ -15,16 +14,6 @@ from tcl.codegen.passes.cpu.stage import ALIGNMENT
 def fixed(loop: ir.Loop) -> bool:
     """Whether the loop is written out, or lanes."""
     return loop.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR)
-
-
-def wrap(loops: Sequence[ir.Loop], body: ir.Statement, nest: ir.Nest | None = None) -> ir.Statement:
-    """Loops around a body. With the nest whose points it is, its panels are filled in them."""
-    for loop in reversed(loops):
-        copies = [c for c in nest.staged if c.inside == loop.fold] if nest else []
-        if nest and copies:
-            body = ir.Block((*(copy(nest, c) for c in copies), body))
-        body = ir.For(loop, body)
-    return body
 
 
 def copy(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
@@ -65,25 +54,20 @@ def _several_at_once(
     return [*chunks, *serial, *(x for x in rest if x not in lanes), *own, *lanes], place
 
 
-def reading_panels(nest: ir.Nest) -> ir.Nest:
-    """The nest with what was copied changed to reads of the copies."""
-    point = nest.point
-    for staged in nest.staged:
-        read = ir.Load(staged.panel, staged.value.type, total=True)
-        lets = tuple(replace(x, value=replaced(x.value, staged.value, read)) for x in point.lets)
-        point = replace(point, lets=lets, value=replaced(point.value, staged.value, read))
-    return replace(nest, point=point)
-
-
-def shared(nest: ir.Nest, made: ir.Statement) -> ir.Statement:
-    """A copy whose outermost loop is shared among threads, if the nest's are."""
-    if not (isinstance(made, ir.For) and made.loop.kind is ir.Kind.SERIAL and nest.chunks):
-        return made
+def as_kernel(nest: ir.Nest, made: ir.Statement) -> tuple[ir.Grid, ir.Statement]:
+    """A copy as a kernel's grid and body: threads share its loops over chunks, or its outermost
+    loop, if they share the nest's chunks."""
+    chunks: list[tuple[ir.Fold, ...]] = []
+    while isinstance(made, ir.For) and made.loop.kind is ir.Kind.PARALLEL:
+        chunks.append((made.loop.fold,))
+        made = made.body
+    if chunks or not nest.chunks or not isinstance(made, ir.For) or fixed(made.loop):
+        return tuple(chunks), made
     fold, inner = made.loop.fold, made.body
     while isinstance(inner, ir.For) and inner.loop.fold.dim != fold.dim:
         inner = inner.body
     # Loops that are written out have to know the length of what is around them.
     written_out = isinstance(inner, ir.For) and fixed(inner.loop)
     if written_out and nest.dim(fold.dim).extent % fold.step:
-        return made
-    return replace(made, loop=replace(made.loop, kind=ir.Kind.PARALLEL))
+        return (), made
+    return ((fold,),), made.body

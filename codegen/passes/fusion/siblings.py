@@ -99,15 +99,15 @@ def updates(point: ir.Point, siblings: Sequence[Sibling]) -> tuple[ir.Statement,
 
 
 def results(
-    into: ir.TensorRef, value: ir.Value, siblings: Sequence[Sibling], folds: tuple[ir.Fold, ...]
+    first: ir.Store, siblings: Sequence[Sibling], folds: tuple[ir.Fold, ...]
 ) -> tuple[list[ir.Let], list[ir.Store]]:
     """Stores of the result of a reduction and of those that go along, and what they need before.
     ``folds`` are combined."""
     if not siblings:
-        return [], [ir.Store(into, value)]
-    best, held = ir.Variable(_BEST, value.type), ir.Variable(ACCUMULATOR, value.type)
-    ends = (b.end(best, held, folds) for b in siblings)
-    return [ir.Let(_BEST, value)], [ir.Store(into, best), *ends]
+        return [], [first]
+    best, held = (ir.Variable(name, first.value.type) for name in (_BEST, ACCUMULATOR))
+    ends = (s.end(best, held, folds) for s in siblings)
+    return [ir.Let(_BEST, first.value)], [replace(first, value=best), *ends]
 
 
 def sibling(first: ir.Nest, second: ir.Nest) -> Sibling | None:

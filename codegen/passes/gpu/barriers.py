@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import statements, values_in, walk
-from tcl.codegen.passes.gpu.bind import thread_folds
+from tcl.codegen.loopir.walk import alone, statements, uniform, values_in, walk
 
 Owner: TypeAlias = tuple[object, ...]
 """What decides which thread has an element: two phases with the same owner touch an element by
@@ -38,8 +37,8 @@ def with_barriers(body: ir.Block, program: ir.Program) -> ir.Block:
     """The work of a block with as few barriers as it needs. Phases between barriers are the
     statements that threads run on their own: loops over threads, with all that lies in them."""
     inputs = frozenset(t.name for t in program.tensors if t.role is ir.Role.INPUT)
-    nests = {d.name: n for n in program.all_nests for d in n.dims}
-    made, _ = _Setting(inputs, nests).block(body, _Touched())
+    spaces = {d.name: s for s in program.spaces for d in s.dims}
+    made, _ = _Setting(inputs, spaces).block(body, _Touched())
     return made
 
 
@@ -47,7 +46,7 @@ def with_barriers(body: ir.Block, program: ir.Program) -> ir.Block:
 class _Setting:
     inputs: frozenset[str]
     """Nobody writes them."""
-    nests: Mapping[str, ir.Nest]
+    spaces: Mapping[str, ir.Space]
     """By dimension."""
 
     def block(self, block: ir.Block, before: _Touched) -> tuple[ir.Block, _Touched]:
@@ -65,7 +64,7 @@ class _Setting:
         if isinstance(statement, ir.Block) and not alone(statement):
             block, since = self.block(statement, since)
             return list(block.body), since
-        if isinstance(statement, ir.For) and _uniform(statement):
+        if isinstance(statement, ir.For) and uniform(statement):
             return self.loop(statement, since)
         touched = self.touched(statement)
         if since.meets(touched):
@@ -77,12 +76,12 @@ class _Setting:
         body = loop.body if isinstance(loop.body, ir.Block) else ir.Block((loop.body,))
         if loop.loop.fold.count == 1:
             made, after = self.block(body, since)
-            return [ir.For(loop.loop, made, loop.along)], after
+            return [ir.For(loop.loop, made)], after
         again = since
         while True:
             made, after = self.block(body, again)
             if after | again == again:
-                return [ir.For(loop.loop, made, loop.along)], after | since
+                return [ir.For(loop.loop, made)], after | since
             again = again | after
 
     def touched(self, statement: ir.Statement) -> _Touched:
@@ -103,7 +102,7 @@ class _Setting:
         folds are among them."""
         axes: list[tuple[object, ...]] = []
         threads: dict[ir.Fold, tuple[int, int]] = {}
-        nest: ir.Nest | None = None
+        space: ir.Space | None = None
         for axis, s in enumerate(ref.subscripts):
             if not isinstance(s, ir.Affine) or len(s.terms) > 1:
                 return ()
@@ -111,28 +110,14 @@ class _Setting:
                 axes.append((s.constant,))
                 continue
             ((name, c),) = s.terms
-            if name not in self.nests or c != 1 or (nest or self.nests[name]) != self.nests[name]:
+            own = self.spaces.get(name)
+            if own is None or c != 1 or (space or own) != own:
                 return ()
-            nest = self.nests[name]
-            folds = [f for f in nest.folds(name) if f.count > 1]
-            axes.append((s.constant + nest.dim(name).first,))
+            space = own
+            folds = [f for f in space.folds(name) if f.count > 1]
+            axes.append((s.constant + space.dim(name).first,))
             threads |= {f: (axis, f.step) for f in folds}
-        own = thread_folds(nest) if nest is not None else ()
-        if not own or any(f not in threads for f in own):
+        folds_ = space.threads if space is not None else ()
+        if not folds_ or any(f not in threads for f in folds_):
             return ()
-        return (*axes, *((*threads[f], f.count) for f in own))
-
-
-def alone(block: ir.Block) -> bool:
-    """Whether a block is what a thread does on its own: nothing but values and stores."""
-    plain = (ir.Let, ir.Accumulate, ir.Store, ir.Block)
-    return all(isinstance(s, plain) for s in statements(block))
-
-
-def _uniform(loop: ir.For) -> bool:
-    """Whether threads run the loop together: threads' loops lie in it, and phases between which
-    they may have to meet."""
-    if loop.loop.kind is not ir.Kind.SERIAL:
-        return False
-    inside = list(statements(loop.body))
-    return any(isinstance(s, ir.For) and s.loop.kind is ir.Kind.THREAD for s in inside)
+        return (*axes, *((*threads[f], f.count) for f in folds_))

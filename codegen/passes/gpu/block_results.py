@@ -14,7 +14,6 @@ from typing import TypeAlias
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import rewritten
 from tcl.codegen.passes.fusion.groups import FusionGroup
-from tcl.codegen.passes.gpu.bind import thread_count
 
 Place: TypeAlias = tuple[str, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]]
 """An element by its tensor and, per axis, a constant and factors of the chunks' offsets."""
@@ -64,7 +63,7 @@ class Known:
         places = [_place(s.ref, nest) for s in stores]
         if any(x.fold.count > 1 for x in loops) or None in places:
             return None
-        if self.threads == 1 or thread_count(nest) != self.threads:
+        if self.threads == 1 or nest.thread_count != self.threads:
             return None  # the others have sums of nothing
         if any(s.value.type.compute != s.value.type for s in stores):
             return None

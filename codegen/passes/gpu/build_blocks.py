@@ -1,4 +1,4 @@
-"""Builds the loops of nests that are bound to blocks and threads out of their lists."""
+"""Makes kernels of nests that are bound to blocks and threads."""
 
 from __future__ import annotations
 
@@ -6,171 +6,169 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
+from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
-from tcl.codegen.loopir.walk import rebuilt, rewritten
-from tcl.codegen.passes.cpu.copies import wrap
-from tcl.codegen.passes.fuse import groups
-from tcl.codegen.passes.fusion.epilogues import ends
-from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
+from tcl.codegen.loopir.walk import rebuilt
+from tcl.codegen.passes.building import (
+    Fills,
+    cleared,
+    ended,
+    fills_of,
+    grid,
+    in_chunks,
+    reading_panels,
+    wrap,
+)
+from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
 from tcl.codegen.passes.gpu.barriers import with_barriers
-from tcl.codegen.passes.gpu.bind import thread_count
 from tcl.codegen.passes.gpu.block_results import Known
 from tcl.codegen.passes.gpu.fusion_limits import GpuFusionLimits
+from tcl.codegen.passes.gpu.limits import exchange_bytes
+from tcl.codegen.passes.gpu.panel import panel_bytes
+from tcl.codegen.passes.gpu.pipeline import Pipelining
 
 
 @dataclass(frozen=True, slots=True)
 class BuildBlocks:
-    """Gives the program its ``body``: a statement for each kernel, loops over chunks around what a
-    block does.
+    """Makes a kernel of all nests that share chunks: each of its blocks works on one of these.
 
     The sums of a thread stay in registers over all loops of a reduction; where threads have sums
     of the same result, these are combined in the end. Barriers are set where threads need what
     others wrote.
     """
 
-    def __call__(self, program: ir.Program) -> ir.Program:
-        body: list[ir.Statement] = []
-        for own in kernels(program):
-            known, parts = Known(threads_of(program, own)), list[ir.Statement]()
-            for unit in own:
-                reading = known.reading(unit)
-                known.forget(unit.written)
-                parts += _unit(reading, known)
-            inside = with_barriers(ir.Block((*known.declared, *parts)), program)
-            chunks = [u.leader.chunks for u in own]
-            kernel: ir.Statement = inside
-            for folds in reversed(list(zip(*chunks, strict=True))):
-                kernel = ir.For(ir.Loop(folds[0], ir.Kind.PARALLEL), kernel, folds[1:])
-            body.append(kernel)
-        return replace(program, body=ir.Block(tuple(body)))
+    profile: GpuProfile
+
+    def __call__(self, program: ir.Program) -> ir.Built:
+        kernels = (
+            self._kernel(program, nests, own)
+            for nests, own in in_chunks(program, GpuFusionLimits())
+            if all(folds[0].count for folds in grid(own))  # else there is no result to compute
+        )
+        return ir.Built(program.name, program.tensors, tuple(kernels))
+
+    def _kernel(
+        self, program: ir.Program, nests: Sequence[ir.Nest], groups: Sequence[FusionGroup]
+    ) -> ir.Kernel:
+        copies = [c for n in nests for c in n.staged]
+        spaces = [s for n in nests for s in (n.space, *(c.fill.space for c in n.staged if c.fill))]
+        busy = max(s.thread_count for s in spaces)
+        known, parts = Known(busy), list[ir.Statement]()
+        for group in groups:
+            reading = known.reading(group)
+            known.forget(group.written)
+            parts += _unit(reading, known)
+        met = with_barriers(ir.Block((*known.declared, *parts)), program)
+        body = Pipelining.of(program, copies, met, self.profile)(met)
+        warps = -(-busy // self.profile.warp)
+        panels, end = _panels(program, copies)
+        exchange = exchange_bytes(nests)
+        return ir.Kernel(
+            grid(groups),
+            body,
+            tuple(spaces),
+            tuple(n.point for n in nests),
+            1 if busy == 1 else warps * self.profile.warp,
+            panels,
+            end if exchange else None,
+            end + exchange,
+        )
 
 
-def kernels(program: ir.Program) -> list[list[FusionGroup]]:
-    """What runs in each kernel. Nests without results of their own dimensions share no chunks, but
-    may go along with each other."""
-    by_leader = {u.leader.name: u for u in fusion_groups(program.nests, GpuFusionLimits())}
-    own = ([by_leader[n.name] for n in g if n.name in by_leader] for g in groups(program.nests))
-    return [units_ for units_ in own if units_]
+def _panels(program: ir.Program, copies: Sequence[ir.Staged]) -> tuple[tuple[ir.Panel, ...], int]:
+    """Where panels lie in the memory of a block, and where they end."""
+    found: list[ir.Panel] = []
+    offset = 0
+    for c in copies:
+        name, source = c.panel.tensor, c.source.ref
+        size = panel_bytes(program.tensor(name).layout)
+        affine = (s for s in source.subscripts if isinstance(s, ir.Affine))
+        ends = tuple(s.terms[0][0] for s in affine if len(s.terms) == 1)
+        found.append(ir.Panel(name, source.tensor, _fill_of(c).name, offset, size, ends))
+        offset += size * c.buffers
+    return tuple(found), offset
 
 
-def threads_of(program: ir.Program, own: Sequence[FusionGroup]) -> int:
-    """The threads of the block of a kernel that have something to do."""
-    names = set[str]().union(*(u.names for u in own))
-    nests = [n for n in program.nests if n.name in names]
-    fills = (c.fill for n in nests for c in n.staged if c.fill is not None)
-    return max(map(thread_count, (*nests, *fills)), default=1)
-
-
-def _unit(unit: FusionGroup, known: Known) -> list[ir.Statement]:
-    """What a block does for a nest, and for those that go along with it."""
-    nest = replace(unit.leader, point=_reading_panels(unit.leader))
-    unit = replace(unit, leader=nest)
-    inner = tuple(x for x in nest.loops if x.kind is not ir.Kind.PARALLEL)
-    fills = [_fill(c) for c in nest.staged if c.inside is None]
-    point = nest.point
-    if point.op == "=":
-        ended = _ends(unit, point.value)
-        each = ir.Block((*point.lets, *ended))
-        return [*fills, _around(nest, inner, each)]
-    if any(d.reduction and d.extent == 0 for d in nest.dims):
-        return [*fills, _nothing_to_reduce(nest, inner)]
-    if nest.sequential:
-        return [*fills, _one_by_one(nest, inner)]
-    return [*fills, _reduction(unit, inner, known)]
-
-
-def _around(nest: ir.Nest, loops: Sequence[ir.Loop], body: ir.Statement) -> ir.Statement:
-    """Loops around a body; panels are filled in those in which they are."""
-    for loop in reversed(loops):
-        fills = [_fill(c) for c in nest.staged if c.inside == loop.fold]
-        body = ir.For(loop, ir.Block((*fills, body)) if fills else body)
-    return body
+def _fill_of(staged: ir.Staged) -> ir.Nest:
+    if staged.fill is None:
+        raise ir.IRError(f"nothing fills {staged.panel.tensor}")
+    return staged.fill
 
 
 def _fill(staged: ir.Staged) -> ir.Statement:
-    if staged.fill is None:
-        raise ir.IRError(f"nothing fills {staged.panel.tensor}")
-    point = staged.fill.point
-    return wrap(staged.fill.loops, ir.Store(point.target, point.value))
+    fill = _fill_of(staged)
+    store = ir.Store(fill.point.target, fill.point.value)
+    return ir.Fill(staged.panel.tensor, wrap(fill.loops, store))
 
 
-def _reading_panels(nest: ir.Nest) -> ir.Point:
-    """The point, with what is staged read from the panels."""
-    panels: dict[ir.TensorRef, ir.Value] = {
-        c.source.ref: ir.Load(c.panel, c.source.type, total=True) for c in nest.staged
-    }
-
-    def from_panel(load: ir.Load) -> ir.Value:
-        return panels.get(load.ref, load)
-
-    point = nest.point
-    lets = tuple(replace(x, value=rewritten(x.value, from_panel)) for x in point.lets)
-    return replace(point, lets=lets, value=rewritten(point.value, from_panel))
-
-
-def _nothing_to_reduce(nest: ir.Nest, inner: Sequence[ir.Loop]) -> ir.Statement:
-    point = nest.point
-    stored: ir.Value = ir.Load(point.target, point.type, total=True)
-    start = identity(point.op, point.type) if point.initialise else stored
-    own = [x for x in inner if not nest.dim(x.fold.dim).reduction]
-    return wrap(own, ir.Store(point.target, start))
+def _unit(group: FusionGroup, known: Known) -> list[ir.Statement]:
+    """What a block does for a nest, and for those that go along with it."""
+    nest = reading_panels(group.leader)
+    group = replace(group, leader=nest)
+    inner = tuple(x for x in nest.loops if x.kind is not ir.Kind.PARALLEL)
+    fills = fills_of(nest, _fill)
+    first, point = fills.get(None, ()), nest.point
+    if point.op == "=":
+        made = ended(group, *results(ir.Store(point.target, point.value), group.siblings, ()))
+        return [*first, wrap(inner, ir.Block((*point.lets, *made)), fills)]
+    if any(d.reduction and d.extent == 0 for d in nest.dims):
+        return [*first, cleared(nest)]
+    if nest.sequential:
+        return [*first, _one_by_one(nest, inner)]
+    return [*first, _reduction(group, inner, fills, known)]
 
 
 def _one_by_one(nest: ir.Nest, inner: Sequence[ir.Loop]) -> ir.Statement:
     """In the order of the points, by one thread: the target holds partial results."""
     point = nest.point
-    own = [x for x in inner if not nest.dim(x.fold.dim).reduction]
     stored = ir.Load(point.target, point.type, total=True)
     update = ir.Store(point.target, ir.Binary(point.op, stored, point.value, point.type))
     each = wrap(inner, ir.Block((*point.lets, update)))
-    if not point.initialise:
-        return each
-    clear = wrap(own, ir.Store(point.target, identity(point.op, point.type)))
-    return ir.Block((clear, each))
+    return ir.Block((cleared(nest), each)) if point.initialise else each
 
 
-def _reduction(unit: FusionGroup, inner: Sequence[ir.Loop], known: Known) -> ir.Statement:
+def _reduction(
+    group: FusionGroup, inner: Sequence[ir.Loop], fills: Fills, known: Known
+) -> ir.Statement:
     """Sums in registers over all loops of the reduction, then what is made of them."""
-    nest, point = unit.leader, unit.leader.point
+    nest, point = group.leader, group.leader.point
     reduced = {d.name for d in nest.dims if d.reduction}
     serial = takewhile(lambda x: x.kind is ir.Kind.SERIAL, inner)
     outer = [x for x in serial if x.fold.dim not in reduced]
     rest = [x for x in inner if x not in outer]
     own = [x for x in rest if x.fold.dim not in reduced]
     """The loops over results of a block: all are threads, registers or lanes."""
-    apart = [x for x in rest if x.fold.dim in reduced and _has_sums(x, nest)]
+    at_once = (ir.Kind.THREAD, ir.Kind.VECTOR)
+    apart = [x for x in rest if x.fold.dim in reduced and x.kind in at_once]
+    """Those over a reduction that have a sum for each iteration."""
     over = tuple(x.fold for x in rest if x in own or x in apart)
     combined = tuple(x.fold for x in apart)
     type_ = point.type
     declared = [
         ir.Declare(ACCUMULATOR, type_, over, identity(point.op, type_)),
-        *(ir.Declare(b.accumulator, b.point.type, over, b.start) for b in unit.siblings),
+        *(ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings),
     ]
-    update = ir.Block((*point.lets, *updates(point, unit.siblings)))
-    total = _around(nest, rest, update)
+    update = ir.Block((*point.lets, *updates(point, group.siblings)))
+    total = wrap(rest, update, fills)
     value: ir.Value = ir.Variable(ACCUMULATOR, type_)
     hoisted = _Hoisted(own)
     if combined:
         value = hoisted(ir.Combined(value, point.op, combined, type_))
-    start: ir.Value | None = None
-    if unit.start is not None:
-        start = unit.start[1]
+    if group.start is not None:
+        value = ir.Binary(point.op, group.start[1], value, type_)
     elif not point.initialise:
-        start = ir.Load(point.target, type_, total=True)
-    if start is not None:
-        value = ir.Binary(point.op, start, value, type_)
-    ended = _ends(unit, value, combined, hoisted)
-    kept = known.keep(nest, (*outer, *own), ended)
-    ends_ = [wrap(own, ir.Block(part)) for part in kept or [ended]]
-    body = ir.Block((*declared, total, *hoisted.statements, *ends_))
-    return _around(nest, outer, body)
-
-
-def _has_sums(loop: ir.Loop, nest: ir.Nest) -> bool:
-    """Whether a loop over a reduction has a sum for each iteration."""
-    return loop.kind in (ir.Kind.THREAD, ir.Kind.VECTOR)
+        value = ir.Binary(point.op, ir.Load(point.target, type_, total=True), value, type_)
+    lets, made = results(ir.Store(point.target, value), group.siblings, combined)
+    for let in lets:
+        hoisted.kept(let)
+    made = [replace(s, value=hoisted.within(s.value)) for s in made]
+    last = ended(group, (), made)
+    kept = known.keep(nest, (*outer, *own), last)
+    ends = [wrap(own, ir.Block(part)) for part in kept or [last]]
+    body = ir.Block((*declared, total, *hoisted.statements, *ends))
+    return wrap(outer, body, fills)
 
 
 @dataclass(slots=True)
@@ -201,20 +199,3 @@ class _Hoisted:
         if isinstance(value, ir.Combined):
             return self(value)
         return rebuilt(value, self.within)
-
-
-def _ends(
-    unit: FusionGroup,
-    value: ir.Value,
-    combined: tuple[ir.Fold, ...] = (),
-    hoisted: _Hoisted | None = None,
-) -> tuple[ir.Statement, ...]:
-    """Stores the value of a point, and what others make of it."""
-    lets, made = results(unit.leader.point.target, value, unit.siblings, combined)
-    if hoisted is not None:
-        for let in lets:
-            hoisted.kept(let)
-        lets = []
-        made = [replace(s, value=hoisted.within(s.value)) for s in made]
-    names = [f"{name}.result" for name in (unit.leader.name, *(b.nest for b in unit.siblings))]
-    return (*lets, *ends(made, unit.epilogues, names))

@@ -163,8 +163,7 @@ class _Box:
         layout = Panel.of(source, self.load.ref, self.points, folds).layout
         tensor = ir.Tensor(name, ir.Role.SCRATCH, layout, shared=True)
         fill = self._fill(position, axes, order, tensor, threads)
-        value = ir.Load(self.load.ref, self.load.type, total=True)
-        staged = ir.Staged(self.load, value, places, self.inside, "", fill, self.buffers)
+        staged = ir.Staged(self.load, self.load, places, self.inside, "", fill, self.buffers)
         return tensor, staged
 
     def _fill(

@@ -98,6 +98,5 @@ class MappingSpace(ProgramSpace):
 
     def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
         plan = plan_cpu(self._program, options, self._device)
-        passes = (each for each in passes_for(plan) if each[0] != "build")
-        *_, (_, program) = applied(plan.program, passes)
+        *_, (_, program) = applied(plan.program, passes_for(plan))
         return [n for i, n in enumerate(program.nests) if i not in self._nests]

@@ -105,8 +105,7 @@ class GpuMappingSpace(ProgramSpace):
 
     def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
         plan = plan_gpu(self._program, options, self._profile)
-        passes = (each for each in passes_for(plan) if each[0] != "build")
-        *_, (_, program) = applied(plan.program, passes)
+        *_, (_, program) = applied(plan.program, passes_for(plan))
         return [n for n in program.nests if n.name not in self._known]
 
 

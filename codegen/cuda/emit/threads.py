@@ -1,0 +1,107 @@
+"""Where the blocks and threads of a kernel are, and which of them has a part in what is done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tcl.codegen.cuda.emit.scope import Scope
+from tcl.codegen.cuda.emit.writer import Writer
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import statements
+
+
+class Threads:
+    """Writes where threads are, and loops and tests that depend on it."""
+
+    def __init__(self, writer: Writer, kernel: ir.Kernel, *, idle_sums: bool) -> None:
+        self.writer, self.kernel = writer, kernel
+        self.geometry, self.lines, self.integer = writer.geometry, writer.lines, writer.integer
+        self.idle_sums = idle_sums
+        """Whether threads without a part in a sum add up what the first ones do."""
+        self.copies = {p.space for p in kernel.panels}
+        self.offsets: dict[str, str] = {}
+        """Expression of a block's or thread's offset → its variable."""
+
+    def bind(self) -> Scope:
+        """The offsets of blocks and threads, as variables."""
+        scope = Scope({})
+        after = math.prod(folds[0].count for folds in self.kernel.grid)
+        for k, folds in enumerate(self.kernel.grid):
+            count = folds[0].count
+            after //= count
+            text = _place("blockIdx.x", after, count, outermost=k == 0)
+            name = self._offset(folds[0], text, "block")
+            for fold in folds:
+                scope = scope.with_fold(fold, name)
+        for space in self.kernel.spaces:
+            after = space.thread_count
+            whole = after == self.kernel.threads
+            for k, fold in enumerate(space.threads):
+                after //= fold.count
+                text = _place("threadIdx.x", after, fold.count, outermost=whole and k == 0)
+                scope = scope.with_fold(fold, self._offset(fold, text, fold.level))
+        return scope
+
+    def _offset(self, fold: ir.Fold, text: str, what: str) -> str:
+        """The variable of a fold's offset, from its iteration."""
+        if fold.count == 1:
+            return "0"
+        index = fold.dim.rpartition(".")[2]
+        if self.geometry.space_of[fold.dim].name in self.copies:
+            index = f"copy{index}"
+        step = f" * {fold.step}" if fold.step != 1 else ""
+        cast = f"({self.integer})"
+        text = f"{cast}({text}){step}" if " " in text else f"{cast}{text}{step}"
+        if text not in self.offsets:  # nests that share a block often have the same
+            name = self.offsets[text] = self.writer.names.new(f"{index}_{what}")
+            self.lines.add(f"const {self.integer} {name} = {text};")
+        return self.offsets[text]
+
+    @contextmanager
+    def serial(self, fold: ir.Fold, scope: Scope) -> Iterator[Scope]:
+        """Inside of a serial loop."""
+        count = self.geometry.iterations(fold)
+        with self.lines.nested():
+            if count == 1:
+                yield scope.with_fold(fold, "0")
+                return
+            index = fold.dim.rpartition(".")[2]
+            wish = index if fold.step == 1 and fold.level == "point" else f"{index}_{fold.level}"
+            name = self.writer.names.new(wish)
+            self.lines.open(
+                f"for ({self.integer} {name} = 0; {name} < {fold.step * count}; "
+                f"{name} += {fold.step}) {{"
+            )
+            yield scope.with_fold(fold, name)
+
+    @contextmanager
+    def taking_part(self, statement: ir.Statement, scope: Scope) -> Iterator[None]:
+        """Inside of a test that a thread has a part in what each one does on its own."""
+        inside = list(statements(statement))
+        bound = [s.loop.fold for s in inside if isinstance(s, ir.For)]
+        space = self.geometry.space_of[bound[0].dim] if bound else None
+        tests: Sequence[str] = self._busy(space)
+        if not any(isinstance(s, ir.Store) for s in inside):
+            tests = [] if self.idle_sums else tests
+        elif space is None or not any(f in bound for f in space.threads):
+            tests = ["threadIdx.x == 0"] if self.kernel.threads > 1 else []
+        else:  # one thread for each iteration of the loops over threads
+            rest = (f for f in space.threads if f not in bound)
+            tests = [*tests, *(f"{scope.folds[f.name]} == 0" for f in rest)]
+        with self.lines.nested():
+            if tests:
+                self.lines.open(f"if ({' && '.join(tests)}) {{")
+            yield
+
+    def _busy(self, space: ir.Space | None) -> list[str]:
+        """Tests that a thread has points."""
+        count = space.thread_count if space is not None else 1
+        return [f"threadIdx.x < {count}"] if 1 < count < self.kernel.threads else []
+
+
+def _place(of: str, after: int, count: int, *, outermost: bool) -> str:
+    """The iteration of a fold, each of which goes through ``after`` others."""
+    text = f"{of} / {after}" if after > 1 else of
+    return text if outermost else f"{text} % {count}"

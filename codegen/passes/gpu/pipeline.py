@@ -1,0 +1,85 @@
+"""Fills panels ahead, in the loops that have several buffers for them, so that no thread waits for
+memory.
+
+From sm_80 on the copies are asynchronous; before that, or where elements are too small for them, a
+thread reads its part of the next panel to registers, works, and then writes it to another buffer;
+without the registers for that it writes it there before it works.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import loads, statements, uniform, values_in
+
+LEAST_ASYNC = 4
+"""Bytes that a copy has at least which no thread waits for."""
+MAX_HELD = 256
+"""Bytes that a thread may have read before it writes them to panels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelining:
+    """Makes pipelines of the loops of a block. What barriers there were in these is what threads
+    do in every pipeline: they meet once in each iteration."""
+
+    program: ir.Program
+    buffers: Mapping[str, int]
+    """Of each panel."""
+    written: frozenset[str]
+    """The tensors that the block writes."""
+    asynchronous: bool
+
+    @staticmethod
+    def of(
+        program: ir.Program, copies: Sequence[ir.Staged], body: ir.Statement, profile: GpuProfile
+    ) -> Pipelining:
+        """For the panels of a block."""
+        written = frozenset(s.ref.tensor for s in statements(body) if isinstance(s, ir.Store))
+        buffers = {c.panel.tensor: c.buffers for c in copies}
+        return Pipelining(program, buffers, written, profile.async_copies)
+
+    def __call__(self, statement: ir.Statement, again: bool = False) -> ir.Statement:
+        """``again``: whether it is in a loop that all threads run together."""
+        if isinstance(statement, ir.Block):
+            return ir.Block(tuple(self(s, again) for s in statement.body))
+        if not isinstance(statement, ir.For) or not uniform(statement):
+            return statement
+        loop, body = statement.loop, statement.body
+        parts = body.body if isinstance(body, ir.Block) else (body,)
+        fills = tuple(s for s in parts if isinstance(s, ir.Fill) and self.buffers[s.panel] > 1)
+        if not fills:
+            return ir.For(loop, self(body, again or loop.fold.count > 1))
+        rest = tuple(s for s in parts if s not in fills and not isinstance(s, ir.Barrier))
+        # What the kernel itself makes, other threads may have written just now.
+        meet = again or bool(_sources(fills) & self.written)
+        buffers = max(self.buffers[f.panel] for f in fills)
+        made = self(ir.Block(rest), again)
+        return ir.Pipeline(loop, fills, made, buffers, self._ahead(fills), meet)
+
+    def _ahead(self, fills: Sequence[ir.Fill]) -> ir.Ahead:
+        sizes = [self.program.tensor(f.panel).layout.itemsize for f in fills]
+        loops = [[s.loop for s in statements(f.body) if isinstance(s, ir.For)] for f in fills]
+        lanes = [[x.fold.count for x in own if x.kind is ir.Kind.VECTOR] for own in loops]
+        widths = [math.prod(own) for own in lanes]
+        if self.asynchronous and all(
+            size * width >= LEAST_ASYNC for size, width in zip(sizes, widths, strict=True)
+        ):
+            return ir.Ahead.ASYNCHRONOUS
+        # No register is found by a number that is not known before: loops have to be unrolled.
+        unrolled = all(x.kind is not ir.Kind.SERIAL for own in loops for x in own)
+        held = sum(
+            math.prod(x.fold.count for x in own if x.kind is ir.Kind.UNROLL) * width * max(4, size)
+            for own, width, size in zip(loops, widths, sizes, strict=True)
+        )
+        return ir.Ahead.REGISTERS if unrolled and held <= MAX_HELD else ir.Ahead.DIRECT
+
+
+def _sources(fills: Sequence[ir.Fill]) -> set[str]:
+    """The tensors that panels are filled from."""
+    values = (v for f in fills for s in statements(f) for v in values_in(s))
+    return {load.ref.tensor for v in values for load in loads(v)}
