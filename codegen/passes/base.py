@@ -34,8 +34,14 @@ def map_nest(program: ir.Program, name: str, change: Callable[[ir.Nest], ir.Nest
 
 def refuse(option: str, nest: str, reason: str | None) -> None:
     """Raise ``OptionsError`` if there is a reason why a nest cannot have an option."""
-    if reason is not None:
-        raise OptionsError(f"{option}: nest {nest}: {reason}")
+    sentence = refusal(option, nest, reason)
+    if sentence is not None:
+        raise OptionsError(sentence)
+
+
+def refusal(option: str, nest: str, reason: str | None) -> str | None:
+    """The sentence with which an option is refused; None without a reason."""
+    return None if reason is None else f"{option}: nest {nest}: {reason}"
 
 
 def too_many(nest: ir.Nest, sizes: tuple[int, ...]) -> str | None:

@@ -15,15 +15,18 @@ import pytest
 from tcl.arrays.annotations import default_sizes, parse_sizes
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import A100, H200, T4, GpuProfile
-from tcl.codegen.loopir.layouts import gpu_layouts
+from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.gpu import schedule
+from tcl.codegen.schedule.cpu import schedule as schedule_on_cpu
+from tcl.codegen.schedule.gpu import schedule as schedule_on_gpu
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
+from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.gpu.mapping import GpuMappingSpace
 from tcl.tuner.space.program_space import ProgramSpace
 from tcl.tuner.space.search_space import Config, SearchSpace
@@ -35,6 +38,11 @@ DEFS = {
     for name, checked in check(file.read_text(), str(file)).items()
 }
 GPUS = (H200, A100, T4)
+_X86, _KIB, _MIB = "x86_64-unknown-linux-gnu", 1 << 10, 1 << 20
+CPUS = (
+    CpuProfile("avx512", "", _X86, 512, 2, 32 * _KIB, _MIB, 32 * _MIB, threads=2),
+    CpuProfile("avx2", "", _X86, 256, 2, 32 * _KIB, 256 * _KIB, 8 * _MIB),
+)
 
 
 def sized(checked: CheckedDef, *, small: bool) -> SizedDef:
@@ -87,13 +95,13 @@ def on_gpu(name: str, small: bool, profile: GpuProfile, count: int) -> Counter[b
     layouts = gpu_layouts(definition)
     space = GpuMappingSpace(lower(definition, layouts), profile)
     rng = Random(f"{name} {small} {profile.name}")
-    scheduled = partial(_scheduled, definition, profile)
+    scheduled = partial(_on_gpu, definition, profile)
     drawn = islice(candidates(space.space, rng), count)
     return Counter(agreed(space, scheduled, config) for config in drawn)
 
 
-def _scheduled(definition: SizedDef, profile: GpuProfile, options: MappingOptions) -> object:
-    return schedule(definition, options, profile, gpu_layouts(definition))
+def _on_gpu(definition: SizedDef, profile: GpuProfile, options: MappingOptions) -> object:
+    return schedule_on_gpu(definition, options, profile, gpu_layouts(definition))
 
 
 def test_gpus() -> None:
@@ -114,5 +122,41 @@ def test_gpus_in_full() -> None:
             for small, count in ((True, 10), (False, 35)):
                 refused += on_gpu(name, small, profile, count)
     print(f"{refused.total()} candidates for GPUs, {refused[True]} of them refused")
+    assert refused.total() > 10_000
+    assert 3 * refused[True] >= refused.total()
+
+
+def on_cpu(name: str, small: bool, device: CpuProfile, count: int) -> Counter[bool]:
+    """How many candidates were refused, and how many not."""
+    definition = sized(DEFS[name], small=small)
+    space = MappingSpace(lower(definition, cpu_layouts(definition)), device)
+    rng = Random(f"{name} {small} {device.name}")
+    scheduled = partial(_on_cpu, definition, device)
+    drawn = islice(candidates(space.space, rng), count)
+    return Counter(agreed(space, scheduled, config) for config in drawn)
+
+
+def _on_cpu(definition: SizedDef, device: CpuProfile, options: MappingOptions) -> object:
+    return schedule_on_cpu(definition, options, device, cpu_layouts(definition))
+
+
+def test_cpus() -> None:
+    """Of each example, five candidates, at larger sizes more often than not."""
+    refused: Counter[bool] = Counter()
+    for k, (name, device) in enumerate(zip(DEFS, cycle(CPUS), strict=False)):
+        refused += on_cpu(name, k % 3 == 0, device, 5)
+    assert refused.total() == 5 * len(DEFS)
+    assert 3 * refused[True] >= refused.total()
+
+
+@pytest.mark.slow
+def test_cpus_in_full() -> None:
+    """More than 10,000 candidates."""
+    refused: Counter[bool] = Counter()
+    for name in DEFS:
+        for device in CPUS:
+            for small, count in ((True, 25), (False, 40)):
+                refused += on_cpu(name, small, device, count)
+    print(f"{refused.total()} candidates for CPUs, {refused[True]} of them refused")
     assert refused.total() > 10_000
     assert 3 * refused[True] >= refused.total()

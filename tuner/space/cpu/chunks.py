@@ -10,6 +10,7 @@ from tcl.codegen.choose.cpu.chunk_groups import Group, groups
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
+from tcl.codegen.passes.base import refusal
 from tcl.codegen.passes.chunk import chunked
 from tcl.codegen.passes.fuse import why_not_fused
 from tcl.tuner.space.knobs import Knob, Value
@@ -120,9 +121,8 @@ class ChunkKnobs:
             names = {dims[position] for dims, some in pairs if some}
             nests.append(chunked(nest, tuple(int(d.name in names) for d in nest.dims)))
             if nest.name in fused:
-                reason = why_not_fused(nests, nest.name)
-                if reason:
-                    return f"nest {nest.name}: {reason}"
+                if reason := why_not_fused(nests, nest.name):
+                    return refusal("fuse", nest.name, reason)
                 nests[-1] = replace(nests[-1], joined=True)
         return None
 

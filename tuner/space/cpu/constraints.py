@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.passes.base import refusal
 from tcl.codegen.passes.cpu.loops import with_loops
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.codegen.passes.cpu.register import why_not_registers
@@ -31,14 +32,15 @@ _kept = lru_cache(maxsize=4096)
 
 
 def sharing(chunks: ChunkKnobs) -> Constraint:
-    """Of the nests of a group: why they cannot share the chunks of those before them."""
+    """Of the nests of a group: the sentence with which one is refused to share the chunks of those
+    before it."""
     why_not = _kept(chunks.why_not_shared)
     return lambda values: why_not(chunks.divided(values), chunks.fused(values))
 
 
 def constraints(program: ir.Program, knobs: NestKnobs, device: CpuProfile) -> Iterator[Constraint]:
-    """Of a nest; each says in a sentence why a configuration cannot be scheduled. Chunks, tiles,
-    orders and lanes always can."""
+    """Of a nest; each gives the sentence with which a configuration's options are refused. Chunks,
+    tiles, orders and lanes never are."""
     nest = knobs.nest
     if knobs.register.knobs:
         yield partial(_registers, knobs, _kept(partial(why_not_registers, nest, device=device)))
@@ -59,7 +61,7 @@ def _registers(knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]) -
     if why_not(sizes, tuple(d.extent for d in nest.dims), lanes) is None:
         return None
     points = points_inside(nest, knobs.chunk(values), knobs.tile(values))
-    return _of(nest, why_not(sizes, points, lanes))
+    return refusal("register", nest.name, why_not(sizes, points, lanes))
 
 
 def _stream(
@@ -73,7 +75,7 @@ def _stream(
         chunk, tile = knobs.chunk(values), knobs.tile(values)
         nest = with_loops(nest, chunk, tile, (), (), lanes, knobs.register_tile(values))
         reason = why_not_streamed(program, nest)
-    return _of(nest, reason)
+    return refusal("stream", nest.name, reason)
 
 
 def _prefetch(knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]) -> str | None:
@@ -83,7 +85,7 @@ def _prefetch(knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]) ->
     lane = vector_dim(knobs.nest, *knobs.vectorize(values))
     copied = knobs.stage.copied(values)
     some = tuple(min(1, distance) for distance in ahead)
-    return _of(knobs.nest, why_not(some, lane.name if lane else None, copied))
+    return refusal("prefetch", knobs.nest.name, why_not(some, lane.name if lane else None, copied))
 
 
 def _panels(knobs: NestKnobs, large: tuple[Knob, ...], values: Mapping[str, Value]) -> str | None:
@@ -93,7 +95,7 @@ def _panels(knobs: NestKnobs, large: tuple[Knob, ...], values: Mapping[str, Valu
     lanes, register = knobs.vectorize(values), knobs.register_tile(values)
     nest = with_loops(nest, chunk, tile, *knobs.order(values), lanes, register)
     # What nests whose chunks it shares write is never copied before these: there is no such choice.
-    return _of(nest, why_not_staged(nest, knobs.stage_levels(values), set()))
+    return refusal("stage", nest.name, why_not_staged(nest, knobs.stage_levels(values), set()))
 
 
 def heuristics(knobs: NestKnobs) -> Iterator[Constraint]:
