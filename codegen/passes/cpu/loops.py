@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import NestOptions
-from tcl.codegen.passes.chunk import chunked, why_not_chunked
-from tcl.codegen.passes.cpu.register import why_not_registers, with_registers
-from tcl.codegen.passes.order import ordered, why_not_ordered
-from tcl.codegen.passes.tile import points_inside, tiled, why_not_tiled
-from tcl.codegen.passes.vectorize import vectorized, why_not_vectorized
-
-
-def why_no_loops(nest: ir.Nest, chosen: NestOptions, device: CpuProfile) -> str | None:
-    """Why a nest cannot have the loops of these options, or None if it can."""
-    chunk, tile = chosen.chunk or (), chosen.tile or ()
-    lanes = chosen.vectorize or (-1, 1)
-    points = points_inside(nest, chunk, tile)
-    return (
-        why_not_chunked(nest, chunk)
-        or why_not_tiled(nest, tile)
-        or why_not_ordered(nest, chosen.order or ())
-        or why_not_ordered(nest, chosen.inner_order or ())
-        or why_not_vectorized(nest, *lanes)
-        or why_not_registers(nest, chosen.register or (), points, lanes, device)
-    )
+from tcl.codegen.passes.chunk import chunked
+from tcl.codegen.passes.cpu.register import with_registers
+from tcl.codegen.passes.order import ordered
+from tcl.codegen.passes.tile import tiled
+from tcl.codegen.passes.vectorize import vectorized
 
 
 def with_loops(
