@@ -182,7 +182,9 @@ def test_the_tuner_does_not_ask_for_lanes_that_lie_apart() -> None:
     values = space.values(space.default) | {"s0.prefetch0": 2048, "s0.lanes": 4}
     assert space.reason(space.config(values)) is None
     reason = space.reason(space.config(values | {"s0.vector": 0}))
-    assert reason == "nest s0: lanes that lie apart from each other are not prefetched"
+    assert reason == (
+        "prefetch: nest s0: operand 0, A: lanes along s0.m do not lie next to each other"
+    )
 
 
 def test_the_default_reaches_ahead_where_a_register_tile_needs_an_operand_but_once() -> None:
