@@ -11,7 +11,7 @@ import ctypes
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -27,61 +27,23 @@ _CHAINS = 12
 _SECONDS = 0.02
 """How long one sample of the multiply-adds takes, about."""
 
-_READ = """
-declare float @llvm.vector.reduce.fadd.v{lanes}f32(float, {type})
-define float @read(ptr noalias %from, ptr noalias %to, i64 %bytes) {{
-entry:
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-{phis}
-{body}
-  %next = add nuw nsw i64 %i, {step}
-  %more = icmp ult i64 %next, %bytes
-  br i1 %more, label %loop, label %done
-done:
-{total}
-  %result = call reassoc float @llvm.vector.reduce.fadd.v{lanes}f32(float 0.0, {type} %all{last})
-  ret float %result
-}}
-"""
-
-_COPY = """
-define float @copy(ptr noalias %from, ptr noalias %to, i64 %bytes) {{
-entry:
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-{body}
-  %next = add nuw nsw i64 %i, {step}
-  %more = icmp ult i64 %next, %bytes
-  br i1 %more, label %loop, label %done
-done:
-  fence seq_cst
-  ret float 0.0
-}}
-!0 = !{{i32 1}}
-"""
-
-_FMA = """
+_LOOP = """
 declare {type} @llvm.fma.v{lanes}f32({type}, {type}, {type})
 declare float @llvm.vector.reduce.fadd.v{lanes}f32(float, {type})
-define float @fma(ptr noalias %from, ptr noalias %to, i64 %times) {{
+define float @{name}(ptr noalias %from, ptr noalias %to, i64 %count) {{
 entry:
   %x = load {type}, ptr %from, align 64
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-{phis}
 {body}
-  %next = add nuw nsw i64 %i, 1
-  %more = icmp ult i64 %next, %times
+  %next = add nuw nsw i64 %i, {step}
+  %more = icmp ult i64 %next, %count
   br i1 %more, label %loop, label %done
 done:
-{total}
-  %result = call reassoc float @llvm.vector.reduce.fadd.v{lanes}f32(float 0.0, {type} %all{last})
-  ret float %result
+{end}
 }}
+!0 = !{{i32 1}}
 """
 
 
@@ -95,6 +57,12 @@ class Ceilings:
     """Bytes per second, those read and those written both counted."""
     flops: float
     """Floating-point operations per second; a multiply-add is two."""
+
+    @staticmethod
+    def best(samples: Iterable[Ceilings]) -> Ceilings:
+        """The best sample of each rate: what the machine can do when left alone."""
+        rates = zip(*((s.read, s.copy, s.flops) for s in samples), strict=True)
+        return Ceilings(*map(max, rates))
 
     def seconds(self, flops: int, read: int, written: int) -> float:
         """The least time for this much work: arithmetic or memory, whichever takes longer.
@@ -158,11 +126,10 @@ def _work(function: Callable[..., float], core: int, source: Any, target: Any, c
 def _compile(device: CpuProfile) -> dict[str, Callable[..., float]]:
     import llvmlite.binding as llvm
 
-    lanes = device.vector_bits // 32
     prototype = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     functions: dict[str, Callable[..., float]] = {}
     session = llvm.create_lljit_compiler(new_machine(device))
-    for name, text in (("read", _read(lanes)), ("copy", _copy(lanes)), ("fma", _fma(lanes))):
+    for name, text in _kernels(device.vector_bits // 32).items():
         builder = llvm.JITLibraryBuilder().add_object_img(compile_object(text, device))
         library = builder.export_symbol(name).add_current_process().link(session, f"ceiling_{name}")
         function: Any = prototype(library[name])
@@ -171,71 +138,50 @@ def _compile(device: CpuProfile) -> dict[str, Callable[..., float]]:
     return functions
 
 
-def _read(lanes: int) -> str:
+def _kernels(lanes: int) -> dict[str, str]:
+    """Name → LLVM IR of the functions that read, copy, and multiply and add."""
     type_ = f"<{lanes} x float>"
-    chains = 8
-    body = [
-        line
-        for k in range(chains)
-        for line in (
+    unrolled = 8
+    reads, copies = [], []
+    for k in range(unrolled):
+        load = [
             f"%o{k} = add nuw nsw i64 %i, {k * lanes * 4}",
             f"%p{k} = getelementptr i8, ptr %from, i64 %o{k}",
             f"%v{k} = load {type_}, ptr %p{k}, align 64",
-            f"%n{k} = fadd {type_} %s{k}, %v{k}",
-        )
-    ]
-    return _READ.format(
-        step=chains * lanes * 4,
-        type=type_,
-        lanes=lanes,
-        phis=_phis(type_, chains, "zeroinitializer"),
-        body="\n".join(body),
-        total=_total(type_, chains),
-        last=chains - 1,
-    )
-
-
-def _copy(lanes: int) -> str:
-    type_ = f"<{lanes} x float>"
-    steps = 8
-    body = [
-        line
-        for k in range(steps)
-        for line in (
-            f"%o{k} = add nuw nsw i64 %i, {k * lanes * 4}",
-            f"%p{k} = getelementptr i8, ptr %from, i64 %o{k}",
+        ]
+        reads += [*load, f"%n{k} = fadd {type_} %s{k}, %v{k}"]
+        copies += [
+            *load,
             f"%q{k} = getelementptr i8, ptr %to, i64 %o{k}",
-            f"%v{k} = load {type_}, ptr %p{k}, align 64",
             f"store {type_} %v{k}, ptr %q{k}, align 64, !nontemporal !0",
-        )
-    ]
-    return _COPY.format(step=steps * lanes * 4, body="\n".join(body))
-
-
-def _fma(lanes: int) -> str:
-    type_ = f"<{lanes} x float>"
-    body = [
+        ]
+    fmas = [
         f"%n{k} = call {type_} @llvm.fma.v{lanes}f32({type_} %s{k}, {type_} %x, {type_} %x)"
         for k in range(_CHAINS)
     ]
-    return _FMA.format(
-        type=type_,
-        lanes=lanes,
-        phis=_phis(type_, _CHAINS, "%x"),
-        body="\n".join(body),
-        total=_total(type_, _CHAINS),
-        last=_CHAINS - 1,
-    )
 
+    def loop(name: str, step: int, body: list[str], end: list[str]) -> str:
+        lines = {"body": "\n".join(body), "end": "\n".join(end)}
+        return _LOOP.format(name=name, step=step, type=type_, lanes=lanes, **lines)
 
-def _phis(type_: str, count: int, start: str) -> str:
-    return "\n".join(
-        f"  %s{k} = phi {type_} [ {start}, %entry ], [ %n{k}, %loop ]" for k in range(count)
-    )
+    def chained(name: str, step: int, body: list[str], chains: int, start: str) -> str:
+        """A loop that goes on with ``chains`` values, whose sum it returns so that none of them can
+        be left out."""
+        values = [
+            f"%s{k} = phi {type_} [ {start}, %entry ], [ %n{k}, %loop ]" for k in range(chains)
+        ]
+        end = [f"%all0 = fadd {type_} %n0, zeroinitializer"]
+        end += [f"%all{k} = fadd {type_} %all{k - 1}, %n{k}" for k in range(1, chains)]
+        end += [
+            f"%result = call reassoc float @llvm.vector.reduce.fadd.v{lanes}f32("
+            f"float 0.0, {type_} %all{chains - 1})",
+            "ret float %result",
+        ]
+        return loop(name, step, values + body, end)
 
-
-def _total(type_: str, count: int) -> str:
-    """The sum of all chains, so that none can be left out."""
-    lines = [f"  %all0 = fadd {type_} %n0, zeroinitializer"]
-    lines += [f"  %all{k} = fadd {type_} %all{k - 1}, %n{k}" for k in range(1, count)]
-    return "\n".join(lines)
+    step = unrolled * lanes * 4
+    return {
+        "read": chained("read", step, reads, unrolled, "zeroinitializer"),
+        "copy": loop("copy", step, copies, ["fence seq_cst", "ret float 0.0"]),
+        "fma": chained("fma", 1, fmas, _CHAINS, "%x"),
+    }

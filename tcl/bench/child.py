@@ -90,20 +90,21 @@ class Session:
     def _sample(self, name: str, calls: int, cold: bool) -> dict[str, Any]:
         run = self._forms[name].run
         if cold:
-            return {"seconds": self._cold(run)}
-        run()  # other processes ran since: caches and clocks are theirs
+            if self._flush is None:
+                from tcl.codegen.devices.cpu import host_cpu
+
+                # Twice the last level, within reason: virtual machines report the cache of the
+                # whole host.
+                flushed = min(max(2 * host_cpu().l3_bytes, 64 << 20), 512 << 20)
+                self._flush = aligned((flushed,), np.uint8)
+            self._flush += 1  # read and written: nothing else stays in the caches
+            calls = 1
+        else:
+            run()  # other processes ran since: caches and clocks are theirs
         begin = time.perf_counter()
         for _ in range(calls):
             run()
         return {"seconds": (time.perf_counter() - begin) / calls}
-
-    def _cold(self, run: Callable[[], object]) -> float:
-        if self._flush is None:
-            self._flush = aligned((_flush_bytes(),), np.uint8)
-        self._flush += 1  # read and written: nothing else stays in the caches
-        begin = time.perf_counter()
-        run()
-        return time.perf_counter() - begin
 
 
 def _estimate(run: Callable[[], object]) -> float:
@@ -116,13 +117,6 @@ def _estimate(run: Callable[[], object]) -> float:
         if times[-1] > _LONG:
             break
     return min(times)
-
-
-def _flush_bytes() -> int:
-    from tcl.codegen.devices.cpu import host_cpu
-
-    # Twice the last level, within reason: virtual machines report the cache of the whole host.
-    return min(max(2 * host_cpu().l3_bytes, 64 << 20), 512 << 20)
 
 
 def serve(peer: Peer, folder: Path, requests: IO[str], replies: IO[str]) -> None:

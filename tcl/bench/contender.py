@@ -119,7 +119,9 @@ class Contender:
             line = ""
         if not line:
             self._process.wait(10)
-            raise ContenderError(f"the process ended: {self._last_words()}")
+            lines = self._log.read_text("utf-8", "replace").strip().splitlines()
+            last = lines[-1][:300] if lines else f"exit code {self._process.returncode}"
+            raise ContenderError(f"the process ended: {last}")
         reply: dict[str, Any] = json.loads(line)
         if "error" in reply:
             raise ContenderError(reply["error"])
@@ -137,10 +139,6 @@ class Contender:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-    def _last_words(self) -> str:
-        lines = self._log.read_text("utf-8", "replace").strip().splitlines()
-        return lines[-1][:300] if lines else f"exit code {self._process.returncode}"
 
 
 def _read(stdout: IO[str], lines: queue.SimpleQueue[str]) -> None:

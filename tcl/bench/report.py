@@ -64,15 +64,12 @@ class Result:
     @property
     def best_peer(self) -> tuple[str, float] | None:
         """The fastest peer and its seconds."""
-        times = {
-            name: entry.seconds
+        times = [
+            (name, entry.seconds)
             for name, entry in self.entries.items()
             if name not in OURS and entry.seconds is not None
-        }
-        if not times:
-            return None
-        name = min(times, key=lambda n: times[n] or 0.0)
-        return name, times[name] or 0.0
+        ]
+        return min(times, key=lambda each: each[1], default=None)
 
     @property
     def ours(self) -> tuple[str, float] | None:
@@ -124,12 +121,7 @@ class Report:
 
     def ceiling(self, threads: int) -> Ceilings:
         """The best sample of each rate: what the machine can do when left alone."""
-        samples = self.ceilings[threads]
-        return Ceilings(
-            max(c.read for c in samples),
-            max(c.copy for c in samples),
-            max(c.flops for c in samples),
-        )
+        return Ceilings.best(self.ceilings[threads])
 
     def of(self, threads: int) -> list[Result]:
         """The rows with that many threads."""
@@ -210,17 +202,16 @@ def summarise(results: Iterable[Result]) -> dict[str, Any]:
         "ratio_default": {
             k: geometric_mean(r.ratio(DEFAULT) for r in g) for k, g in groups.items() if g
         },
-        "default_over_tuned": geometric_mean(_default_over_tuned(r) for r in rows),
+        # How near the default options come to the tuned ones, where something was tuned.
+        "default_over_tuned": geometric_mean(
+            default / tuned
+            for r in rows
+            if (default := r.ratio(DEFAULT)) is not None and (tuned := r.ratio(TUNED)) is not None
+        ),
         "worst": None if worst is None else {"row": worst, "ratio": known[worst]},
         "compile_seconds": median(compiled) if compiled else None,
         "missing": [name for name, ratio in ratios.items() if ratio is None],
     }
-
-
-def _default_over_tuned(result: Result) -> float | None:
-    """How near the default options come to the tuned ones; None where nothing was tuned."""
-    default, tuned = result.ratio(DEFAULT), result.ratio(TUNED)
-    return None if default is None or tuned is None else default / tuned
 
 
 def geometric_mean(values: Iterable[float | None]) -> float | None:

@@ -96,17 +96,20 @@ def measure_ceilings(
     before = kept_ceilings(threads, folder)
     if before is not None:
         samples = [*samples, before.ceilings]
-    known = Known(_best(samples), time.time())
-    _keep(folder, {identity: _as_dict(known), _FAILED + identity: None})
+    known = Known(Ceilings.best(samples), time.time())
+    data = {**dataclasses.asdict(known.ceilings), "when": known.when}
+    _keep(folder, {identity: data, _FAILED + identity: None})
     return known
 
 
 def _keep(folder: Path | None, found: Mapping[str, object]) -> None:
     """Add this to what the file holds, and take out what is None, where that can be written."""
     if folder is not None:
-        machines = {**_read(folder), **found}
+        machines = {k: v for k, v in {**_read(folder), **found}.items() if v is not None}
+        content = json.dumps({"schema": _SCHEMA, "machines": machines}, indent=1)
         with contextlib.suppress(OSError):
-            _write(folder, {k: v for k, v in machines.items() if v is not None})
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / _FILE, content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,23 +234,15 @@ def _sample(threads: int) -> list[Ceilings]:
 def _agree(samples: Sequence[Ceilings]) -> bool:
     if len(samples) < _WITNESSES:
         return False
-    best = _best(samples)
+    best = Ceilings.best(samples)
     return all(
         sum(getattr(s, k) >= _NEAR * getattr(best, k) for s in samples) >= _WITNESSES
         for k in _RATES
     )
 
 
-def _best(samples: Sequence[Ceilings]) -> Ceilings:
-    return Ceilings(*(max(getattr(s, k) for s in samples) for k in _RATES))
-
-
 def _identity(threads: int) -> str:
     return device_identity(replace(host_cpu(), threads=threads))
-
-
-def _as_dict(known: Known) -> dict[str, float]:
-    return {**dataclasses.asdict(known.ceilings), "when": known.when}
 
 
 def _read(folder: Path) -> dict[str, object]:
@@ -260,8 +255,3 @@ def _read(folder: Path) -> dict[str, object]:
         return {}
     machines = data.get("machines")
     return machines if isinstance(machines, dict) else {}
-
-
-def _write(folder: Path, machines: dict[str, object]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / _FILE, json.dumps({"schema": _SCHEMA, "machines": machines}, indent=1))

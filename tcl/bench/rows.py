@@ -111,16 +111,16 @@ def select(pattern: str | None, quick: bool = False, rows: tuple[Row, ...] = ())
     found = [
         row
         for row in rows or ROWS  # who names a row wants it, quick or not
-        if any(fnmatch.fnmatch(t.lower(), p) for p in patterns for t in _names(row))
+        if any(
+            fnmatch.fnmatch(name.lower(), p)
+            for p in patterns
+            for name in (row.name, row.entry, row.kind)
+        )
     ]
     if not found:
         names = ", ".join(row.name for row in rows or ROWS)
         raise ArgumentError(f"no row fits '{pattern}'; rows are: {names}")
     return found
-
-
-def _names(row: Row) -> tuple[str, str, str]:
-    return row.name, row.entry, row.kind
 
 
 _MATMUL = Row(

@@ -104,7 +104,7 @@ def run(
                 samples += [meter.sample() for _ in range(3)]
                 result = _row(row, running, threads, settings, cache, say)
                 results.append(result)
-                finished(result, _best(samples))
+                finished(result, Ceilings.best(samples))
             samples += [meter.sample() for _ in range(3)]
             meter.close()
         ceilings[threads] = tuple(samples)
@@ -117,10 +117,6 @@ def run(
         tuple(results),
         absent,
     )
-
-
-def _best(samples: Sequence[Ceilings]) -> Ceilings:
-    return Ceilings(*(max(getattr(c, k) for c in samples) for k in ("read", "copy", "flops")))
 
 
 @contextlib.contextmanager
@@ -177,8 +173,9 @@ def _row(
             lanes += found
             facts.update(more)
         except ContenderError as error:
-            for name in _lane_names(contender):
-                entries[name] = Entry("", threads, (), error=str(error))
+            ours = contender.spec.module == OURS.module
+            name = DEFAULT if ours else contender.spec.name
+            entries[name] = Entry("", threads, (), error=str(error))
     say(f"{row.name}: timing")
     entries.update(_rounds(lanes, settings, threads))
     for contender in running:
@@ -198,10 +195,6 @@ def _row(
         entries,
         facts,
     )
-
-
-def _lane_names(contender: Contender) -> tuple[str, ...]:
-    return (DEFAULT,) if contender.spec.module == OURS.module else (contender.spec.name,)
 
 
 def _open(
@@ -236,18 +229,13 @@ def _open(
         about = forms[form]
         rest = {n: v for n, v in others.items() if n != form}
         entry = Entry(form, about["threads"], (), about["setup"], "", rest)
-        problem = _check(contender, form, wanted)
+        contender.ask(_OPEN_TIMEOUT, do="results", form=form)
+        problem = wanted.problem(contender.folder)
         if problem is not None:
             entries[name] = replace(entry, error=problem)
         else:
             lanes.append(_Lane(name, contender, form, about["seconds"], entry))
     return lanes, opened["facts"]
-
-
-def _check(contender: Contender, form: str, wanted: Expected) -> str | None:
-    """What is wrong with a form's results; None if nothing is."""
-    contender.ask(_OPEN_TIMEOUT, do="results", form=form)
-    return wanted.problem(contender.folder)
 
 
 def _rounds(lanes: Sequence[_Lane], settings: Settings, threads: int) -> dict[str, Entry]:

@@ -91,6 +91,17 @@ class Registry:
 
         return register
 
+    def formula(
+        self, *entries: str, name: str
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Register a function of the def's inputs, by their names, that needs no sizes."""
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.form(*entries, name=name)(lambda x: function)
+            return function
+
+        return register
+
     def builders(self, entry: str) -> list[tuple[str, Builder]]:
         """The forms for a def, in order of registration."""
         return self._forms.get(entry, [])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tcl.bench.arrays import Array, aligned
+from tcl.bench.peers.library import Library
 from tcl.bench.task import Form, Registry, Task, Values, values
 
 hl: Any = import_module("halide")
@@ -23,9 +24,9 @@ form = forms.form
 _AUTOSCHEDULERS = ("Mullapudi2016", "Adams2019")
 
 
-class _Halide:
+class _Halide(Library):
     def __init__(self, threads: int) -> None:
-        self._threads = threads
+        super().__init__(forms, threads)
         folder = Path(hl.__file__).parent / "lib64"
         self._names: list[str] = []
         for name in _AUTOSCHEDULERS:
@@ -44,20 +45,22 @@ class _Halide:
     ) -> Iterator[tuple[str, Callable[[], Form]]]:
         for name, builder in forms.builders(task.entry):
             for scheduler in self._names:
-                make = partial(self._form, builder, scheduler, task, inputs)
+                make = partial(self._scheduled, builder, scheduler, task, inputs)
                 yield f"{name}, {scheduler}", make
 
-    def _form(self, builder: Any, scheduler: str, task: Task, inputs: Mapping[str, Array]) -> Form:
+    def _scheduled(
+        self, builder: Any, scheduler: str, task: Task, inputs: Mapping[str, Array]
+    ) -> Form:
         buffers = {k: hl.Buffer(v) for k, v in inputs.items() if v.ndim}
         scalars = {k: float(v) for k, v in inputs.items() if not v.ndim}
         # The builder makes a Func; the pipeline's output is its estimate's size.
-        func, shape = builder(values({**buffers, **scalars}, task.sizes))
+        func, shape = builder(values(buffers | scalars, task.sizes))
         out = aligned(shape, "float32")
         target = hl.get_host_target()
         for axis, extent in enumerate(reversed(shape)):
             func.set_estimate(func.args()[axis], 0, extent)
         pipeline = hl.Pipeline(func)
-        parameters = {"parallelism": str(self._threads)}
+        parameters = {"parallelism": str(self.threads)}
         pipeline.apply_autoscheduler(target, hl.AutoschedulerParams(scheduler, parameters))
         pipeline.compile_jit(target)
         buffer = hl.Buffer(out)
@@ -71,10 +74,7 @@ class _Halide:
             run()
             return [out]
 
-        return Form(run, results, self._threads)
-
-    def facts(self, task: Task) -> dict[str, Any]:
-        return {}
+        return Form(run, results, self.threads)
 
 
 def make(threads: int) -> _Halide:

@@ -5,92 +5,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from tcl.bench.arrays import Array
-from tcl.bench.task import Form, Registry, Task, Values, as_tuple, values
+from tcl.bench.peers.library import Library, add_shared
+from tcl.bench.task import Builder, Form, Registry, Values, values
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
 
 forms = Registry()
-form = forms.form
+form, formula = forms.form, forms.formula
 
 
-class _Jax:
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
-
+class _Jax(Library):
     def versions(self) -> dict[str, str]:
         return {"jax": jax.__version__}
 
-    def forms(
-        self, task: Task, inputs: Mapping[str, Array]
-    ) -> Iterator[tuple[str, Callable[[], Form]]]:
-        arrays = {k: jnp.asarray(v) for k, v in inputs.items()}
-        for name, builder in forms.builders(task.entry):
-            function = builder(values(inputs, task.sizes))
+    def own(self, array: Array) -> Any:
+        return jnp.asarray(array)
 
-            def make(function: Any = function) -> Form:
-                compiled = jax.jit(function)
-
-                def run() -> Any:
-                    return jax.block_until_ready(compiled(**arrays))
-
-                return Form(run, lambda: [np.asarray(r) for r in as_tuple(run())], self._threads)
-
-            yield name, make
-
-    def facts(self, task: Task) -> dict[str, Any]:
-        return {}
+    def made(self, builder: Builder, arrays: dict[str, Any], sizes: Mapping[str, int]) -> Form:
+        compiled = jax.jit(builder(values(arrays, sizes)))
+        return self.form(lambda: jax.block_until_ready(compiled(**arrays)))
 
 
 def make(threads: int) -> _Jax:
     """The contender. It takes as many threads as the process has cores."""
-    return _Jax(threads)
+    return _Jax(forms, threads)
 
 
-@form("matmul")
-def matmul(x: Values) -> Callable[..., Any]:
-    return lambda A, B: A @ B
+add_shared(forms, "matmul")
+formula("batch_matmul", name="matmul")(lambda X, Y: X @ Y)
+formula("mlp1", name="matmul, maximum")(lambda I, W1, B1: jnp.maximum(I @ W1 + B1, 0))
+formula("softmax_twice", name="softmax")(lambda I: jax.nn.softmax(I, axis=1))
+formula("bias_relu_scale", name="bias_relu_scale")(
+    lambda I, bias, scale: jnp.maximum(I + bias, 0) * scale
+)
+formula("column_sum", name="gemv")(lambda I: jnp.ones(I.shape[0], I.dtype) @ I)
+formula("one_lut", name="take, sum")(
+    lambda LUT1, I1: jnp.take(LUT1, I1, axis=0, mode="clip").sum(1)
+)
 
 
-@form("tmm", name="matmul")
-def tmm(x: Values) -> Callable[..., Any]:
-    return lambda A, B: A @ B.T
-
-
-@form("c3", name="matmul")
-def c3(x: Values) -> Callable[..., Any]:
-    return lambda I, W: I @ W.T
-
-
-@form("batch_matmul", name="matmul")
-def batch_matmul(x: Values) -> Callable[..., Any]:
-    return lambda X, Y: X @ Y
-
-
-@form("kronecker3_1", name="matmul")
-def kronecker(x: Values) -> Callable[..., Any]:
-    return lambda W2, X: X @ W2.T
-
-
-@form("mlp1", name="matmul, maximum")
-def mlp1(x: Values) -> Callable[..., Any]:
-    return lambda I, W1, B1: jnp.maximum(I @ W1 + B1, 0)
-
-
-@form("mlp3", name="matmul, maximum")
-def mlp3(x: Values) -> Callable[..., Any]:
-    def function(I: Any, W2: Any, B2: Any, W3: Any, B3: Any, W4: Any, B4: Any) -> Any:
-        o2 = jnp.maximum(I @ W2.T + B2, 0)
-        return jnp.maximum(jnp.maximum(o2 @ W3.T + B3, 0) @ W4.T + B4, 0)
-
-    return function
+@formula("mlp3", name="matmul, maximum")
+def mlp3(I: Any, W2: Any, B2: Any, W3: Any, B3: Any, W4: Any, B4: Any) -> Any:
+    o2 = jnp.maximum(I @ W2.T + B2, 0)
+    return jnp.maximum(jnp.maximum(o2 @ W3.T + B3, 0) @ W4.T + B4, 0)
 
 
 @form("convolution", "group_convolution", name="conv")
@@ -128,51 +91,20 @@ def _normalise(values: Any, axes: tuple[int, ...], eps: Any) -> Any:
     return centered * jax.lax.rsqrt((centered * centered).mean(axes, keepdims=True) + eps)
 
 
-@form("group_normalization_single", name="group norm")
-def group_norm(x: Values) -> Callable[..., Any]:
-    def function(I: Any, gamma: Any, beta: Any) -> Any:
-        return _normalise(I, (2, 3, 4), 1e-5) * gamma[..., None, None] + beta[..., None, None]
-
-    return function
+@formula("group_normalization_single", name="group norm")
+def group_norm(I: Any, gamma: Any, beta: Any) -> Any:
+    return _normalise(I, (2, 3, 4), 1e-5) * gamma[..., None, None] + beta[..., None, None]
 
 
-@form("layernorm")
-def layernorm(x: Values) -> Callable[..., Any]:
-    return lambda I, gamma, beta, eps: _normalise(I, (1,), eps) * gamma + beta
-
-
-@form("moments", name="sums")
-def moments(x: Values) -> Callable[..., Any]:
-    def function(I: Any) -> Any:
-        mean = I.sum(1) / I.shape[1]
-        return mean, (I * I).sum(1) / I.shape[1] - mean * mean
-
-    return function
-
-
-@form("softmax_twice", name="softmax")
-def softmax(x: Values) -> Callable[..., Any]:
-    return lambda I: jax.nn.softmax(I, axis=1)
+@formula("layernorm", name="layernorm")
+def layernorm(I: Any, gamma: Any, beta: Any, eps: Any) -> Any:
+    return _normalise(I, (1,), eps) * gamma + beta
 
 
 @form("attention_scores", name="matmul, softmax")
 def attention(x: Values) -> Callable[..., Any]:
     scale = x.sizes.D**-0.5
     return lambda Q, K: jax.nn.softmax(Q @ K.swapaxes(1, 2) * scale, axis=2)
-
-
-@form("bias_relu_scale")
-def bias_relu_scale(x: Values) -> Callable[..., Any]:
-    return lambda I, bias, scale: jnp.maximum(I + bias, 0) * scale
-
-
-@form("stencil", name="slices")
-def stencil(x: Values) -> Callable[..., Any]:
-    def function(I: Any) -> Any:
-        mid = I[1:-1, 1:-1] + I[:-2, 1:-1] + I[2:, 1:-1]
-        return 0.2 * (mid + I[1:-1, :-2] + I[1:-1, 2:])
-
-    return function
 
 
 @form("wavenet", name="matmul")
@@ -195,30 +127,7 @@ def wavenet(x: Values) -> Callable[..., Any]:
     return function
 
 
-@form("row_sum", name="sum")
-def row_sum(x: Values) -> Callable[..., Any]:
-    return lambda I: I.sum(1)
-
-
-@form("column_sum", name="sum")
-def column_sum(x: Values) -> Callable[..., Any]:
-    return lambda I: I.sum(0)
-
-
-@form("column_sum", name="gemv")
-def column_sum_gemv(x: Values) -> Callable[..., Any]:
-    return lambda I: jnp.ones(I.shape[0], I.dtype) @ I
-
-
-@form("one_lut", name="take, sum")
-def lut(x: Values) -> Callable[..., Any]:
-    return lambda LUT1, I1: jnp.take(LUT1, I1, axis=0, mode="clip").sum(1)
-
-
-@form("argmin")
-def argmin(x: Values) -> Callable[..., Any]:
-    def function(Distance: Any) -> Any:
-        best = jnp.argmin(Distance)
-        return best, Distance[best]
-
-    return function
+@formula("argmin", name="argmin")
+def argmin(Distance: Any) -> Any:
+    best = jnp.argmin(Distance)
+    return best, Distance[best]

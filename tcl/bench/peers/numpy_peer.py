@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tcl.bench.arrays import Array, aligned
-from tcl.bench.task import Form, Registry, Task, Values, as_tuple, values
+from tcl.bench.peers.library import Library
+from tcl.bench.task import Registry, Values
 
 forms = Registry()
 form = forms.form
@@ -18,33 +19,16 @@ _BLOCK = 256 << 10
 """Bytes of a block of rows."""
 
 
-class _Numpy:
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
-
+class _Numpy(Library):
     def versions(self) -> dict[str, str]:
         blas: Any = np.show_config(mode="dicts")
         found = blas["Build Dependencies"]["blas"]
         return {"numpy": np.__version__, found["name"]: found["version"]}
 
-    def forms(
-        self, task: Task, inputs: Mapping[str, Array]
-    ) -> Iterator[tuple[str, Callable[[], Form]]]:
-        for name, builder in forms.builders(task.entry):
-
-            def make(builder: Any = builder) -> Form:
-                run = builder(values(inputs, task.sizes))
-                return Form(run, lambda: as_tuple(run()), self._threads)
-
-            yield name, make
-
-    def facts(self, task: Task) -> dict[str, Any]:
-        return {}
-
 
 def make(threads: int) -> _Numpy:
     """The contender."""
-    return _Numpy(threads)
+    return _Numpy(forms, threads)
 
 
 def empty(*shape: int) -> Array:

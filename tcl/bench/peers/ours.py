@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -55,8 +56,16 @@ class _Ours:
         sized = size(check(task.text)[task.entry], self._arrays)
         layouts = tuple(Layout(a.shape, a.strides) for a in self._arrays)
         backend = CpuBackend(task.text, task.entry, layouts, folder="", threads=self._threads)
-        options = [*self._used, *_random_options(backend, sized)]
-        times = [t for o in options if (t := _compile_seconds(backend, o)) is not None]
+        space = MappingSpace(backend.program(), backend.device)
+        rng = random.Random(len(sized.statements))
+        drawn = (space.space.sample(rng) for _ in range(_CANDIDATES))
+        others = (space.to_options(config) for config in drawn if config is not None)
+        times = []
+        for options in (*self._used, *others):
+            begin = time.perf_counter()
+            with contextlib.suppress(OptionsError):
+                backend.compile(options)
+                times.append(time.perf_counter() - begin)
         return {"compile_seconds": times, "options": [o.to_json() for o in self._used]}
 
 
@@ -82,24 +91,6 @@ def _form(
 
     executor.prepare(arrays)  # how many threads are worth it is known from then on
     return Form(run, results, executor.threads)
-
-
-def _random_options(backend: CpuBackend, sized: SizedDef) -> Iterator[MappingOptions]:
-    space = MappingSpace(backend.program(), backend.device)
-    rng = random.Random(len(sized.statements))
-    for _ in range(_CANDIDATES):
-        config = space.space.sample(rng)
-        if config is not None:
-            yield space.to_options(config)
-
-
-def _compile_seconds(backend: CpuBackend, options: MappingOptions) -> float | None:
-    begin = time.perf_counter()
-    try:
-        backend.compile(options)
-    except OptionsError:
-        return None
-    return time.perf_counter() - begin
 
 
 def make(threads: int) -> _Ours:

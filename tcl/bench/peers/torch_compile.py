@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from tcl.bench.arrays import Array
+from tcl.bench.peers.library import add_shared
 from tcl.bench.peers.torch_peer import Torch
 from tcl.bench.task import Form, Registry, Task, Values, as_tuple, values
 
@@ -23,7 +24,7 @@ torch: Any = import_module("torch")
 F: Any = import_module("torch.nn.functional")
 
 plain = Registry()
-form = plain.form
+form, formula = plain.form, plain.formula
 LIBRARY = frozenset(
     "matmul tmm c3 batch_matmul kronecker3_1 mlp1 mlp3 convolution group_convolution "
     "masked_convolution one_lut argmin".split()
@@ -35,83 +36,57 @@ class _Compiled(Torch):
     def forms(
         self, task: Task, inputs: Mapping[str, Array]
     ) -> Iterator[tuple[str, Callable[[], Form]]]:
-        tensors = {k: torch.from_numpy(v) for k, v in inputs.items()}
+        tensors = {k: self.own(v) for k, v in inputs.items()}
         for name, builder in plain.builders(task.entry):
             function = builder(values(tensors, task.sizes))
             kinds = ("",) if task.entry in LIBRARY else (" into outputs", "")
             for kind in kinds:
-                yield name + kind, partial(self._form, function, tensors, kind)
+                yield name + kind, partial(self._compiled, function, tensors, kind)
 
-    def _form(self, function: Callable[..., Any], tensors: dict[str, Any], kind: str) -> Form:
+    def _compiled(self, function: Callable[..., Any], tensors: dict[str, Any], kind: str) -> Form:
         torch._dynamo.reset()
-        if kind:
-            outputs = [torch.empty_like(o) for o in as_tuple(function(**tensors))]
-
-            def into(out: Any, arguments: Any) -> None:
-                for target, found in zip(out, as_tuple(function(**arguments)), strict=True):
-                    target.copy_(found)
-
-            compiled = torch.compile(into, dynamic=False, fullgraph=True)
-
-            def run() -> Any:
-                compiled(outputs, tensors)
-                return outputs
-        else:
+        if not kind:
             fresh = torch.compile(function, dynamic=False, fullgraph=True)
+            return self.form(lambda: fresh(**tensors))
+        outputs = [torch.empty_like(o) for o in as_tuple(function(**tensors))]
 
-            def run() -> Any:
-                return fresh(**tensors)
+        def into(out: Any, arguments: Any) -> None:
+            for target, found in zip(out, as_tuple(function(**arguments)), strict=True):
+                target.copy_(found)
 
-        return Form(run, lambda: [t.numpy() for t in as_tuple(run())], self._threads)
+        compiled = torch.compile(into, dynamic=False, fullgraph=True)
+
+        def run() -> Any:
+            compiled(outputs, tensors)
+            return outputs
+
+        return self.form(run)
 
 
 def make(threads: int) -> Torch:
     """The contender."""
-    return _Compiled(threads)
+    return _Compiled(plain, threads)
 
 
-@form("matmul", name="mm")
-def matmul(x: Values) -> Callable[..., Any]:
-    return lambda A, B: A @ B
+add_shared(plain, "mm")
+formula("batch_matmul", name="bmm")(lambda X, Y: torch.bmm(X, Y))
+formula("mlp1", name="addmm, relu")(lambda I, W1, B1: torch.relu(torch.addmm(B1, I, W1)))
+formula("convolution", name="conv2d")(lambda I, W1, B: F.conv2d(I, W1, B))
+formula("masked_convolution", name="conv2d")(
+    lambda I, Weights, Mask: F.conv2d(torch.relu(I), Weights * (Mask == 1)[:, :, None, None])
+)
+formula("softmax_twice", name="softmax")(lambda I: torch.softmax(I, 1))
+formula("bias_relu_scale", name="bias_relu_scale")(
+    lambda I, bias, scale: torch.relu(I + bias) * scale
+)
+formula("one_lut", name="embedding_bag")(lambda LUT1, I1: F.embedding_bag(I1, LUT1, mode="sum"))
+formula("one_lut", name="index, sum")(lambda LUT1, I1: LUT1[I1].sum(1))
 
 
-@form("tmm", name="mm")
-def tmm(x: Values) -> Callable[..., Any]:
-    return lambda A, B: A @ B.T
-
-
-@form("c3", name="mm")
-def c3(x: Values) -> Callable[..., Any]:
-    return lambda I, W: I @ W.T
-
-
-@form("batch_matmul", name="bmm")
-def batch_matmul(x: Values) -> Callable[..., Any]:
-    return lambda X, Y: torch.bmm(X, Y)
-
-
-@form("kronecker3_1", name="mm")
-def kronecker(x: Values) -> Callable[..., Any]:
-    return lambda W2, X: X @ W2.T
-
-
-@form("mlp1", name="addmm, relu")
-def mlp1(x: Values) -> Callable[..., Any]:
-    return lambda I, W1, B1: torch.relu(torch.addmm(B1, I, W1))
-
-
-@form("mlp3", name="linear, relu")
-def mlp3(x: Values) -> Callable[..., Any]:
-    def function(I: Any, W2: Any, B2: Any, W3: Any, B3: Any, W4: Any, B4: Any) -> Any:
-        o2 = torch.relu(F.linear(I, W2, B2))
-        return torch.relu(F.linear(torch.relu(F.linear(o2, W3, B3)), W4, B4))
-
-    return function
-
-
-@form("convolution", name="conv2d")
-def convolution(x: Values) -> Callable[..., Any]:
-    return lambda I, W1, B: F.conv2d(I, W1, B)
+@formula("mlp3", name="linear, relu")
+def mlp3(I: Any, W2: Any, B2: Any, W3: Any, B3: Any, W4: Any, B4: Any) -> Any:
+    o2 = torch.relu(F.linear(I, W2, B2))
+    return torch.relu(F.linear(torch.relu(F.linear(o2, W3, B3)), W4, B4))
 
 
 @form("group_convolution", name="conv2d")
@@ -125,11 +100,6 @@ def group_convolution(x: Values) -> Callable[..., Any]:
         return found.reshape(s.N, s.G, s.F, *found.shape[-2:])
 
     return function
-
-
-@form("masked_convolution", name="conv2d")
-def masked(x: Values) -> Callable[..., Any]:
-    return lambda I, Weights, Mask: F.conv2d(torch.relu(I), Weights * (Mask == 1)[:, :, None, None])
 
 
 @form("group_normalization_single", name="group_norm")
@@ -154,38 +124,10 @@ def layer_norm(x: Values) -> Callable[..., Any]:
     return function
 
 
-@form("moments", name="sums")
-def moments(x: Values) -> Callable[..., Any]:
-    def function(I: Any) -> Any:
-        mean = I.sum(1) / I.shape[1]
-        return mean, (I * I).sum(1) / I.shape[1] - mean * mean
-
-    return function
-
-
-@form("softmax_twice", name="softmax")
-def softmax(x: Values) -> Callable[..., Any]:
-    return lambda I: torch.softmax(I, 1)
-
-
 @form("attention_scores", name="bmm, softmax")
 def attention(x: Values) -> Callable[..., Any]:
     scale = x.sizes.D**-0.5
     return lambda Q, K: torch.softmax(torch.bmm(Q, K.transpose(1, 2)) * scale, 2)
-
-
-@form("bias_relu_scale")
-def bias_relu_scale(x: Values) -> Callable[..., Any]:
-    return lambda I, bias, scale: torch.relu(I + bias) * scale
-
-
-@form("stencil", name="slices")
-def stencil(x: Values) -> Callable[..., Any]:
-    def function(I: Any) -> Any:
-        mid = I[1:-1, 1:-1] + I[:-2, 1:-1] + I[2:, 1:-1]
-        return 0.2 * (mid + I[1:-1, :-2] + I[1:-1, 2:])
-
-    return function
 
 
 @form("wavenet", name="matmul")
@@ -205,30 +147,7 @@ def wavenet(x: Values) -> Callable[..., Any]:
     return function
 
 
-@form("row_sum", name="sum")
-def row_sum(x: Values) -> Callable[..., Any]:
-    return lambda I: I.sum(1)
-
-
-@form("column_sum", name="sum")
-def column_sum(x: Values) -> Callable[..., Any]:
-    return lambda I: I.sum(0)
-
-
-@form("one_lut", name="embedding_bag")
-def lut_bag(x: Values) -> Callable[..., Any]:
-    return lambda LUT1, I1: F.embedding_bag(I1, LUT1, mode="sum")
-
-
-@form("one_lut", name="index, sum")
-def lut(x: Values) -> Callable[..., Any]:
-    return lambda LUT1, I1: LUT1[I1].sum(1)
-
-
-@form("argmin", name="min")
-def argmin(x: Values) -> Callable[..., Any]:
-    def function(Distance: Any) -> Any:
-        least, best = torch.min(Distance, 0)
-        return best, least
-
-    return function
+@formula("argmin", name="min")
+def argmin(Distance: Any) -> Any:
+    least, best = torch.min(Distance, 0)
+    return best, least

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from tcl.bench.arrays import Array, aligned
-from tcl.bench.task import Form, Registry, Task, Values, as_tuple, values
+from tcl.bench.peers.library import Library
+from tcl.bench.task import Registry, Values
 
 # Imported by name, and untyped, so that type checks are the same with and without torch.
 torch: Any = import_module("torch")
@@ -18,11 +19,11 @@ forms = Registry()
 form = forms.form
 
 
-class Torch:
+class Torch(Library):
     """The contender, for a registry of forms."""
 
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
+    def __init__(self, registry: Registry, threads: int) -> None:
+        super().__init__(registry, threads)
         torch.set_num_threads(threads)
         with contextlib.suppress(RuntimeError):
             torch.set_num_interop_threads(1)
@@ -32,27 +33,14 @@ class Torch:
         """Of torch."""
         return {"torch": torch.__version__}
 
-    def forms(
-        self, task: Task, inputs: Mapping[str, Array]
-    ) -> Iterator[tuple[str, Callable[[], Form]]]:
-        """The registered forms."""
-        tensors = {k: torch.from_numpy(v) for k, v in inputs.items()}
-        for name, builder in forms.builders(task.entry):
-
-            def make(builder: Any = builder) -> Form:
-                run = builder(values(tensors, task.sizes))
-                return Form(run, lambda: [t.numpy() for t in as_tuple(run())], self._threads)
-
-            yield name, make
-
-    def facts(self, task: Task) -> dict[str, Any]:
-        """Nothing."""
-        return {}
+    def own(self, array: Array) -> Any:
+        """A tensor of the same memory."""
+        return torch.from_numpy(array)
 
 
 def make(threads: int) -> Torch:
     """The contender."""
-    return Torch(threads)
+    return Torch(forms, threads)
 
 
 def empty(*shape: int) -> Any:
