@@ -80,6 +80,15 @@ def _check(wanted: Worker, threads: int) -> None:
 LOCAL = "local"
 
 
+def check_name(name: str) -> None:
+    """Raise ``ArgumentError`` for what cannot be the name of a workplace."""
+    if name != LOCAL and (not name.startswith(PREFIX) or name == PREFIX):
+        raise ArgumentError(
+            f"there is no executor {name!r}; use {LOCAL}, or {PREFIX}tcp://HOST:PORT for a Dask "
+            "cluster"
+        )
+
+
 def workplace(
     name: str, threads: int, say: Callable[[str], object]
 ) -> AbstractContextManager[Workplace | None]:
@@ -87,15 +96,14 @@ def workplace(
 
     ``say`` is told what it is. ``ArgumentError`` if there is none.
     """
+    check_name(name)
     if name == LOCAL:
         return nullcontext()
-    if not name.startswith(PREFIX) or name == PREFIX:
-        raise ArgumentError(
-            f"there is no executor {name!r}; use {LOCAL}, or {PREFIX}tcp://HOST:PORT for a Dask "
-            "cluster"
-        )
     cluster = Cluster(name, threads)
-    _quiet()
+    # Let Dask say nothing: when a connection is lost, it logs tracebacks.
+    for logger in ("distributed", *logging.root.manager.loggerDict):
+        if logger.partition(".")[0] in ("distributed", "tornado"):
+            logging.getLogger(logger).setLevel(logging.CRITICAL + 1)
     for line in (f"compiling and measuring with {cluster.description}", *cluster.left_out):
         say(line)
     return cluster
@@ -208,13 +216,6 @@ class Cluster:
         if not fit:
             raise ArgumentError(f"the cluster has no worker that is fit; {'; '.join(left_out)}")
         return fit, left_out
-
-
-def _quiet() -> None:
-    """Let Dask say nothing: when a connection is lost, it logs tracebacks."""
-    for name in ("distributed", *logging.root.manager.loggerDict):
-        if name.partition(".")[0] in ("distributed", "tornado"):
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _connect(address: str) -> Any:

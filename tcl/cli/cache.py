@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +29,7 @@ def list_(path: Path | None) -> None:
 
     Every def and sizes that have results, device by device, those that were tuned last first.
     """
+    from tcl.cli.tables import plain_table, print_table
     from tcl.tuner.cache.key import split_threads
 
     cache = existing(path)
@@ -42,23 +42,18 @@ def list_(path: Path | None) -> None:
         devices.setdefault(f"{summary.key.backend}: {device}", []).append((summary, threads))
     for device, found in devices.items():
         click.echo(plain(device))
-        _table(found)
+        headings = ("def", "inputs", ">best", ">measured", "last", ">threads", ">version", "key")
+        table = plain_table(*headings)
+        for summary, threads in found:
+            key = summary.key
+            best = "-" if summary.best is None else duration(summary.best)
+            table.add_row(
+                *(plain(summary.entry), plain(key.sizes), best, str(summary.measured)),
+                *(moment(summary.last), str(threads)),
+                *(plain(key.codegen_version), key.digest[:SHORT]),
+            )
+        print_table(table)
     click.echo(f"{plural(len(summaries), 'key')} in {cache.path}")
-
-
-def _table(found: Sequence[tuple[Summary, int]]) -> None:
-    from tcl.cli.tables import plain_table, print_table
-
-    headings = ("def", "inputs", ">best", ">measured", "last", ">threads", ">version", "key")
-    table = plain_table(*headings)
-    for summary, threads in found:
-        key = summary.key
-        best = "-" if summary.best is None else duration(summary.best)
-        table.add_row(
-            *(plain(summary.entry), plain(key.sizes), best, str(summary.measured)),
-            *(moment(summary.last), str(threads), plain(key.codegen_version), key.digest[:SHORT]),
-        )
-    print_table(table)
 
 
 for _each in (

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import os
 import re
 import shlex
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tcl.cli.common import choose
+from tcl.common.files import write_whole
 from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -178,27 +176,7 @@ def write_text(path: str, text: str) -> None:
     if path == "-":
         click.echo(text, nl=False)
         return
-    target = Path(path)
     try:
-        if target.exists() and not target.is_file():  # a pipe, a device
-            target.write_text(text, encoding="utf-8")
-            return
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with open(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(name, 0o666 & ~_umask())
-            os.replace(name, target)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
+        write_whole(Path(path), text)
     except OSError as error:
         raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
-
-
-def _umask() -> int:
-    """The process's mask for new files."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -171,7 +171,8 @@ def why(
     if answer.nearest is None:
         click.echo("nor for anything else")
         return
-    click.echo(f"the nearest is {_title(answer.nearest)}: {_known(answer.nearest)}")
+    title = plain(f"{answer.nearest.entry} {answer.nearest.key.sizes}")
+    click.echo(f"the nearest is {title}: {_known(answer.nearest)}")
     width = max(len(d.ingredient) for d in answer.differences)
     for each in answer.differences:
         click.echo(
@@ -180,14 +181,7 @@ def why(
         )
 
 
-def _title(summary: Summary) -> str:
-    return plain(f"{summary.entry} {summary.key.sizes}")
-
-
 def _known(summary: Summary) -> str:
     best = "nothing correct" if summary.best is None else f"best {duration(summary.best)}"
-    return f"{best} of {_count(summary)}, key {summary.key.digest[:SHORT]}"
-
-
-def _count(summary: Summary) -> str:
-    return f"{plural(summary.measured, 'result')}, last {moment(summary.last)}"
+    count = f"{plural(summary.measured, 'result')}, last {moment(summary.last)}"
+    return f"{best} of {count}, key {summary.key.digest[:SHORT]}"

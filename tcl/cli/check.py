@@ -64,7 +64,9 @@ class _Check:
             if self.entry is not None:
                 defs = {self.entry: pick(defs, file, self.entry)}
             for definition in defs.values():
-                lines.append(f"{file}: {_signature(definition)}")
+                inputs = ", ".join(map(_tensor, definition.inputs))
+                outputs = ", ".join(map(_tensor, definition.outputs))
+                lines.append(f"{file}: {definition.name}({inputs}) -> ({outputs})")
                 if self.sizes is not None:
                     sized = size(definition, parse_sizes(self.sizes, definition))
                     lines += output_lines(sized)
@@ -72,18 +74,15 @@ class _Check:
             report(str(error))
             return False
         for definition in defs.values():
-            self._tell(definition)
+            for finding in findings(definition, self._sizes(definition), strict=self.strict):
+                if finding.span not in self.told:
+                    self.told.add(finding.span)
+                    severity = "error" if self.strict else "warning"
+                    click.echo(finding.render(definition.source, severity), err=True)
         good = not (self.strict and self.told)
         if good and not self.quiet:
             click.echo("\n".join(lines))
         return good
-
-    def _tell(self, definition: CheckedDef) -> None:
-        for finding in findings(definition, self._sizes(definition), strict=self.strict):
-            if finding.span not in self.told:
-                self.told.add(finding.span)
-                severity = "error" if self.strict else "warning"
-                click.echo(finding.render(definition.source, severity), err=True)
 
     def _sizes(self, definition: CheckedDef) -> list[Mapping[str, int]]:
         """The sizes to look at: those given, else those that the def names itself."""
@@ -91,12 +90,6 @@ class _Check:
             return [parse_sizes(self.sizes, definition)]
         named = read_annotations(definition).sizes.values()
         return [values for values in named if set(definition.sizes) <= set(values)]
-
-
-def _signature(definition: CheckedDef) -> str:
-    inputs = ", ".join(map(_tensor, definition.inputs))
-    outputs = ", ".join(map(_tensor, definition.outputs))
-    return f"{definition.name}({inputs}) -> ({outputs})"
 
 
 def _tensor(tensor: Tensor) -> str:

@@ -45,7 +45,9 @@ def sections(text: str) -> dict[str, str]:
 
     A section holds those below it.
     """
-    starts = [(m.start(), len(m[1]), m[2].strip()) for m in _HEADING.finditer(_unfenced(text))]
+    # Fenced blocks are blanked: a comment in one is no heading.
+    unfenced = _FENCED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    starts = [(m.start(), len(m[1]), m[2].strip()) for m in _HEADING.finditer(unfenced)]
     found = {}
     for position, (start, level, heading) in enumerate(starts):
         later = (s for s, other, _ in starts[position + 1 :] if other <= level)
@@ -61,11 +63,6 @@ def names(heading: str) -> list[str]:
 
 _HEADING = re.compile(r"^(#{2,3}) (.*)$", re.MULTILINE)
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-
-
-def _unfenced(text: str) -> str:
-    """The text with its fenced blocks blanked: a comment in one is no heading."""
-    return _FENCED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
 
 
 def _found(wanted: str, texts: dict[str, str]) -> list[str]:

@@ -8,8 +8,9 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import click
 from tcl.cli.cache_common import named_cache, writable_cache
 from tcl.cli.common import report
 from tcl.cli.grid_file import GridPoint
-from tcl.cli.grid_plan import Plan, Point, make_plan
+from tcl.cli.grid_plan import Point, make_plan
 from tcl.cli.grid_show import GridEvents, GridLines, Outcome, Show, Status, cost, tally
 from tcl.cli.kernels import Work
 from tcl.cli.signals import counted, exit_code, kept
@@ -66,74 +67,65 @@ def tune_grid(points: Sequence[GridPoint], wishes: Wishes, *, dry_run: bool) -> 
         return 1 if wrong else 0
     with ExitStack() as stack:
         counts = {p.choice.target.cores for p in plan.points}
-        places = {n: stack.enter_context(_place(wishes, n)) for n in sorted(counts)}
-        return _Grid(plan, wishes, cache, show, places).run()
+        say = partial(click.echo, err=wishes.as_json)
+        places = {
+            n: stack.enter_context(workplace(wishes.executor, n, say)) for n in sorted(counts)
+        }
+        return _Grid(plan.points, wishes, cache, show, places).run()
 
 
-def _place(wishes: Wishes, cores: int) -> AbstractContextManager[Workplace | None]:
-    """Where kernels are compiled, and measured on so many cores."""
-    return workplace(wishes.executor, cores, lambda line: click.echo(line, err=wishes.as_json))
-
-
+@dataclass(slots=True)
 class _Grid:
     """The searches of a plan."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        wishes: Wishes,
-        cache: TuningCache,
-        show: Show,
-        places: Mapping[int, Workplace | None],
-    ) -> None:
-        """``places``: where to work, by the number of cores to measure on."""
-        self._points = plan.points
-        self._wishes = wishes
-        self._cache = cache
-        self._show = show
-        self._places = places
-        self._outcomes: list[Outcome] = []
-        self._took = self._expected = 0.0
-        """Seconds of the searches that are over, and what they had been estimated to be."""
+    points: Sequence[Point]
+    wishes: Wishes
+    cache: TuningCache
+    show: Show
+    places: Mapping[int, Workplace | None]
+    """Where to work, by the number of cores to measure on."""
+    outcomes: list[Outcome] = field(default_factory=list)
+    took: float = 0.0
+    """Seconds of the searches that are over,"""
+    expected: float = 0.0
+    """and what they had been estimated to be."""
 
     def run(self) -> int:
         """The exit code."""
         stopped = 0
-        for point in self._points:
+        for point in self.points:
             began = time.monotonic()
             try:
                 stopped, outcome = self._point(point)
             except KeyboardInterrupt as error:
                 stopped, outcome = exit_code(error), Outcome(point, Status.LEFT, "interrupted")
-            self._outcomes.append(outcome)
+            self.outcomes.append(outcome)
             seconds = time.monotonic() - began
             if outcome.status is Status.TUNED:
-                self._took += seconds
-                self._expected += cost(point, resume=self._wishes.resume)[1]
+                self.took += seconds
+                self.expected += cost(point, resume=self.wishes.resume)[1]
             if stopped:
                 break
-            self._show.done(outcome, len(self._points), seconds, self._left())
+            # What is left takes as long, beside its estimate, as what was before it.
+            rest = [p for p in self.points[len(self.outcomes) :] if not p.problem]
+            pace = self.took / self.expected if self.expected else 1.0
+            left = pace * sum(cost(p, resume=self.wishes.resume)[1] for p in rest)
+            self.show.done(outcome, len(self.points), seconds, left)
         counted([])  # what is left takes a moment
         return self._end(stopped=stopped)
 
-    def _left(self) -> float:
-        """About how long the points that are left take, as those before them took."""
-        rest = self._points[len(self._outcomes) :]
-        pace = self._took / self._expected if self._expected else 1.0
-        return pace * sum(cost(p, resume=self._wishes.resume)[1] for p in rest if not p.problem)
-
     def _point(self, point: Point) -> tuple[int, Outcome]:
         """The exit code if the user wants to stop, else 0, and what became of the point."""
-        standing, resume = point.standing, self._wishes.resume
+        standing, resume = point.standing, self.wishes.resume
         if resume and standing.done and point.key is not None:
-            best = self._cache.best(point.key)
+            best = self.cache.best(point.key)
             time_ = duration(best.time) if best is not None and best.time else "nothing correct"
             return 0, Outcome(point, Status.KNOWN, f"{time_} in the tuning cache")
         if point.problem:
             return 0, Outcome(point, Status.FAILED, point.problem)
         if resume and standing.busy:
             return 0, Outcome(point, Status.FAILED, standing.busy)
-        self._show.begins(point, len(self._points))
+        self.show.begins(point, len(self.points))
         try:
             with kept():
                 ended = self._search(point)
@@ -143,17 +135,18 @@ class _Grid:
         return ended.signalled, _outcome(point, ended)
 
     def _search(self, point: Point) -> Ended:
-        about, choice, wishes = point.about, point.choice, self._wishes
+        about, choice, wishes = point.about, point.choice, self.wishes
         last = point.standing.last if wishes.resume else None
         config = choice.config
         if last is not None:
             config = config.going_on(last.settings)
         config = config.with_defaults(seed=random.SystemRandom().getrandbits(32))
         work = Work.of(about.text, about.checked, about.sizes, config.settings.seed or 0)
-        page = None if wishes.pages is None else wishes.pages / _page_name(point)
+        name = re.sub(r"[^\w=]+", "-", f"{point.number:03} {point.title}").strip("-")
+        page = None if wishes.pages is None else wishes.pages / f"{name}.html"
         session = Session(
-            *(work, choice.target, config, self._cache.path, page),
-            self._places[choice.target.cores],
+            *(work, choice.target, config, self.cache.path, page),
+            self.places[choice.target.cores],
             threads=choice.threads,
             fixed={},
             resume=last is not None,
@@ -164,15 +157,17 @@ class _Grid:
 
     def _end(self, *, stopped: int) -> int:
         """Say what became of all points; the exit code."""
-        rest = self._points[len(self._outcomes) :]
-        outcomes = [*self._outcomes, *(Outcome(p, Status.LEFT) for p in rest)]
+        rest = self.points[len(self.outcomes) :]
+        outcomes = [*self.outcomes, *(Outcome(p, Status.LEFT) for p in rest)]
         missing = [each for each in outcomes if not each.accounted]
-        self._show.ends(outcomes, tally(outcomes))
+        self.show.ends(outcomes, tally(outcomes))
         if missing:
             left = any(each.status is Status.LEFT for each in missing)
+            words = ["tcl", *sys.argv[1:]]
+            command = shlex.join(words if "--resume" in words else [*words, "--resume"])
             report(
                 f"{len(missing)} of {len(outcomes)} points are not accounted for; "
-                f"{'go on' if left else 'when that is remedied, go on'} with: {_command()}"
+                f"{'go on' if left else 'when that is remedied, go on'} with: {command}"
             )
         if stopped:
             return stopped
@@ -203,13 +198,3 @@ def _check_pages(folder: Path | None) -> None:
         raise ArgumentError(
             f"the folder {folder} for the reports cannot be used: {error.strerror}"
         ) from None
-
-
-def _page_name(point: Point) -> str:
-    return re.sub(r"[^\w=]+", "-", f"{point.number:03} {point.title}").strip("-") + ".html"
-
-
-def _command() -> str:
-    """The command that goes on with what is left."""
-    words = ["tcl", *sys.argv[1:]]
-    return shlex.join(words if "--resume" in words else [*words, "--resume"])

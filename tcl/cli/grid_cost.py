@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcl.codegen.loopir.cost import Cost, cost_of
+from tcl.codegen.loopir.cost import cost_of
 from tcl.codegen.loopir.lower import lower
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
@@ -64,10 +64,6 @@ class Estimate:
         if key.device not in self._bases:
             self._bases[key.device] = typical_pace(self._cache, key.device)
         base = self._bases[key.device]
-        return PointCost((base or _BASE) + _by_size(cost), around, base is not None)
-
-
-def _by_size(cost: Cost) -> float:
-    """What the size of a problem adds to the base, in seconds for each candidate."""
-    calls = _CALLS * _PER_OPERATION * cost.operations
-    return max(0.0, calls - _MEASURE) + _PER_BYTE * cost.moved
+        calls = _CALLS * _PER_OPERATION * cost.operations
+        by_size = max(0.0, calls - _MEASURE) + _PER_BYTE * cost.moved
+        return PointCost((base or _BASE) + by_size, around, base is not None)

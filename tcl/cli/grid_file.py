@@ -172,7 +172,8 @@ class _Reader:
         text, defs = loaded
         try:
             if entry is None and len(defs) > 1:
-                raise ArgumentError(f"{file} has {len(defs)} defs; say entry = {_or(defs)}")
+                entries = " or ".join(f'"{name}"' for name in defs)
+                raise ArgumentError(f"{file} has {len(defs)} defs; say entry = {entries}")
             return text, pick(defs, file, entry)
         except ArgumentError as error:
             self._note(place, str(error))
@@ -252,7 +253,3 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> str:
     there = f"there is {', '.join(names)}" if names else "there is none"
     hint = f"did you mean {near}?" if near else there
     return f"there is no {what} {name!r}; {hint}"
-
-
-def _or(names: Iterable[str]) -> str:
-    return " or ".join(f'"{name}"' for name in names)

@@ -118,19 +118,14 @@ def make_plan(
         choice = choices[about.place]
         number = len(found) + 1
         point = _planned(number, about, choice, cache, estimate)
-        twin = known.setdefault(_identity(point), number)
+        sizes = tuple(about.sizes.items())
+        same = point.key or (about.text, about.checked.name, sizes, choice.target)
+        twin = known.setdefault(same, number)
         if twin == number:
             found.append(point)
         else:
             notes.append(f"{about.place}: {about.title} is point {twin} again; it is tuned once")
     return Plan(tuple(found), tuple(notes))
-
-
-def _identity(point: Point) -> object:
-    """Equal for points that are the same thing to tune."""
-    about = point.about
-    sizes = tuple(about.sizes.items())
-    return point.key or (about.text, about.checked.name, sizes, point.choice.target)
 
 
 def _choices(
@@ -165,14 +160,10 @@ def _choice(
         check_cores(target.cores)
     options = settings.get("options")
     if options is not None and "options" not in chosen:
-        options = _beside(options, folder)
+        text = options in PRESETS or options.lstrip().startswith("{")
+        if not text:  # a file, which is looked for beside the grid's
+            options = os.path.join(folder, options)
     return Choice(config, threads, target, parse_options(options))
-
-
-def _beside(options: str, folder: str) -> str:
-    """Options as a grid's file has them: a file is looked for beside it."""
-    text = options in PRESETS or options.lstrip().startswith("{")
-    return options if text else os.path.join(folder, options)
 
 
 def _planned(
@@ -193,10 +184,12 @@ def _planned(
         raise
     except TclError as error:
         return replace(point, problem=str(error))
-    most = _candidates(choice)
+    settings = choice.config.settings
+    starts = len({*STARTS, choice.start or STARTS[0]})
+    most = starts + settings.population + (settings.generations - 1) * settings.search.children
     left = most - (len(standing.last.outcomes()) if standing.last is not None else 0)
     left = 0 if standing.done else max(0, left)
-    limit = choice.config.settings.time_limit
+    limit = settings.time_limit
     return replace(
         point,
         key=key,
@@ -223,14 +216,6 @@ def _check_memory(sized: SizedDef) -> None:
             f"its inputs and outputs need {needed / 1e9:.0f} GB of memory, the machine has "
             f"{there / 1e9:.0f} GB"
         )
-
-
-def _candidates(choice: Choice) -> int:
-    """How many a search measures, at most."""
-    settings = choice.config.settings
-    children = settings.search.children
-    starts = len({*STARTS, choice.start or STARTS[0]})
-    return starts + settings.population + (settings.generations - 1) * children
 
 
 def _standing(cache: TuningCache, key: CacheKey, choice: Choice, backend: Any) -> Standing:

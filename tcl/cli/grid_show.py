@@ -81,8 +81,13 @@ class GridLines:
                 *(f"about {minutes(seconds)}" if seconds else "-", _standing(point)),
             )
         print_table(table)
-        click.echo(_total(plan, resume=resume))
-        if not resume and any(_begun(p) for p in plan.points):
+        source = (
+            "as earlier searches went here"
+            if any(p.by_experience for p in plan.points)
+            else "by rule of thumb, as too little was tuned here before"
+        )
+        click.echo(f"{plural(len(plan.points), 'point')}: {_sum(plan, resume=resume)}, {source}")
+        if not resume and any(p.standing.done or p.standing.last for p in plan.points):
             click.echo(f"with --resume, which leaves out what is done: {_sum(plan, resume=True)}")
 
     def begins(self, point: Point, of: int) -> None:
@@ -126,7 +131,10 @@ class GridEvents:
         costs = [cost(p, resume=resume) for p in plan.points]
         points = [
             {**_identity(p), "candidates": c, "estimate": s, "done": p.standing.done}
-            | {"resumed": resume and p.standing.last is not None, "problem": _problem(p) or None}
+            | {
+                "resumed": resume and p.standing.last is not None,
+                "problem": p.problem or p.standing.busy or None,
+            }
             for p, (c, s) in zip(plan.points, costs, strict=True)
         ]
         totals = {"candidates": sum(c for c, _ in costs), "estimate": sum(s for _, s in costs)}
@@ -160,14 +168,6 @@ def tally(outcomes: Sequence[Outcome]) -> str:
     return f"{plural(len(outcomes), 'point')}: {told}"
 
 
-def _begun(point: Point) -> bool:
-    return point.standing.done or point.standing.last is not None
-
-
-def _problem(point: Point) -> str:
-    return point.problem or point.standing.busy
-
-
 def _standing(point: Point) -> str:
     standing = point.standing
     if point.problem:
@@ -177,15 +177,6 @@ def _standing(point: Point) -> str:
     if standing.last is not None:
         return f"begun: {plural(max(0, standing.last.generation - 1), 'generation')} done"
     return standing.busy
-
-
-def _total(plan: Plan, *, resume: bool) -> str:
-    source = (
-        "as earlier searches went here"
-        if any(p.by_experience for p in plan.points)
-        else "by rule of thumb, as too little was tuned here before"
-    )
-    return f"{plural(len(plan.points), 'point')}: {_sum(plan, resume=resume)}, {source}"
 
 
 def _sum(plan: Plan, *, resume: bool) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, TextIO, TypeAlias, assert_never
 
 from tcl.codegen.options.options import MappingOptions
@@ -44,12 +43,7 @@ class JsonProgress:
         self.write("started", self._about)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
 
     def report(self, event: Event) -> None:
         """Take one event."""

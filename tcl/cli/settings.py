@@ -80,11 +80,9 @@ def own_names(*, usage: bool = False, options: bool = False) -> Iterator[None]:
 
 def check_executor(name: str) -> None:
     """Refuse what cannot be the name of a place to work at."""
-    from tcl.cluster import LOCAL, PREFIX
+    from tcl.cluster import check_name
 
-    if name != LOCAL and (not name.startswith(PREFIX) or name == PREFIX):
-        raise click.BadParameter(
-            f"there is no executor {name!r}; use {LOCAL}, or {PREFIX}tcp://HOST:PORT for a Dask "
-            "cluster",
-            param_hint="--executor",
-        )
+    try:
+        check_name(name)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error), param_hint="--executor") from None

@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from tcl.common.number_format import duration, plural, ratio_text
 from tcl.executors.executor import Executor
 from tcl.progress.panel import Progress
 from tcl.progress.state import Event
-from tcl.progress.words import BESIDE, UNTUNED, name_of, reading
+from tcl.progress.words import BESIDE, UNTUNED, name_of, reading, winner_name
 from tcl.report.log import SearchLog
 from tcl.selection.best_options import DEFAULT
 from tcl.tuner.cache.tuning_cache import TuningCache
@@ -79,38 +79,25 @@ class Ended:
         return 1 if self.problems or self.result.options is None else 0
 
 
+@dataclass(slots=True)
 class Session:
-    """A search from its first line to its last. ``about`` is what each event in JSON says, too."""
+    """A search from its first line to its last."""
 
-    def __init__(
-        self,
-        work: Work,
-        target: Target,
-        config: TunerConfig,
-        cache: Path,
-        page: Path | None,
-        workplace: Workplace | None = None,
-        *,
-        threads: int,
-        fixed: Mapping[str, Value],
-        resume: bool,
-        as_json: bool,
-        about: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._work = work
-        self._target = target
-        self._on_cpu = target.name == "cpu"
-        self._threads = threads
-        self._config = config
-        self._cache = cache
-        self._page = page
-        self._workplace = workplace
-        self._fixed = fixed
-        self._resume = resume
-        self._as_json = as_json
-        self._about = about
-        self._log = SearchLog()
-        self._presses: list[int] = []
+    work: Work
+    target: Target
+    config: TunerConfig
+    cache: Path
+    page: Path | None
+    workplace: Workplace | None = None
+    _: KW_ONLY
+    threads: int
+    fixed: Mapping[str, Value]
+    resume: bool
+    as_json: bool
+    about: Mapping[str, Any] | None = None
+    """What each event in JSON says, too."""
+    log: SearchLog = field(default_factory=SearchLog)
+    presses: list[int] = field(default_factory=list)
 
     def run(self, start: MappingOptions | None, *, default: bool) -> Ended:
         """Search, show, save. ``default``: whether the cache is the user's own.
@@ -118,45 +105,45 @@ class Session:
         Afterwards Ctrl+C and SIGTERM do nothing; who has more to do sets the handlers back.
         """
         tuner = Tuner(
-            self._work.text,
-            self._cache,
-            threads=self._threads,
-            workplace=self._workplace,
-            device=self._target.name,
+            self.work.text,
+            self.cache,
+            threads=self.threads,
+            workplace=self.workplace,
+            device=self.target.name,
         )
         # All that is given is checked before anything is measured.
-        tuner.check(self._work.checked.name, self._work.inputs, start, fixed=self._fixed)
+        tuner.check(self.work.checked.name, self.work.inputs, start, fixed=self.fixed)
         yardstick = self._yardstick()
         progress = self._progress(yardstick)
 
         def told(event: Event) -> None:
-            self._log.take(event)
+            self.log.take(event)
             progress.report(event)
 
         # During the search the tuner counts the signals. One that comes just before or after, or a
         # second press of Ctrl+C, must neither be lost nor cost the user the table.
         before = handlers()
-        counted(self._presses)
-        name, inputs = self._work.checked.name, self._work.inputs
-        with self._work.indexing(), progress:
+        counted(self.presses)
+        name, inputs = self.work.checked.name, self.work.inputs
+        with self.work.indexing(), progress:
             result = tuner.tune(
-                *(name, inputs, start, self._config),
-                fixed=self._fixed,
-                resume=self._resume,
+                *(name, inputs, start, self.config),
+                fixed=self.fixed,
+                resume=self.resume,
                 report=told,
             )
         signalled = self._signalled(progress.signalled)
         if not signalled:
             restore(before)
         beside: dict[str, float] = {}
-        if result.options is not None and self._on_cpu and not signalled:
+        if result.options is not None and self.target.name == "cpu" and not signalled:
             try:
                 beside = self._beside(result.decision)
-                if yardstick.beaten(result.time or math.inf) and not failed_lately(self._threads):
+                if yardstick.beaten(result.time or math.inf) and not failed_lately(self.threads):
                     yardstick = self._measured(yardstick)
             except KeyboardInterrupt as stopped:
                 signalled = exit_code(stopped)
-        counted(self._presses)  # what is left takes a moment
+        counted(self.presses)  # what is left takes a moment
         self._show(result, beside, yardstick, progress)
         problems = self._write(result.run, yardstick, beside)
         problems += self._saved(result, default=default)
@@ -168,46 +155,46 @@ class Session:
         """The exit code that tells of a signal; 0 if there was none. ``noticed``: by the search."""
         if noticed:
             return exit_code(noticed)
-        return exit_code(self._presses[0]) if self._presses else 0
+        return exit_code(self.presses[0]) if self.presses else 0
 
     # Before.
 
     def _yardstick(self) -> Yardstick:
         """What the def has to do and the machine can, measured if it never was."""
-        cost = cost_of(lower(self._work.sized))
-        if not self._on_cpu:  # nothing of it is known but its data sheet
+        cost = cost_of(lower(self.work.sized))
+        if self.target.name != "cpu":  # nothing of it is known but its data sheet
             return Yardstick.of(cost, None, 1)
-        yardstick = Yardstick.of(cost, kept_ceilings(self._threads), self._threads)
-        known = yardstick.ceilings is not None or failed_lately(self._threads)
-        if not known and self._threads <= len(available_cores()):
+        yardstick = Yardstick.of(cost, kept_ceilings(self.threads), self.threads)
+        known = yardstick.ceilings is not None or failed_lately(self.threads)
+        if not known and self.threads <= len(available_cores()):
             self._say("measuring what this machine can do (once: it is kept)")
             yardstick = self._measured(yardstick)
         if yardstick.ceilings is not None:
-            count = plural(self._threads, "thread")
+            count = plural(self.threads, "thread")
             self._say(f"this machine, {count}: {describe_ceilings(yardstick.ceilings)}")
         return yardstick
 
     def _measured(self, yardstick: Yardstick) -> Yardstick:
         """The same with the machine measured, or measured again: it was busy, and looked slow."""
-        known = measure_ceilings(self._threads)
+        known = measure_ceilings(self.threads)
         if known is None:
             self._say(
                 "what this machine can do could not be measured now: shares are left out for an "
                 "hour (tcl devices --measure tries again)"
             )
-        return Yardstick.of(yardstick.cost, known, self._threads)
+        return Yardstick.of(yardstick.cost, known, self.threads)
 
     def _progress(self, yardstick: Yardstick) -> Progress | JsonProgress:
-        work, settings = self._work, self._config.settings
-        if not self._as_json:
+        work, settings = self.work, self.config.settings
+        if not self.as_json:
             return Progress(work.title, yardstick, settings.time_limit)
         ceilings = yardstick.ceilings
         about = {
             "tcl": __version__,
             "entry": work.checked.name,
             "sizes": dict(work.sizes),
-            "device": self._device,
-            "threads": self._threads,
+            "device": self.target.identity,
+            "threads": self.threads,
             "settings": settings.as_dict(),
             "cost": {
                 "operations": yardstick.cost.operations,
@@ -218,14 +205,10 @@ class Session:
             if ceilings is None
             else {"read": ceilings.read, "copy": ceilings.copy, "flops": ceilings.flops},
         }
-        return JsonProgress(about, sys.stdout, self._about)
-
-    @property
-    def _device(self) -> str:
-        return self._target.identity
+        return JsonProgress(about, sys.stdout, self.about)
 
     def _say(self, line: str) -> None:
-        click.echo(line, err=self._as_json)
+        click.echo(line, err=self.as_json)
 
     # After.
 
@@ -233,18 +216,18 @@ class Session:
         """How many times as long as the winner others take, who were not in the search: measured
         in turns with it, now that it is over."""
         assert decision.winner is not None
-        work, best = self._work, decision.winner.options
+        work, best = self.work, decision.winner.options
         outputs = work.outputs()
         others = {"naive options": MappingOptions("naive"), UNTUNED: DEFAULT}
         known = {best} if decision.start is None else {best, decision.start.options}
         contenders: dict[str, Callable[[], object]] = {}
         for name, options in ((_WINNER, best), *others.items()):
             if name == _WINNER or options not in known:
-                executor = Executor(work.sized, options, self._threads)
+                executor = Executor(work.sized, options, self.threads)
                 contenders[name] = partial(executor.run, work.inputs, outputs)
         contenders[_WINNER]()  # on zeros
         expected = {t.name: a.copy() for t, a in zip(work.checked.outputs, outputs, strict=True)}
-        contenders |= peers(work, expected, self._threads, self._say)
+        contenders |= peers(work, expected, self.threads, self._say)
         if len(contenders) < 2:
             return {}
         times = interleaved(contenders)
@@ -261,12 +244,15 @@ class Session:
         if isinstance(progress, JsonProgress):
             options = None if result.options is None else json.loads(result.options.to_json())
             said = {"options": options, **decided(result.decision), "beside": beside}
-            said |= {"cache": str(self._cache), "unsaved": result.unsaved}
+            said |= {"cache": str(self.cache), "unsaved": result.unsaved}
             progress.write("result", said)
         elif result.options is not None:
-            Console().print(_table(self._work.title, result.decision))
+            Console().print(_table(self.work.title, result.decision))
             if beside:
-                Console().print(_beside_table(beside))
+                others = plain_table(BESIDE, ">as long")
+                for name, ratio in beside.items():
+                    others.add_row(name, ratio_text(ratio))
+                Console().print(others)
             gain = won(yardstick, result.time or math.inf, beside)
             if gain is not None:
                 click.echo(gain)
@@ -274,44 +260,44 @@ class Session:
 
     def _write(self, run: str, yardstick: Yardstick, beside: dict[str, float]) -> list[str]:
         """Write the page, if one is wanted; what went wrong."""
-        if self._page is None:
+        if self.page is None:
             return []
         from tcl.report.data import collect
         from tcl.report.page import write_page
 
-        work = self._work
-        settings = {k: v for k, v in self._config.settings.as_dict().items() if v is not None}
+        work = self.work
+        settings = {k: v for k, v in self.config.settings.as_dict().items() if v is not None}
         settings["compile processes"] = settings.pop("threads") or "as many as there are cores for"
         facts = [
-            ("device", self._device),
-            ("threads", str(self._threads)),
+            ("device", self.target.identity),
+            ("threads", str(self.threads)),
             ("inputs", ", ".join(f"{a.dtype.name}{list(a.shape)}" for a in work.inputs)),
             ("settings", ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in settings.items())),
-            ("tuning cache", str(self._cache)),
+            ("tuning cache", str(self.cache)),
         ]
         page = collect(
-            work.text, work.checked, work.inputs, self._target, self._log,
+            work.text, work.checked, work.inputs, self.target, self.log,
             title=work.title, facts=facts, yardstick=yardstick, beside=beside, run=run,
         )  # fmt: skip
         try:
-            write_page(page, self._page)
+            write_page(page, self.page)
         except OSError as error:
-            return [f"the report {self._page} cannot be written: {error.strerror}"]
-        self._say(f"report in {self._page}")
+            return [f"the report {self.page} cannot be written: {error.strerror}"]
+        self._say(f"report in {self.page}")
         return []
 
     def _saved(self, result: TuningResult[MappingOptions], *, default: bool) -> list[str]:
         """Say where the results are; what went wrong."""
         if result.options is None:
-            return [_nothing(result, resumed=self._resume)]
+            return [_nothing(result, resumed=self.resume)]
         if result.unsaved:
             count = plural(result.unsaved, "result")
-            return [f"{count} could not be saved in {self._cache}; the best is shown above"]
+            return [f"{count} could not be saved in {self.cache}; the best is shown above"]
         if default:
-            self._say(f"saved in {self._cache}; programs on this machine use it from now on")
+            self._say(f"saved in {self.cache}; programs on this machine use it from now on")
             return []
-        self._say(f"saved in {self._cache}; to use it")
-        for line in how_to_load(self._work, self._cache, self._target.name, self._threads):
+        self._say(f"saved in {self.cache}; to use it")
+        for line in how_to_load(self.work, self.cache, self.target.name, self.threads):
             self._say(line)
         return []
 
@@ -332,18 +318,7 @@ def _table(title: str, decision: Decision[MappingOptions]) -> Table:
     assert winner is not None and winner.time is not None
     if start is not None and start.time is not None and not decision.kept:
         table.add_row(name_of(start.options), duration(start.time), ratio_text(1.0))
-    name = name_of(winner.options)
-    named = f"the winner: {name}" if decision.kept or name == UNTUNED else "the winner"
-    faster = decision.speedup
-    ratio = "-" if faster is None else ratio_text(faster)
-    table.add_row(named, duration(winner.time), ratio, style="bold green")
+    ratio = "-" if decision.speedup is None else ratio_text(decision.speedup)
+    table.add_row(winner_name(decision), duration(winner.time), ratio, style="bold green")
     table.caption, table.caption_justify = f"({reading(decision)})", "left"
-    return table
-
-
-def _beside_table(beside: Mapping[str, float]) -> Table:
-    """Others, by how many times as long as the winner they take."""
-    table = plain_table(BESIDE, ">as long")
-    for name, ratio in beside.items():
-        table.add_row(name, ratio_text(ratio))
     return table

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
 from rich.console import Console, Group, RenderableType
 from rich.control import Control
 from rich.live import Live
@@ -54,12 +52,7 @@ class Progress:
             self._say(f"tuning {self._title}")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._end()
 
     def _end(self) -> None:
@@ -99,20 +92,16 @@ class Progress:
         columns = self._console.width
         torn = self._drawn > columns
         self._drawn = max(1, min(_WIDTH, columns - _ROOM))
-        frame = self._frame()
-        if not torn:
-            return frame
-        # A terminal that got narrower has broken the last frame's lines, so that nobody knows where
-        # it begins: the screen is made anew.
-        return Group(Control.clear(), Control.home(), *map(Text, self._said), frame)
-
-    def _frame(self) -> Panel:
         grid = Table.grid(padding=(0, 2))
         for name, value in self._state.facts():
             grid.add_row(Text(name, style="dim"), Text(value))
         whole = Table.grid()
         whole.add_row(ProgressBar(total=1.0, completed=self._state.progress, width=40))
         whole.add_row(grid)
-        return Panel(
-            whole, title=Text(f"tuning {self._title}"), title_align="left", width=self._drawn
-        )
+        title = Text(f"tuning {self._title}")
+        frame = Panel(whole, title=title, title_align="left", width=self._drawn)
+        if not torn:
+            return frame
+        # A terminal that got narrower has broken the last frame's lines, so that nobody knows where
+        # it begins: the screen is made anew.
+        return Group(Control.clear(), Control.home(), *map(Text, self._said), frame)

@@ -22,6 +22,12 @@ def name_of(options: MappingOptions) -> str:
     return UNTUNED if options == DEFAULT else "the start"
 
 
+def winner_name(decision: Decision[MappingOptions]) -> str:
+    """The winner, with its name where it was not found by the search."""
+    name = UNTUNED if decision.winner is None else name_of(decision.winner.options)
+    return f"the winner: {name}" if decision.kept or name == UNTUNED else "the winner"
+
+
 def reading(decision: Decision[MappingOptions]) -> str:
     """Which measurement the times of winner and start are from."""
     return FINALS if decision.in_finals else f"{FIRST}s"
