@@ -72,7 +72,12 @@ class SearchState:
                 if self._recalled:
                     self._recalled -= 1
                     self._begin_timing()
-                self._count(candidate)
+                self.evaluated += 1
+                if candidate.time is not None:
+                    self.current.append(candidate.time)
+                else:
+                    verdict = candidate.outcome.verdict
+                    self.failed[verdict] = self.failed.get(verdict, 0) + 1
             case events.FinalsStarted(candidates=candidates):
                 self.finalists = candidates
             case events.Raced(decision=decision):
@@ -86,14 +91,6 @@ class SearchState:
         """What came before says nothing about how long what comes now takes."""
         self._recent.clear()
         self._recent.append(self._clock())
-
-    def _count(self, candidate: events.Candidate[MappingOptions]) -> None:
-        self.evaluated += 1
-        if candidate.time is None:
-            verdict = candidate.outcome.verdict
-            self.failed[verdict] = self.failed.get(verdict, 0) + 1
-            return
-        self.current.append(candidate.time)
 
     # For people.
 

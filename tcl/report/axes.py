@@ -60,7 +60,5 @@ def _decades(low: float, high: float, leads: tuple[int, ...]) -> list[float]:
 
 def _round_step(least: float) -> float:
     power = math.floor(math.log10(least)) if least > 0 else 0
-    for lead in (1, 2, 5, 10):
-        if float(f"{lead}e{power}") >= least * 0.999:
-            return float(f"{lead}e{power}")
-    raise AssertionError(least)
+    steps = (float(f"{lead}e{power}") for lead in (1, 2, 5, 10))
+    return next(step for step in steps if step >= least * 0.999)

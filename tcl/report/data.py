@@ -5,13 +5,11 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tcl.api import size
 from tcl.arrays.arguments import Array
 from tcl.backends.targets import Target
 from tcl.bench.roofline import Yardstick
-from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.parser import parse
 from tcl.grammar.printer import to_text
@@ -95,28 +93,20 @@ def collect(
             measured[each.candidate.config] = each.time
     return Page(
         title=title,
-        definition=_definition(source, checked),
+        definition=next(to_text(d) for d in parse(source).defs if d.name == checked.name),
         facts=facts,
         log=log,
         yardstick=yardstick,
         beside=beside or {},
         space=space,
         importance=importance(space.knobs, list(measured), list(measured.values())),
-        sources=_sources(backend, log.best.options if log.best is not None else None),
+        sources=[] if log.best is None else list(backend.explained(log.best.options).items()),
         date=datetime.datetime.now().astimezone().isoformat(" ", "seconds"),
         version=__version__,
         entry=checked.name,
         key=target.key(size(checked, inputs), inputs),
         run=run,
     )
-
-
-def _sources(backend: Any, options: MappingOptions | None) -> list[tuple[str, str]]:
-    return [] if options is None else list(backend.explained(options).items())
-
-
-def _definition(source: str, checked: CheckedDef) -> str:
-    return next(to_text(d) for d in parse(source).defs if d.name == checked.name)
 
 
 def _config(candidate: Candidate | None) -> Config | None:

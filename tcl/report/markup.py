@@ -26,8 +26,10 @@ def tag(name: str, /, *children: Child, **attributes: str | float | bool | None)
     for key, value in attributes.items():
         if value is None or value is False:
             continue
-        written = key.rstrip("_").replace("_", "-")
-        opening += f" {written}" if value is True else f' {written}="{_attribute(value)}"'
+        opening += f" {key.rstrip('_').replace('_', '-')}"
+        if value is not True:
+            text = f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
+            opening += f'="{html.escape(_printable(str(text)))}"'
     if name in _VOID:
         return Markup(f"<{opening}>")
     return Markup(f"<{opening}>{join(children)}</{name}>")
@@ -46,12 +48,6 @@ def _piece(child: Child) -> str:
     if isinstance(child, str):
         return html.escape(_printable(child), quote=False)
     return join(child)
-
-
-def _attribute(value: str | float) -> str:
-    if isinstance(value, float):
-        value = f"{value:.2f}".rstrip("0").rstrip(".")
-    return html.escape(_printable(str(value)))
 
 
 def _printable(text: str) -> str:

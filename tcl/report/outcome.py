@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from tcl.bench.roofline import describe_ceilings, quantity
 from tcl.common.number_format import duration, ratio_text
-from tcl.progress.words import BESIDE, UNTUNED, name_of, verdict
+from tcl.progress.words import BESIDE, name_of, verdict, winner_name
 from tcl.report.charts import bar
 from tcl.report.data import Page
 from tcl.report.log import Candidate
@@ -53,7 +53,8 @@ def summary_section(page: Page) -> Markup:
     log, decision, best, start = page.log, page.log.decision, page.log.best, page.log.start
     tiles: list[tuple[str, Child, Child]] = []
     if best is not None and best.time is not None:
-        tiles.append(("the winner, time a call", duration(best.time), _rate(page, best.time)))
+        rate = page.yardstick.rate(best.time) if page.yardstick else ""
+        tiles.append(("the winner, time a call", duration(best.time), rate))
         if start is not None and start.time is not None and decision.speedup is not None:
             from_ = (
                 "which is the winner" if decision.kept else f"which takes {duration(start.time)}"
@@ -88,10 +89,6 @@ def summary_section(page: Page) -> Markup:
     )
 
 
-def _rate(page: Page, seconds: float) -> str:
-    return page.yardstick.rate(seconds) if page.yardstick else ""
-
-
 def _work(page: Page) -> list[tuple[str, str]]:
     if page.yardstick is None:
         return []
@@ -114,7 +111,7 @@ def times_section(page: Page) -> Markup | None:
         rows += [_time_row(page, "the start", each) for each in log.beginnings[:1]]
     elif not log.decision.kept:
         rows.append(_time_row(page, name_of(start.options), start))
-    rows.append(_time_row(page, _winner_name(page), best))
+    rows.append(_time_row(page, winner_name(log.decision), best))
     explained = (
         "These times decided: in the finals the fastest were timed in turns with what the search "
         "began with, so that all saw the same machine."
@@ -122,6 +119,8 @@ def times_section(page: Page) -> Markup | None:
         else "There were no finals. These are first readings: each was timed when it came up in "
         "the search, and the machine may have changed since."
     )
+    # A search from elsewhere may never come near what was faster.
+    faster = [name for name, ratio in page.beside.items() if ratio < _CLEARLY]
     beside = [row(name, ratio_text(r), numbers=(1,)) for name, r in page.beside.items()]
     return tag(
         "section",
@@ -134,24 +133,12 @@ def times_section(page: Page) -> Markup | None:
             [
                 tag("p", sentence(BESIDE).rstrip(".") + ":", class_="soft"),
                 table(("", "as long as the winner"), beside, (1,)),
-                _faster(page.beside),
+                tag("p", f"Faster than what the search found: {'; '.join(faster)}.")
+                if faster
+                else "",
             ]
         ),
     )
-
-
-def _winner_name(page: Page) -> str:
-    best, kept = page.log.best, page.log.decision.kept
-    name = UNTUNED if best is None else name_of(best.options)
-    return f"the winner: {name}" if kept or name == UNTUNED else "the winner"
-
-
-def _faster(beside: Mapping[str, float]) -> Markup | None:
-    """What was faster than the winner, which a search from elsewhere may never come near."""
-    names = [name for name, ratio in beside.items() if ratio < _CLEARLY]
-    if not names:
-        return None
-    return tag("p", f"Faster than what the search found: {'; '.join(names)}.")
 
 
 def _time_row(page: Page, name: str, candidate: Candidate) -> Markup:

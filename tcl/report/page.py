@@ -45,19 +45,16 @@ def render(page: Page) -> str:
         tag("title", f"tcl tune: {page.title}"),
         tag("style", Markup(STYLE)),
     )
+    log = page.log
+    subtitle = f"Tuned by tcl: {len(log.tries)} candidates in {log.seconds:.0f} s"
+    subtitle += f"; ended early by {log.ended_by}" if log.ended_by else ""
     body = tag(
         "body",
-        tag("header", tag("h1", page.title), tag("p", _subtitle(page), class_="soft")),
+        tag("header", tag("h1", page.title), tag("p", subtitle, class_="soft")),
         tag("main", [section(page) for section in _SECTIONS], _sources(page)),
         tag("footer", f"Made by tcl {page.version} on {page.date}."),
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
-
-
-def _subtitle(page: Page) -> str:
-    log = page.log
-    found = f"{len(log.tries)} candidates in {log.seconds:.0f} s"
-    return f"Tuned by tcl: {found}" + (f"; ended early by {log.ended_by}" if log.ended_by else "")
 
 
 def _sources(page: Page) -> Markup:

@@ -203,6 +203,8 @@ def knobs_section(page: Page) -> Markup | None:
     start, best = page.log.start, page.log.best
     if best is None:
         return None
+    size = page.space.cardinality  # which may have thousands of digits
+    configurations = f"{size:,}" if size < 10**7 else f"about 10^{math.log10(size):.0f}"
     changed = [k for k in page.knobs if k.start != k.best]
     same = [k for k in page.knobs if k.start == k.best]
     return tag(
@@ -211,7 +213,7 @@ def knobs_section(page: Page) -> Markup | None:
         tag(
             "p",
             f"{len(changed)} of {len(page.knobs)} knobs differ between the start and the winner. "
-            f"The space has {_count(page.space.cardinality)} configurations, constraints not "
+            f"The space has {configurations} configurations, constraints not "
             "counted; s0, s1, ... are the statements of the def.",
             class_="soft",
         ),
@@ -244,11 +246,6 @@ def _knobs(knobs: Sequence[KnobRow]) -> Markup:
 def _options(name: str, text: str) -> Markup:
     summary = tag("summary", f"Options of the {name} ", tag("span", "for --options", class_="soft"))
     return tag("details", summary, tag("pre", tag("code", text)))
-
-
-def _count(number: int) -> str:
-    """A number that may have thousands of digits."""
-    return f"{number:,}" if number < 10**7 else f"about 10^{math.log10(number):.0f}"
 
 
 def _value(value: Value | None) -> str:
