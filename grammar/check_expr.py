@@ -133,12 +133,14 @@ class ExprChecker:
                 if not (isinstance(argument, ast.Name) and scope.is_tensor(argument.name)):
                     self.check(argument)
             return None
+        indices = f"({', '.join('ijkl'[: tensor.rank])}{', ...' if tensor.rank > 4 else ''})"
+        example = name + (indices if tensor.rank else "")
         subscripts = [self.integral(a, "a subscript") for a in expr.arguments]
         if len(subscripts) != tensor.rank:
             return self._problem(
                 expr.span,
                 f"'{name}' has {plural(tensor.rank, 'dimension')} but is read with "
-                f"{plural(len(subscripts), 'subscript')}; write {name}{_indices(tensor.rank)}",
+                f"{plural(len(subscripts), 'subscript')}; write {example}",
                 Section.SUBSCRIPTS,
             )
         done = _all(subscripts)
@@ -258,7 +260,3 @@ class ExprChecker:
 def _all(values: Sequence[c.Expr | None]) -> tuple[c.Expr, ...] | None:
     done = tuple(v for v in values if v is not None)
     return done if len(done) == len(values) else None
-
-
-def _indices(rank: int) -> str:
-    return f"({', '.join('ijkl'[:rank])}{', ...' if rank > 4 else ''})" if rank else ""

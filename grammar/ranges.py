@@ -197,7 +197,14 @@ class _Inference:
             while unresolved and not known:
                 more = next(further, None)
                 if more is None:
-                    raise self._ambiguous(unresolved)
+                    names = ", ".join(f"'{n}'" for n in unresolved)
+                    what = "the ranges of" if len(unresolved) > 1 else "the range of"
+                    clause = ", ".join(f"{n} in 0:..." for n in unresolved)
+                    raise self._fail(
+                        self.statement.span,
+                        f"{what} {names} cannot be inferred from the accesses; "
+                        f"say it: where {clause}",
+                    )
                 added = list(more(unresolved))
                 bounds += added
                 if added:
@@ -299,15 +306,6 @@ class _Inference:
             Section.RANGES,
         )
         raise RangeInferenceError(self.source, [problem])
-
-    def _ambiguous(self, unresolved: list[str]) -> RangeInferenceError:
-        names = ", ".join(f"'{n}'" for n in unresolved)
-        what = "the ranges of" if len(unresolved) > 1 else "the range of"
-        clause = ", ".join(f"{n} in 0:..." for n in unresolved)
-        return self._fail(
-            self.statement.span,
-            f"{what} {names} cannot be inferred from the accesses; say it: where {clause}",
-        )
 
     # --- the target ---
 

@@ -52,8 +52,10 @@ def _read(path: Path) -> lark.Lark:
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with open(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST or not _own(status):
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
             raise PermissionError(path)
+        if os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+            raise PermissionError(path)  # somebody else could have written it
         checksum, _, content = file.read().partition(b"\n")
     if hashlib.sha256(content).hexdigest().encode() != checksum:
         raise ValueError("the file is damaged")
@@ -64,21 +66,12 @@ def _loaded(content: bytes) -> lark.Lark:
     """The parser of tables, those just made as well: names in them are plain strings. In Lark's own
     they are its tokens, which compare by a function in Python; while Python looks up the method of
     that name, it drops what is raised there, as Ctrl+C may be, and finds no method."""
-    data, memo = json.loads(content, object_pairs_hook=_with_numbers)
+    # Keys of dicts were numbers before JSON made them strings.
+    data, memo = json.loads(
+        content, object_hook=lambda d: {int(k) if k.isdigit() else k: v for k, v in d.items()}
+    )
     kept: lark.Lark = lark.Lark._load_from_dict(data, memo)  # type: ignore[no-untyped-call]
     return kept
-
-
-def _own(status: os.stat_result) -> bool:
-    """Whether nobody else could have written it."""
-    if os.name != "posix":
-        return True
-    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
-
-
-def _with_numbers(pairs: list[tuple[str, Any]]) -> dict[str | int, Any]:
-    """A dict whose keys were numbers before JSON made them strings."""
-    return {int(key) if key.isdigit() else key: value for key, value in pairs}
 
 
 def _write(path: Path, content: bytes) -> None:

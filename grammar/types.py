@@ -107,8 +107,13 @@ def promote(a: ScalarType, b: ScalarType) -> ScalarType:
     """The type in which two values of these types meet."""
     if a == b:
         return a
+    if a.weak and b.weak:
+        return WEAK_FLOAT
     if a.weak or b.weak:
-        return _promote_weak(a, b)
+        weak, strong = (a, b) if a.weak else (b, a)
+        if weak.is_float:
+            return strong if strong.is_float else FLOAT32
+        return INT32 if strong.is_bool else strong
     if a.is_float or b.is_float:
         if not (a.is_float and b.is_float):
             return a if a.is_float else b
@@ -120,15 +125,6 @@ def promote(a: ScalarType, b: ScalarType) -> ScalarType:
     if a.kind is b.kind:
         return a if a.bits > b.bits else b
     return SCALAR_TYPES[f"int{max(a.bits, b.bits)}"]
-
-
-def _promote_weak(a: ScalarType, b: ScalarType) -> ScalarType:
-    if a.weak and b.weak:
-        return WEAK_FLOAT
-    weak, strong = (a, b) if a.weak else (b, a)
-    if weak.is_float:
-        return strong if strong.is_float else FLOAT32
-    return INT32 if strong.is_bool else strong
 
 
 def arithmetic(t: ScalarType) -> ScalarType:
