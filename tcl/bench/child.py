@@ -51,7 +51,10 @@ class Session:
             case "open":
                 return self._open(Task.from_json(request["task"]))
             case "results":
-                return self._results(request["form"])
+                results = self._forms[request["form"]].results()
+                for position, array in enumerate(results):
+                    save(self._folder, f"result-{position}", np.asarray(array))
+                return {"count": len(results)}
             case "sample":
                 return self._sample(request["form"], request["calls"], request["cold"])
             case "close":
@@ -80,12 +83,6 @@ class Session:
                 {"name": name, "seconds": seconds, "setup": setup, "threads": form.threads}
             )
         return {"forms": opened, "failed": failed, "facts": self._peer.facts(task)}
-
-    def _results(self, name: str) -> dict[str, Any]:
-        results = self._forms[name].results()
-        for position, array in enumerate(results):
-            save(self._folder, f"result-{position}", np.asarray(array))
-        return {"count": len(results)}
 
     def _sample(self, name: str, calls: int, cold: bool) -> dict[str, Any]:
         run = self._forms[name].run

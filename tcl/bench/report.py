@@ -130,10 +130,7 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         """Everything, and the summary; the inverse of ``from_json``."""
         data = dataclasses.asdict(self)
-        data["ceilings"] = {
-            str(threads): [dataclasses.asdict(c) for c in samples]
-            for threads, samples in self.ceilings.items()
-        }
+        data["ceilings"] = {str(threads): found for threads, found in data["ceilings"].items()}
         for result, row in zip(self.results, data["results"], strict=True):
             peer, ours = result.best_peer, result.ours
             ceiling = self.ceiling(result.threads)

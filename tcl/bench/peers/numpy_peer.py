@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,39 +43,48 @@ def blocks(rows: int, row_bytes: int) -> list[slice]:
     return [slice(i, min(rows, i + step)) for i in range(0, rows, step)]
 
 
-def product(a: Array, b: Array, out: Array) -> Callable[[], Any]:
-    """``out = a @ b``."""
-    return lambda: np.matmul(a, b, out=out)
+def by_blocks(out: Array, compute: Callable[[slice, Array], object]) -> Callable[[], Array]:
+    """Computes the rows of ``out`` block by block."""
+    cuts = blocks(out.shape[0], 4 * out.shape[1])
+
+    def run() -> Array:
+        for cut in cuts:
+            compute(cut, out[cut])
+        return out
+
+    return run
 
 
-@form("matmul")
-def matmul(x: Values) -> Callable[[], Any]:
-    return product(x.A, x.B, empty(x.sizes.M, x.sizes.N))
-
-
-@form("tmm", name="matmul")
-def tmm(x: Values) -> Callable[[], Any]:
-    return product(x.A, x.B.T, empty(x.sizes.M, x.sizes.N))
-
-
-@form("c3", name="matmul")
-def c3(x: Values) -> Callable[[], Any]:
-    return product(x.I, x.W.T, empty(x.sizes.B, x.sizes.WY))
-
-
-@form("batch_matmul", name="matmul")
-def batch_matmul(x: Values) -> Callable[[], Any]:
-    return product(x.X, x.Y, empty(x.sizes.B, x.sizes.N, x.sizes.K))
+form("matmul", name="matmul")(
+    lambda x: partial(np.matmul, x.A, x.B, out=empty(x.sizes.M, x.sizes.N))
+)
+form("tmm", name="matmul")(
+    lambda x: partial(np.matmul, x.A, x.B.T, out=empty(x.sizes.M, x.sizes.N))
+)
+form("c3", name="matmul")(
+    lambda x: partial(np.matmul, x.I, x.W.T, out=empty(x.sizes.B, x.sizes.WY))
+)
+form("batch_matmul", name="matmul")(
+    lambda x: partial(np.matmul, x.X, x.Y, out=empty(x.sizes.B, x.sizes.N, x.sizes.K))
+)
+form("row_sum", name="sum")(lambda x: partial(np.sum, x.I, axis=1, out=empty(x.sizes.M)))
+form("row_sum", name="gemv")(
+    lambda x: partial(np.matmul, x.I, np.ones(x.sizes.N, F32), out=empty(x.sizes.M))
+)
+form("column_sum", name="sum")(lambda x: partial(np.sum, x.I, axis=0, out=empty(x.sizes.N)))
+form("column_sum", name="gemv")(
+    lambda x: partial(np.matmul, np.ones(x.sizes.M, F32), x.I, out=empty(x.sizes.N))
+)
 
 
 @form("kronecker3_1", name="matmul")
 def kronecker(x: Values) -> Callable[[], Any]:
     s = x.sizes
     out = empty(s.M, s.N0, s.N1, s.D2)
-    flat = product(x.X.reshape(-1, s.N2), x.W2.T, out.reshape(-1, s.D2))
+    images, flat = x.X.reshape(-1, s.N2), out.reshape(-1, s.D2)
 
     def run() -> Array:
-        flat()
+        np.matmul(images, x.W2.T, out=flat)
         return out
 
     return run
@@ -176,21 +186,15 @@ def group_norm(x: Values) -> Callable[[], Any]:
 
 @form("layernorm")
 def layernorm(x: Values) -> Callable[[], Any]:
-    s = x.sizes
-    out = empty(s.N, s.D)
-    cuts = blocks(s.N, 4 * s.D)
+    def normalise(cut: slice, o: Array) -> None:
+        i = x.I[cut]
+        np.subtract(i, i.mean(1, keepdims=True), out=o)
+        variance = np.vecdot(o, o)[:, None] / F32(x.sizes.D)
+        np.multiply(o, 1 / np.sqrt(variance + x.eps), out=o)
+        np.multiply(o, x.gamma, out=o)
+        np.add(o, x.beta, out=o)
 
-    def run() -> Array:
-        for cut in cuts:
-            i, o = x.I[cut], out[cut]
-            np.subtract(i, i.mean(1, keepdims=True), out=o)
-            variance = np.vecdot(o, o)[:, None] / F32(s.D)
-            np.multiply(o, 1 / np.sqrt(variance + x.eps), out=o)
-            np.multiply(o, x.gamma, out=o)
-            np.add(o, x.beta, out=o)
-        return out
-
-    return run
+    return by_blocks(empty(x.sizes.N, x.sizes.D), normalise)
 
 
 @form("moments")
@@ -211,15 +215,7 @@ def moments_by_rows(x: Values) -> Callable[[], Any]:
 
 @form("softmax_twice")
 def softmax(x: Values) -> Callable[[], Any]:
-    out = empty(*x.I.shape)
-    cuts = blocks(x.I.shape[0], 4 * x.I.shape[1])
-
-    def run() -> Array:
-        for cut in cuts:
-            weights(x.I[cut], out[cut])
-        return out
-
-    return run
+    return by_blocks(empty(*x.I.shape), lambda cut, o: weights(x.I[cut], o))
 
 
 def weights(scores: Array, out: Array) -> None:
@@ -247,38 +243,28 @@ def attention(x: Values) -> Callable[[], Any]:
 
 @form("bias_relu_scale")
 def bias_relu_scale(x: Values) -> Callable[[], Any]:
-    out = empty(*x.I.shape)
-    cuts = blocks(x.I.shape[0], 4 * x.I.shape[1])
+    def scale(cut: slice, o: Array) -> None:
+        np.add(x.I[cut], x.bias, out=o)
+        np.maximum(o, 0, out=o)
+        np.multiply(o, x.scale, out=o)
 
-    def run() -> Array:
-        for cut in cuts:
-            o = out[cut]
-            np.add(x.I[cut], x.bias, out=o)
-            np.maximum(o, 0, out=o)
-            np.multiply(o, x.scale, out=o)
-        return out
-
-    return run
+    return by_blocks(empty(*x.I.shape), scale)
 
 
 @form("stencil")
 def stencil(x: Values) -> Callable[[], Any]:
     i = x.I
-    out = empty(i.shape[0] - 2, i.shape[1] - 2)
-    cuts = blocks(out.shape[0], 4 * out.shape[1])
 
-    def run() -> Array:
-        for cut in cuts:
-            o, top = out[cut], i[cut.start : cut.stop]
-            mid, low = i[cut.start + 1 : cut.stop + 1], i[cut.start + 2 : cut.stop + 2]
-            np.add(mid[:, 1:-1], top[:, 1:-1], out=o)
-            np.add(o, low[:, 1:-1], out=o)
-            np.add(o, mid[:, :-2], out=o)
-            np.add(o, mid[:, 2:], out=o)
-            np.multiply(o, F32(0.2), out=o)
-        return out
+    def cross(cut: slice, o: Array) -> None:
+        top = i[cut.start : cut.stop]
+        mid, low = i[cut.start + 1 : cut.stop + 1], i[cut.start + 2 : cut.stop + 2]
+        np.add(mid[:, 1:-1], top[:, 1:-1], out=o)
+        np.add(o, low[:, 1:-1], out=o)
+        np.add(o, mid[:, :-2], out=o)
+        np.add(o, mid[:, 2:], out=o)
+        np.multiply(o, F32(0.2), out=o)
 
-    return run
+    return by_blocks(empty(i.shape[0] - 2, i.shape[1] - 2), cross)
 
 
 @form("wavenet")
@@ -309,30 +295,6 @@ def wavenet(x: Values) -> Callable[[], Any]:
         return res, skip
 
     return run
-
-
-@form("row_sum", name="sum")
-def row_sum(x: Values) -> Callable[[], Any]:
-    out = empty(x.sizes.M)
-    return lambda: np.sum(x.I, axis=1, out=out)
-
-
-@form("row_sum", name="gemv")
-def row_sum_gemv(x: Values) -> Callable[[], Any]:
-    out, ones = empty(x.sizes.M), np.ones(x.sizes.N, F32)
-    return lambda: np.matmul(x.I, ones, out=out)
-
-
-@form("column_sum", name="sum")
-def column_sum(x: Values) -> Callable[[], Any]:
-    out = empty(x.sizes.N)
-    return lambda: np.sum(x.I, axis=0, out=out)
-
-
-@form("column_sum", name="gemv")
-def column_sum_gemv(x: Values) -> Callable[[], Any]:
-    out, ones = empty(x.sizes.N), np.ones(x.sizes.M, F32)
-    return lambda: np.matmul(ones, x.I, out=out)
 
 
 @form("one_lut", name="take, sum")

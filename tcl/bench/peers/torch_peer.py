@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -51,28 +52,24 @@ def empty(*shape: int) -> Any:
     return torch.from_numpy(aligned(shape, "float32"))
 
 
-@form("matmul", name="mm")
-def matmul(x: Values) -> Callable[[], Any]:
-    out = empty(x.sizes.M, x.sizes.N)
-    return lambda: torch.mm(x.A, x.B, out=out)
-
-
-@form("tmm", name="mm")
-def tmm(x: Values) -> Callable[[], Any]:
-    out = empty(x.sizes.M, x.sizes.N)
-    return lambda: torch.mm(x.A, x.B.T, out=out)
-
-
-@form("c3", name="mm")
-def c3(x: Values) -> Callable[[], Any]:
-    out = empty(x.sizes.B, x.sizes.WY)
-    return lambda: torch.mm(x.I, x.W.T, out=out)
-
-
-@form("batch_matmul", name="bmm")
-def batch_matmul(x: Values) -> Callable[[], Any]:
-    out = empty(x.sizes.B, x.sizes.N, x.sizes.K)
-    return lambda: torch.bmm(x.X, x.Y, out=out)
+form("matmul", name="mm")(lambda x: partial(torch.mm, x.A, x.B, out=empty(x.sizes.M, x.sizes.N)))
+form("tmm", name="mm")(lambda x: partial(torch.mm, x.A, x.B.T, out=empty(x.sizes.M, x.sizes.N)))
+form("c3", name="mm")(lambda x: partial(torch.mm, x.I, x.W.T, out=empty(x.sizes.B, x.sizes.WY)))
+form("batch_matmul", name="bmm")(
+    lambda x: partial(torch.bmm, x.X, x.Y, out=empty(x.sizes.B, x.sizes.N, x.sizes.K))
+)
+form("softmax_twice", name="softmax")(
+    lambda x: partial(torch.softmax, x.I, 1, out=torch.empty_like(x.I))
+)
+form("row_sum", name="sum")(lambda x: partial(torch.sum, x.I, 1, out=empty(x.sizes.M)))
+form("row_sum", name="mv")(
+    lambda x: partial(torch.mv, x.I, torch.ones(x.sizes.N), out=empty(x.sizes.M))
+)
+form("column_sum", name="sum")(lambda x: partial(torch.sum, x.I, 0, out=empty(x.sizes.N)))
+form("column_sum", name="mv")(
+    lambda x: partial(torch.mv, x.I.T, torch.ones(x.sizes.M), out=empty(x.sizes.N))
+)
+form("one_lut", name="embedding_bag")(lambda x: partial(F.embedding_bag, x.I1, x.LUT1, mode="sum"))
 
 
 @form("kronecker3_1", name="mm")
@@ -247,12 +244,6 @@ def moments(x: Values) -> Callable[[], Any]:
     return run
 
 
-@form("softmax_twice", name="softmax")
-def softmax(x: Values) -> Callable[[], Any]:
-    out = torch.empty_like(x.I)
-    return lambda: torch.softmax(x.I, 1, out=out)
-
-
 @form("attention_scores", name="baddbmm, softmax")
 def attention(x: Values) -> Callable[[], Any]:
     s = x.sizes
@@ -326,35 +317,6 @@ def wavenet(x: Values) -> Callable[[], Any]:
         return res, skip
 
     return run
-
-
-@form("row_sum", name="sum")
-def row_sum(x: Values) -> Callable[[], Any]:
-    out = empty(x.sizes.M)
-    return lambda: torch.sum(x.I, 1, out=out)
-
-
-@form("row_sum", name="mv")
-def row_sum_mv(x: Values) -> Callable[[], Any]:
-    out, ones = empty(x.sizes.M), torch.ones(x.sizes.N)
-    return lambda: torch.mv(x.I, ones, out=out)
-
-
-@form("column_sum", name="sum")
-def column_sum(x: Values) -> Callable[[], Any]:
-    out = empty(x.sizes.N)
-    return lambda: torch.sum(x.I, 0, out=out)
-
-
-@form("column_sum", name="mv")
-def column_sum_mv(x: Values) -> Callable[[], Any]:
-    out, ones = empty(x.sizes.N), torch.ones(x.sizes.M)
-    return lambda: torch.mv(x.I.T, ones, out=out)
-
-
-@form("one_lut", name="embedding_bag")
-def lut(x: Values) -> Callable[[], Any]:
-    return lambda: F.embedding_bag(x.I1, x.LUT1, mode="sum")
 
 
 @form("argmin", name="min")
