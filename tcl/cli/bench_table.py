@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.report import DEFAULT, OURS, TUNED, Entry, Report, Result
+from tcl.bench.report import DEFAULT, OURS, TUNED, Report, Result
 from tcl.cli.tables import plain_table
 from tcl.common.number_format import duration, plural
 
@@ -61,11 +61,14 @@ def _cells(result: Result, names: Sequence[str], ceiling: Ceilings) -> list[str]
     best, ours = result.best_peer, result.ours
     cells = [result.name]
     for name in names:
-        text = _time(result.entries.get(name))
+        entry = result.entries.get(name)
+        seconds = None if entry is None else entry.seconds
+        failed = "-" if entry is None else "failed"
+        text = failed if seconds is None else duration(seconds)
         cells.append(f"[bold]{text}[/bold]" if best is not None and name == best[0] else text)
     if ours is None:
-        failed = any(result.entries[n].error for n in OURS if n in result.entries)
-        return [*cells, "[red]failed[/red]" if failed else "-", *[""] * 6]
+        wrong = any(result.entries[n].error for n in OURS if n in result.entries)
+        return [*cells, "[red]failed[/red]" if wrong else "-", *[""] * 6]
     mark = "" if ours[0] == TUNED else "*"
     cells += [duration(ours[1]) + mark, str(result.entries[ours[0]].threads)]
     cells += [_ratio(result.ratio()), _ratio(result.ratio(DEFAULT))]
@@ -74,12 +77,6 @@ def _cells(result: Result, names: Sequence[str], ceiling: Ceilings) -> list[str]
     compiled = result.compile_seconds
     cells.append("-" if compiled is None else duration(compiled))
     return cells
-
-
-def _time(entry: Entry | None) -> str:
-    if entry is None:
-        return "-"
-    return "failed" if entry.seconds is None else duration(entry.seconds)
 
 
 def _number(value: float | None) -> str:

@@ -288,8 +288,13 @@ class Session:
 
     def _saved(self, result: TuningResult[MappingOptions], *, default: bool) -> list[str]:
         """Say where the results are; what went wrong."""
+        if result.options is None and result.interrupted and self.resume:
+            return ["it ended before the search went on; what was found before is kept"]
+        if not result.history and result.options is None:
+            return ["the search ended before any candidate was measured; nothing was found"]
         if result.options is None:
-            return [_nothing(result, resumed=self.resume)]
+            examples = "; ".join(list(dict.fromkeys(c.outcome.message for c in result.history))[:3])
+            return [f"no candidate worked ({len(result.history)} tried): {examples}"]
         if result.unsaved:
             count = plural(result.unsaved, "result")
             return [f"{count} could not be saved in {self.cache}; the best is shown above"]
@@ -300,15 +305,6 @@ class Session:
         for line in how_to_load(self.work, self.cache, self.target.name, self.threads):
             self._say(line)
         return []
-
-
-def _nothing(result: TuningResult[MappingOptions], *, resumed: bool) -> str:
-    if result.interrupted and resumed:
-        return "it ended before the search went on; what was found before is kept"
-    if not result.history:
-        return "the search ended before any candidate was measured; nothing was found"
-    examples = dict.fromkeys(c.outcome.message for c in result.history)
-    return f"no candidate worked ({len(result.history)} tried): {'; '.join(list(examples)[:3])}"
 
 
 def _table(title: str, decision: Decision[MappingOptions]) -> Table:

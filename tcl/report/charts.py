@@ -88,12 +88,13 @@ def times_chart(
         return tag("p", "Nothing was measured.", class_="none")
     x, floor = Axis(ticks.begin, ticks.end, _LEFT, size.right), size.floor
     failed = [d for d in dots if d.time is None]
+    above = sorted(dots, key=lambda d: d.kind == "winner")  # drawn over the others
     y = of_times(times, floor - (16 if failed else 4), _TOP)
     return tag(
         "svg",
         _time_axis(y, size),
         _place_axis(x, ticks, size),
-        tag("g", [_dot(d, x, y, len(dots)) for d in dots], class_="dots"),
+        tag("g", [_dot(d, x, y, len(dots)) for d in above], class_="dots"),
         tag("g", [_cross(d, x, floor - 7, len(dots)) for d in failed], class_="failed"),
         [_line(line, x, y) for line in lines],
         viewBox=f"0 0 {size.width:.0f} {size.height:.0f}",
@@ -152,24 +153,19 @@ def _dot(dot: Dot, x: Axis, y: Axis, among: int) -> Markup | None:
         return None
     radius = 5.0 if dot.kind == "winner" else 3.0 if among <= _MANY else 2.0
     place = {"cx": x.place(dot.x), "cy": y.place(dot.time)}
-    return _linked(dot, tag("circle", _said(dot, among), r=radius, class_=dot.kind, **place))
+    return _drawn(dot, among, "circle", r=radius, class_=dot.kind, **place)
 
 
 def _cross(dot: Dot, x: Axis, at: float, among: int) -> Markup:
     path = f"M{x.place(dot.x) - 3:.1f} {at - 3:.1f}l6 6m0 -6l-6 6"
-    return _linked(dot, tag("path", _said(dot, among), d=path))
+    return _drawn(dot, among, "path", d=path)
 
 
-def _said(dot: Dot, among: int) -> Markup | None:
-    return tag("title", dot.title) if among <= _TITLES else None
-
-
-def _linked(dot: Dot, drawn: Markup) -> Markup:
-    return (
-        tag("a", drawn, href=f"#{dot.to}", aria_label=dot.title.partition("\n")[0])
-        if dot.to
-        else drawn
-    )
+def _drawn(dot: Dot, among: int, shape: str, **attributes: str | float) -> Markup:
+    """A shape with its title, which leads to the dot's place."""
+    drawn = tag(shape, tag("title", dot.title) if among <= _TITLES else None, **attributes)
+    label = dot.title.partition("\n")[0]
+    return tag("a", drawn, href=f"#{dot.to}", aria_label=label) if dot.to else drawn
 
 
 def _line(line: Line, x: Axis, y: Axis) -> Markup:

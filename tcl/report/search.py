@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tcl.common.number_format import duration
 from tcl.progress.words import FIRST
@@ -30,6 +30,11 @@ def search_section(page: Page) -> Markup | None:
     log = page.log
     if not log.tries:
         return None
+    counts, seconds = [float(k) for k, _ in enumerate(log.tries, 1)], [t.seconds for t in log.tries]
+    what = "Time a call of each candidate"
+    by_evaluation = _best_so_far(log, f"{what}, in order", "evaluations", counts, 2.0)
+    since = "seconds since the search began"
+    by_time = _best_so_far(log, f"{what}, when it was measured", since, seconds, 1e-3)
     return tag(
         "section",
         tag("h2", "The search"),
@@ -45,8 +50,8 @@ def search_section(page: Page) -> Markup | None:
             ("winner", "first reading of what won"),
             ("fail", "one that failed"),
         ),
-        _figure("Best first reading so far, by evaluations", _by_evaluation(log)),
-        _figure("Best first reading so far, by time", _by_seconds(log)),
+        _figure("Best first reading so far, by evaluations", by_evaluation),
+        _figure("Best first reading so far, by time", by_time),
         _figure(
             "Population by generation: each candidate, the best and the median. Generation 0 is "
             "what the search began with; members that stay are not measured again.",
@@ -74,35 +79,19 @@ def _kind(log: SearchLog, each: Try) -> str:
     return "winner" if best is not None and each.candidate.options == best.options else "dot"
 
 
-def _dots(log: SearchLog, places: Iterable[float]) -> list[Dot]:
-    """The tries at these places, the winner last: it is drawn above the others."""
+def _best_so_far(
+    log: SearchLog, name: str, label: str, places: list[float], least: float
+) -> Markup:
+    """The tries at these places, of which the axis shows so many at least, and the best so far."""
     dots = [
         Dot(place, each.time, _title(number, each), _kind(log, each), place_of(number))
         for number, (place, each) in enumerate(zip(places, log.tries, strict=True), 1)
     ]
-    return sorted(dots, key=lambda d: d.kind == "winner")
-
-
-def _by_evaluation(log: SearchLog) -> Markup:
-    count = float(len(log.tries))
-    points = [(float(number), time) for number, _, time in log.best_so_far()]
-    best = Line(_held(points, count), "best", steps=True)
-    dots = _dots(log, map(float, range(1, len(log.tries) + 1)))
-    ticks = Ticks("evaluations", max(count, 2.0), 0.0)
-    return times_chart("Time a call of each candidate, in order", ticks, dots, [best])
-
-
-def _by_seconds(log: SearchLog) -> Markup:
-    end = max(log.tries[-1].seconds, 1e-3)
-    best = Line(_held([(s, time) for _, s, time in log.best_so_far()], end), "best", steps=True)
-    ticks = Ticks("seconds since the search began", end, 0.0)
-    dots = _dots(log, (t.seconds for t in log.tries))
-    return times_chart("Time a call of each candidate, when it was measured", ticks, dots, [best])
-
-
-def _held(points: list[tuple[float, float]], end: float) -> list[tuple[float, float]]:
-    """The points, with the last value held to the end."""
-    return [*points, (end, points[-1][1])] if points else []
+    points = [(places[number - 1], time) for number, _, time in log.best_so_far()]
+    if points:  # the last value holds to the end
+        points.append((places[-1], points[-1][1]))
+    ticks = Ticks(label, max(places[-1], least), 0.0)
+    return times_chart(name, ticks, dots, [Line(points, "best", steps=True)])
 
 
 def _by_generation(log: SearchLog) -> Markup:
@@ -120,7 +109,6 @@ def _by_generation(log: SearchLog) -> Markup:
         if found is not None:
             bests.append((float(generation), found[0]))
             medians.append((float(generation), found[1]))
-    dots.sort(key=lambda d: d.kind == "winner")
     last = max(generations)
     # Few generations have their numbers below; many, the axis's own.
     named = [str(g) for g in range(last + 1)] if last <= 20 else ()
@@ -190,7 +178,6 @@ def _values_chart(page: Page, influence: Influence) -> Markup:
             title = f"{influence.knob.name} = {value}: {FIRST} {duration(each.time or 0.0)}"
             dots.append(Dot(place + spread, each.time, title, _kind(page.log, each)))
         bests.append((float(place), min(t.time or 0.0 for t in own)))
-    dots.sort(key=lambda d: d.kind == "winner")
     step = -(-len(values) // _NAMES)
     named = [str(v) if k % step == 0 else "" for k, v in enumerate(values)]
     ticks = Ticks(influence.knob.name, len(values) - 0.5, -0.5, named)
