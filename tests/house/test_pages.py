@@ -38,7 +38,7 @@ SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 LINES = sorted(
     {
         line
-        for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+        for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
         for block in SHELL.findall(page.read_text("utf-8"))
         for line in block.splitlines()
         if line.startswith("tcl ")
@@ -52,7 +52,8 @@ def test_commands_are_written_as_the_command_takes_them(
 ) -> None:
     """Names, options and their values are checked, and nothing is run."""
     monkeypatch.chdir(ROOT)
-    name, *arguments = shlex.split(line.replace(" FILE", " examples/matmul.tc"), comments=True)
+    line = line.replace(" FILE", " examples/matmul.tc").replace(" STAGE", " plan")
+    name, *arguments = shlex.split(line, comments=True)
     command: click.Command = main
     context = click.Context(main)
     while isinstance(command, click.Group):
@@ -61,6 +62,15 @@ def test_commands_are_written_as_the_command_takes_them(
         assert found is not None
         command = found
     command.make_context(name, arguments)
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_what_a_page_names_is_there(page: str) -> None:
+    folders = "|".join(
+        ("benchmarks", "codegen", "docs", "examples", "grammar", "tcl", "tests", "tuner")
+    )
+    named = re.findall(rf"`((?:{folders})/[\w./-]*)`", (ROOT / page).read_text("utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == [] and named
 
 
 def test_every_environment_variable_is_explained() -> None:
