@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from tcl.grammar.warn import warn
@@ -24,12 +25,35 @@ _RENAMING = 5.0
 _MAGIC = b"SQLite format 3\0"
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A file as it was at one moment: users delete caches, other processes set damaged ones aside,
+    disks lose ends of files, and whoever has such a file open notices nothing, and goes on to write
+    where nobody will read."""
+
+    identity: tuple[int, int] | None
+    """Device and inode; None: there was none."""
+    size: int
+
+    @classmethod
+    def of(cls, path: Path) -> Standing:
+        """The file that stands at ``path`` now."""
+        try:
+            found = path.stat()
+        except OSError:
+            return cls(None, 0)
+        return cls((found.st_dev, found.st_ino), found.st_size)
+
+    def continues(self, before: Standing) -> bool:
+        """Whether it is the same file, with all that it had. A cache shrinks only when another
+        process compacts it, or something went wrong."""
+        return self.identity == before.identity and self.size >= before.size
+
+
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether the error says that the file is not, or no longer, a sound database."""
     code = getattr(error, "sqlite_errorcode", None)
-    if code is None:
-        return False
-    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def open_file(path: Path, patience: float) -> sqlite3.Connection:
@@ -41,7 +65,7 @@ def open_file(path: Path, patience: float) -> sqlite3.Connection:
     """
     for _ in range(3):
         _make_private(path)
-        found = identity(path)
+        found = Standing.of(path).identity
         if _stranded(path):
             return snapshot(path, patience)
         connection = _connect(path, patience)
@@ -124,9 +148,9 @@ def snapshot(path: Path, patience: float) -> sqlite3.Connection:
                     f"this tcl knows up to {cache_schema.SCHEMA_VERSION}"
                 )
             source.backup(copy)
-        sound = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if sound != "ok":
-            raise CacheError(f"the tuning cache {path} cannot be used: it is damaged ({sound})")
+        damage = damage_in(copy)
+        if damage is not None:
+            raise CacheError(f"the tuning cache {path} cannot be used: it is damaged ({damage})")
         cache_schema.migrate(copy, version)
         copy.execute("PRAGMA query_only = ON")
         return copy
@@ -138,6 +162,12 @@ def snapshot(path: Path, patience: float) -> sqlite3.Connection:
     except BaseException:
         copy.close()
         raise
+
+
+def damage_in(db: sqlite3.Connection) -> str | None:
+    """What is missing in a file, going by a look at all of it; None if nothing is."""
+    found = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+    return None if found == "ok" else found
 
 
 @contextlib.contextmanager
@@ -214,9 +244,8 @@ def _prepare(db: sqlite3.Connection, path: Path, patience: float) -> int:
         _use_wal(db, patience)
         db.execute("BEGIN IMMEDIATE")
         try:
-            version = cache_schema.migrate(
-                db, cache_schema.version(db, path)
-            )  # another process may have been quicker
+            found = cache_schema.version(db, path)  # another process may have been quicker
+            version = cache_schema.migrate(db, found)
             db.execute("COMMIT")
         except BaseException:
             if db.in_transaction:
@@ -241,26 +270,19 @@ def _use_wal(db: sqlite3.Connection, patience: float) -> None:
             time.sleep(0.01)
 
 
-def identity(path: Path) -> tuple[int, int] | None:
-    """Which file stands at ``path`` (device, inode); None if there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def set_aside(path: Path, why: str, detail: str, found: tuple[int, int] | None) -> None:
     """Rename the file, and what SQLite keeps beside it, and warn that this was done.
 
     Nothing happens if ``found``, the file that was seen to be bad, is no longer at ``path``:
     another process was quicker, and what stands there now is good.
     """
-    target = _unused(f"{path.name}.{why}-{time.strftime('%Y%m%d-%H%M%S')}", path)
+    name = f"{path.name}.{why}-{time.strftime('%Y%m%d-%H%M%S')}"
+    names = (name, *(f"{name}-{i}" for i in range(1, 10_000)))
+    target = next(unused for each in names if not (unused := path.with_name(each)).exists())
     try:
         with open(path, "rb") as file, _locked(file.fileno()):
             now = os.fstat(file.fileno())
-            if (now.st_dev, now.st_ino) != found or identity(path) != found:
+            if not (now.st_dev, now.st_ino) == found == Standing.of(path).identity:
                 return
             # The log first: a new file must never meet the log of an old one.
             for suffix in ("-wal", "-shm"):
@@ -277,12 +299,6 @@ def set_aside(path: Path, why: str, detail: str, found: tuple[int, int] | None) 
         f"the tuning cache {path} cannot be used ({detail}); it is kept as {target.name}, and a "
         "new one is begun"
     )
-
-
-def _unused(name: str, path: Path) -> Path:
-    """A path beside ``path`` that does not exist, called ``name`` or ``name`` and a number."""
-    candidates = (path.with_name(name + end) for end in ("", *(f"-{i}" for i in range(1, 10_000))))
-    return next(c for c in candidates if not c.exists())
 
 
 @contextlib.contextmanager

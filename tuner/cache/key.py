@@ -102,8 +102,11 @@ def differences(key: CacheKey, other: CacheKey) -> tuple[Difference, ...]:
         ours, theirs = here[name], there[name]
         if ours == theirs:
             continue
-        if name == "def text":
-            ours, theirs = _first_difference(ours, theirs)
+        if name == "def text":  # the first lines that are not alike
+            lines = itertools.zip_longest(
+                ours.splitlines(), theirs.splitlines(), fillvalue="(nothing)"
+            )
+            ours, theirs = next(((a, b) for a, b in lines if a != b), (ours, theirs))
         found.append(Difference(name, ours, theirs))
     return tuple(found)
 
@@ -121,9 +124,3 @@ def _ingredients(key: CacheKey) -> dict[str, str]:
         "strides": " ".join(strides),
         "codegen version": key.codegen_version,
     }
-
-
-def _first_difference(ours: str, theirs: str) -> tuple[str, str]:
-    """The first lines that are not alike."""
-    pairs = itertools.zip_longest(ours.splitlines(), theirs.splitlines(), fillvalue="(nothing)")
-    return next(((a, b) for a, b in pairs if a != b), (ours, theirs))

@@ -58,6 +58,12 @@ def nearby(
     options twice. ``versions``: also what other versions of the code generator measured, after
     their like of this one. The key itself, in this version, is left out.
     """
+
+    def apart(other: CacheKey) -> tuple[float, int, bool]:
+        pairs = zip(key.inputs, other.inputs, strict=True)
+        strides = sum(a.row_major != b.row_major for a, b in pairs)
+        return distance(key, other), strides, other.codegen_version != key.codegen_version
+
     alike = [
         other
         for other in cache.keys(key)
@@ -67,7 +73,7 @@ def nearby(
         and math.isfinite(distance(key, other))
     ]
     seen: set[str] = set()
-    for other in sorted(alike, key=lambda other: _apart(key, other)):
+    for other in sorted(alike, key=apart):
         for rank, record in enumerate(cache.top(other, each), 1):
             if record.options not in seen:
                 seen.add(record.options)
@@ -109,11 +115,6 @@ def _nature(key: CacheKey) -> tuple[object, ...]:
     """What near keys have in common."""
     dtypes = tuple(i.dtype for i in key.inputs)
     return key.definition, key.backend, dtypes, key.device
-
-
-def _apart(key: CacheKey, other: CacheKey) -> tuple[float, int, bool]:
-    strides = sum(a.row_major != b.row_major for a, b in zip(key.inputs, other.inputs, strict=True))
-    return distance(key, other), strides, key.codegen_version != other.codegen_version
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tcl.tuner.cache import ranking
@@ -56,8 +55,18 @@ def prune(cache: TuningCache, rules: Rules, *, dry_run: bool = False) -> Pruned:
 
     def write(db: sqlite3.Connection) -> Pruned:
         pruned, doomed = _doomed(db, rules)
-        if doomed:
-            _remove(db, doomed)
+        if not doomed:
+            return pruned
+        db.executemany("DELETE FROM results WHERE id = ?", ((row,) for row, _ in doomed))
+        # Searches that lost their last result. One that had none yet may have just begun.
+        db.executemany(
+            "DELETE FROM runs WHERE run = ?1 AND NOT EXISTS (SELECT 1 FROM results WHERE run = ?1)",
+            ((run,) for run in sorted({record.run for _, record in doomed})),
+        )
+        db.execute(
+            "DELETE FROM problems WHERE id NOT IN (SELECT problem FROM results) "
+            "AND id NOT IN (SELECT problem FROM runs)"
+        )
         return pruned
 
     pruned = cache.transaction(write)
@@ -88,17 +97,3 @@ def _doomed(
         doomed += own
         emptied += bool(rows) and len(own) == len(rows)
     return Pruned(len(doomed), total, emptied, keys), doomed
-
-
-def _remove(db: sqlite3.Connection, doomed: Sequence[tuple[int, ranking.Record]]) -> None:
-    db.executemany("DELETE FROM results WHERE id = ?", ((row,) for row, _ in doomed))
-    # Searches that lost their last result. One that had none yet may have just begun.
-    runs = sorted({record.run for _, record in doomed})
-    db.executemany(
-        "DELETE FROM runs WHERE run = ?1 AND NOT EXISTS (SELECT 1 FROM results WHERE run = ?1)",
-        ((run,) for run in runs),
-    )
-    db.execute(
-        "DELETE FROM problems WHERE id NOT IN (SELECT problem FROM results) "
-        "AND id NOT IN (SELECT problem FROM runs)"
-    )

@@ -45,19 +45,9 @@ class Record:
         cls, options: str, outcome: Outcome, when: float, run: str, generation: int | None = None
     ) -> Record:
         """The record of an evaluation."""
-        return cls(
-            options,
-            outcome.verdict,
-            outcome.time,
-            tuple(outcome.times),
-            outcome.message,
-            when,
-            run,
-            outcome.heat,
-            outcome.place,
-            generation,
-            outcome.conditions,
-        )
+        measured = (outcome.verdict, outcome.time, tuple(outcome.times), outcome.message)
+        finals = (outcome.heat, outcome.place)
+        return cls(options, *measured, when, run, *finals, generation, outcome.conditions)
 
     @property
     def outcome(self) -> Outcome:

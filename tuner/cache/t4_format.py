@@ -69,7 +69,9 @@ def _result(problem: int, record: Record) -> dict[str, object]:
     if _options(configuration) != record.options:
         own["options"] = record.options
     when = datetime.datetime.fromtimestamp(record.when, datetime.UTC)
-    measured = [] if record.time is None else [_time(record.time)]
+    measured = []
+    if record.time is not None:
+        measured = [{"name": "time", "value": record.time * _MILLI, "unit": "ms"}]
     return {
         "timestamp": when.isoformat(),
         "configuration": configuration,
@@ -80,10 +82,6 @@ def _result(problem: int, record: Record) -> dict[str, object]:
         "measurements": measured,
         "tcl": own,
     }
-
-
-def _time(seconds: float) -> dict[str, object]:
-    return {"name": "time", "value": seconds * _MILLI, "unit": "ms"}
 
 
 def _configuration(options: str) -> dict[str, object]:

@@ -8,11 +8,12 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
+from statistics import median
 from typing import Any
 
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
-from tcl.tuner.measure.verdict import Conditions, Verdict, median
+from tcl.tuner.measure.verdict import Conditions, Verdict
 
 RESULT = (
     "options, verdict, time, samples, message, created, run, heat, place, generation, conditions"
@@ -125,35 +126,15 @@ def _key(definition: str, backend: str, inputs: str, device: str, version: str) 
     return CacheKey(definition, backend, layouts, device, version)
 
 
-def _record(
-    options: str,
-    verdict: str,
-    seconds: float | None,
-    samples: str,
-    message: str,
-    when: float,
-    run: str,
-    heat: int | None,
-    place: int | None,
-    generation: int | None,
-    conditions: str | None,
-) -> Record:
+def _record(*columns: Any) -> Record:
+    """The record of a row with the columns ``RESULT``."""
+    options, verdict, seconds, samples, message, when, run, *rest = columns
+    heat, place, generation, conditions = rest
     try:
-        return checked(
-            Record(
-                options,
-                Verdict(verdict),
-                seconds,
-                tuple(map(float, json.loads(samples))),
-                message,
-                float(when),
-                run,
-                heat,
-                place,
-                generation,
-                None if conditions is None else Conditions.of(json.loads(conditions)),
-            )
-        )
+        times = tuple(map(float, json.loads(samples)))
+        meanwhile = None if conditions is None else Conditions.of(json.loads(conditions))
+        found = (options, Verdict(verdict), seconds, times, message, float(when), run)
+        return checked(Record(*found, heat, place, generation, meanwhile))
     except _UNREADABLE as error:
         raise RowError(f"a result in it cannot be read: {error}") from None
 

@@ -21,8 +21,7 @@ from tcl.grammar.folder import NoPlaceError, place
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import ranking
 from tcl.tuner.cache import table_rows as cache_rows
-from tcl.tuner.cache.file import is_damage
-from tcl.tuner.cache.file_identity import Standing, is_sound
+from tcl.tuner.cache.file import Standing, damage_in, is_damage
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.errors import CacheError
@@ -203,7 +202,10 @@ class TuningCache:
             for problem, key, entry in cache_rows.problems(db):
                 records = [record for _, record in cache_rows.records(db, problem)]
                 if records:
-                    found.append(_summary(key, entry, records))
+                    best = next(iter(ranking.ranked(records)), None)
+                    last = max(record.when for record in records)
+                    time_ = best.time if best is not None else None
+                    found.append(Summary(key, entry, len(records), time_, last))
             return tuple(sorted(found, key=lambda s: -s.last))
 
         return self.read(read, ())
@@ -286,7 +288,7 @@ class TuningCache:
             self.close()
         if self._connection is None:
             self._connection = cache_file.open_file(self.path, self._patience)
-            if changed and not is_sound(self._connection):
+            if changed and damage_in(self._connection) is not None:
                 self.close()
                 self._set_aside("a part of it is missing")
                 self._connection = cache_file.open_file(self.path, self._patience)
@@ -298,9 +300,3 @@ class TuningCache:
         """Keep the file that was opened under another name, as it is damaged."""
         found = self._standing.identity if self._standing is not None else None
         cache_file.set_aside(self.path, "damaged", detail, found)
-
-
-def _summary(key: CacheKey, entry: str, records: Sequence[Record]) -> Summary:
-    best = next(iter(ranking.ranked(records)), None)
-    last = max(record.when for record in records)
-    return Summary(key, entry, len(records), best.time if best else None, last)
