@@ -13,7 +13,6 @@ import platform
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic
 
@@ -111,7 +110,11 @@ class SavedSearch:
         try:
             strategy.restore(self.strategy)
             seen: Any = self.strategy["seen"]
-            fits = all(_fits(tuple(config), space) for config in seen)
+            fits = all(
+                value in knob.choices
+                for config in seen
+                for knob, value in zip(space.knobs, config, strict=True)
+            )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError):
             fits = False
         if not fits:
@@ -194,12 +197,6 @@ def _knobs(space: Space) -> list[object]:
     return [[knob.name, len(knob.choices)] for knob in space.knobs]
 
 
-def _fits(config: Config, space: Space) -> bool:
-    return len(config) == len(space.knobs) and all(
-        value in knob.choices for knob, value in zip(space.knobs, config, strict=True)
-    )
-
-
 def _not_ours(name: str) -> CacheError:
     return CacheError(
         f"the search {name} was begun by another version of tcl and cannot go on; "
@@ -232,7 +229,13 @@ def kept(
         if cache is None or key is None or resume is None:
             yield resume
         else:
-            cache.change_run(name, partial(_claimed, cache))
+
+            def claim(state: Mapping[str, object]) -> dict[str, object]:
+                if _at_work(state.get(OWNER)):
+                    raise _going_on(cache, _process(state.get(OWNER)))
+                return {**state, OWNER: _owner()}
+
+            cache.change_run(name, claim)
             try:
                 found = cache.load_run(name)
                 yield _read(name, *found, cache.of_run(key, name)) if found else resume
@@ -241,13 +244,6 @@ def kept(
                     cache.change_run(name, lambda state: {**state, OWNER: None})
     finally:
         _here.discard(mine)
-
-
-def _claimed(cache: TuningCache, state: Mapping[str, object]) -> dict[str, object]:
-    """The state with this process as its owner."""
-    if _at_work(state.get(OWNER)):
-        raise _going_on(cache, _process(state.get(OWNER)))
-    return {**state, OWNER: _owner()}
 
 
 def _worker(name: str, state: Mapping[str, object]) -> object:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from statistics import median
 
-from tcl.tuner.cache.tuning_cache import CacheKey, Record, TuningCache
-from tcl.tuner.measure.verdict import median
+from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 
 _BREAK = 60.0
 """Seconds. What came so long after the result before it came after a break."""
@@ -18,21 +17,8 @@ _KEYS = 20
 
 def pace(cache: TuningCache, key: CacheKey) -> float | None:
     """Seconds from one result of a search for this key to the next; None if too few are known."""
-    return _pace(cache.history(key))
-
-
-def typical_pace(cache: TuningCache, device: str) -> float | None:
-    """The median of this for the keys of a device that were used last; None if none says."""
-    keys = [s.key for s in cache.list() if s.key.device == device and s.measured >= _ENOUGH]
-    found = (pace(cache, key) for key in keys[:_KEYS])
-    known = tuple(seconds for seconds in found if seconds is not None)
-    return median(known) if known else None
-
-
-def _pace(records: Iterable[Record]) -> float | None:
-    """The mean: how much of a search is quick, and how much is slow, is part of its pace."""
     moments: dict[str, list[float]] = {}
-    for record in records:
+    for record in cache.history(key):
         if record.heat is None:
             moments.setdefault(record.run, []).append(record.when)
     gaps = [
@@ -41,4 +27,13 @@ def _pace(records: Iterable[Record]) -> float | None:
         for sooner, later in itertools.pairwise(sorted(when))
         if later - sooner < _BREAK
     ]
+    # The mean: how much of a search is quick, and how much is slow, is part of its pace.
     return sum(gaps) / len(gaps) if len(gaps) >= _ENOUGH - 1 else None
+
+
+def typical_pace(cache: TuningCache, device: str) -> float | None:
+    """The median of this for the keys of a device that were used last; None if none says."""
+    keys = [s.key for s in cache.list() if s.key.device == device and s.measured >= _ENOUGH]
+    found = (pace(cache, key) for key in keys[:_KEYS])
+    known = [seconds for seconds in found if seconds is not None]
+    return median(known) if known else None

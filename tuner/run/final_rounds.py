@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import Generic, TypeAlias
 
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.measure.finals import HEATS, Entrant, entering, placed
 from tcl.tuner.measure.machine_speed import scale, settled
 from tcl.tuner.measure.reliability import Doubts
-from tcl.tuner.measure.verdict import Outcome, median
 from tcl.tuner.run.events import Candidate, Event, FinalsStarted, Note
 from tcl.tuner.run.ledger import Ledger
 
@@ -34,7 +34,8 @@ class Finals(Generic[OptionsT]):
         self._report = report
         self._doubts = doubts
         self._known = {options.to_json(c.options): c for c in ledger.history if c.time is not None}
-        self._compared = dict(zip(self._known, self._settled(), strict=True))
+        times = settled([c.outcome for c in self._known.values()])
+        self._compared = dict(zip(self._known, times, strict=True))
         """Seconds to compare candidates by, whichever of them have been timed in turns."""
         self._raced: dict[str, Candidate[OptionsT]] = {}
 
@@ -45,7 +46,10 @@ class Finals(Generic[OptionsT]):
         incumbent = None if start is None else self._options.to_json(start.options)
         for heat in range(first, first + HEATS):
             ranked = sorted(self._known, key=lambda name: self._compared[name] or math.inf)
-            names = entering(incumbent, [(n, _kernel(self._known[n].outcome)) for n in ranked])
+            # What tells kernels apart is when each was timed.
+            conditions = [self._known[name].outcome.conditions for name in ranked]
+            moments = [c.moment if c is not None else None for c in conditions]
+            names = entering(incumbent, zip(ranked, moments, strict=True))
             if len(names) < 2 or self._raced.keys() >= set(names):
                 return
             self._report(FinalsStarted(len(names)))
@@ -54,10 +58,14 @@ class Finals(Generic[OptionsT]):
                 return
             entrants = [Entrant(*each) for each in zip(names, times, strict=True)]
             self._compare(entrants)
-            self._take(placed(entrants, incumbent), heat)
-
-    def _settled(self) -> list[float | None]:
-        return settled([c.outcome for c in self._known.values()])
+            verdict = placed(entrants, incumbent)
+            for place, entrant in enumerate(verdict, start=1):
+                before = self._known[entrant.name]
+                outcome = replace(before.outcome, times=entrant.times, message="in the finals")
+                candidate = replace(before, outcome=replace(outcome, heat=heat, place=place))
+                self._known[entrant.name] = self._raced[entrant.name] = candidate
+            self._ledger.store([self._known[entrant.name] for entrant in verdict])
+            self._ledger.decide(tuple(self._raced.values()), self._raced[verdict[0].name])
 
     def _compare(self, entrants: Sequence[Entrant]) -> None:
         """Make the times of a heat comparable to those of candidates that were not in it."""
@@ -66,17 +74,3 @@ class Finals(Generic[OptionsT]):
         self._compared.update({name: t / slower for name, t in found.items()})
         for text in self._doubts.raced(slower):
             self._report(Note(text))
-
-    def _take(self, verdict: Sequence[Entrant], heat: int) -> None:
-        for place, entrant in enumerate(verdict, start=1):
-            before = self._known[entrant.name]
-            outcome = replace(before.outcome, times=entrant.times, message="in the finals")
-            candidate = replace(before, outcome=replace(outcome, heat=heat, place=place))
-            self._known[entrant.name] = self._raced[entrant.name] = candidate
-        self._ledger.store([self._known[entrant.name] for entrant in verdict])
-        self._ledger.decide(tuple(self._raced.values()), self._raced[verdict[0].name])
-
-
-def _kernel(outcome: Outcome) -> tuple[str, float] | None:
-    """What tells kernels apart: when each was timed; None if unknown."""
-    return outcome.conditions.moment if outcome.conditions is not None else None

@@ -7,13 +7,11 @@ at other times.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import pickle
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Any
 
@@ -59,9 +57,12 @@ class _Site:
         self._left = time.monotonic()
 
     def run(self, role: Role, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        alone = role is Role.MEASURE
-        with _turn(alone) if alone or self._share_cores else contextlib.nullcontext():
-            return self._pools[role].submit(function, *args).result()
+        submit = self._pools[role].submit
+        if role is Role.COMPILE and not self._share_cores:
+            return submit(function, *args).result()
+        # Alone on this machine, or beside others that need not be.
+        with locked("tcl-measuring", shared=role is Role.COMPILE):
+            return submit(function, *args).result()
 
     def kill(self) -> None:
         self.ended.set()
@@ -122,8 +123,3 @@ def _expire(name: str, site: _Site) -> None:
                 del _sites[name]
         if expired:
             site.kill()
-
-
-def _turn(alone: bool) -> AbstractContextManager[None]:
-    """Alone on this machine, or beside others that need not be."""
-    return locked("tcl-measuring", shared=not alone)

@@ -119,7 +119,11 @@ class Pipeline(Generic[OptionsT]):
 
     def _start(self, done: Done[OptionsT]) -> None:
         """Submit what there is room for."""
-        while self._compiled and len(self._evaluating) < self._evaluators and self._may_evaluate():
+        while self._compiled and len(self._evaluating) < self._evaluators:
+            self._take_turns()
+            busy = any(compilers.in_turns for _, compilers in self._compiling.values())
+            if self._in_turns and (busy or not self._evaluators_turn):
+                break
             job, code = self._compiled.popleft()
             known = self._known.get(_digest(code))
             if known is not None:  # other options, the same kernel
@@ -132,11 +136,6 @@ class Pipeline(Generic[OptionsT]):
                 job = self._waiting.popleft()
                 task = compilers.executor.submit(compile_candidate, self._backend, job.options)
                 self._compiling[task] = job, compilers
-
-    def _may_evaluate(self) -> bool:
-        self._take_turns()
-        busy = any(compilers.in_turns for _, compilers in self._compiling.values())
-        return not self._in_turns or (self._evaluators_turn and not busy)
 
     def _may_compile(self, compilers: Compilers) -> bool:
         self._take_turns()

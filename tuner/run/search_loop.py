@@ -12,7 +12,7 @@ from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.measure.machine_speed import settled
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.verdict import Outcome
-from tcl.tuner.run.checkpoint import OWNER, SECONDS, Plan, SavedSearch
+from tcl.tuner.run.checkpoint import OWNER, SECONDS, Plan
 from tcl.tuner.run.events import (
     Candidate,
     CandidateCompiled,
@@ -69,8 +69,14 @@ class Search(Generic[OptionsT]):
         self._report(Resumed(saved.name, saved.generation, len(self._known)))
         before = [(g, r) for (g, _), r in self._known.items() if g < saved.generation]
         for generation in range(saved.generation):
-            self._recall(generation, [r for g, r in before if g == generation])
-        self._recall_finals(saved)
+            records = [r for g, r in before if g == generation]
+            if records:
+                self._started(generation, len(records))
+            for done, record in enumerate(records, start=1):
+                self._ledger.add(self._candidate(record), done, len(records), known=True)
+        if saved.heats:  # what its last finals decided, as the cache ranks it
+            raced = [self._candidate(r) for r in saved.records if r.heat == saved.heats - 1]
+            self._ledger.decide(raced, self._candidate(ranked(saved.records)[0]))
         return saved.generation
 
     def run(self, pipeline: Pipeline[OptionsT], first: int) -> None:
@@ -122,21 +128,6 @@ class Search(Generic[OptionsT]):
         state = self._plan.state(self._options, generation, self._strategy.state())
         self._state = {**state, SECONDS: self._seconds}
         self._ledger.save_state(self._plan.config(), self._state)
-
-    def _recall(self, generation: int, records: Sequence[Record]) -> None:
-        """Take over a generation that has been measured."""
-        if not records:
-            return
-        self._started(generation, len(records))
-        for done, record in enumerate(records, start=1):
-            self._ledger.add(self._candidate(record), done, len(records), known=True)
-
-    def _recall_finals(self, saved: SavedSearch) -> None:
-        """Take over what the last finals of an earlier part decided, as the cache ranks it."""
-        if not saved.heats:
-            return
-        raced = [self._candidate(r) for r in saved.records if r.heat == saved.heats - 1]
-        self._ledger.decide(raced, self._candidate(ranked(saved.records)[0]))
 
     def _candidate(self, record: Record) -> Candidate[OptionsT]:
         options = self._options.from_json(record.options)

@@ -134,7 +134,15 @@ class Tuner(Generic[OptionsT]):
             reference = self._reference(watch)
             try:
                 if reference is not None:
-                    plan = self._plan(ledger, start, going_on)
+                    if going_on is not None:
+                        plan = Plan.resumed(going_on, self._settings, self._options)
+                    else:
+                        seed = self._settings.seed
+                        if seed is None:
+                            seed = random.SystemRandom().getrandbits(32)
+                        settings = replace(self._settings, seed=seed)
+                        seeds = tuple(self._cached(ledger))
+                        plan = Plan(ledger.name, settings, tuple(start), seeds)
                     search = Search(plan, self._options, ledger, watch, tell)
                     first = search.recall()
                     with self._pipeline(reference, watch, ledger.best) as pipeline:
@@ -160,16 +168,6 @@ class Tuner(Generic[OptionsT]):
             raise CompileError(f"the reference kernel could not be run: {error}") from None
         finally:
             pool.kill()
-
-    def _plan(
-        self, ledger: Ledger[OptionsT], start: Sequence[OptionsT], resume: SavedSearch | None
-    ) -> Plan[OptionsT]:
-        settings = self._settings
-        if resume is not None:
-            return Plan.resumed(resume, settings, self._options)
-        if settings.seed is None:
-            settings = replace(settings, seed=random.SystemRandom().getrandbits(32))
-        return Plan(ledger.name, settings, tuple(start), tuple(self._cached(ledger)))
 
     def _cached(self, ledger: Ledger[OptionsT]) -> list[Config]:
         """The best configurations that the cache knows for this key, then some for near ones."""
