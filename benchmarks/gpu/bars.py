@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 from benchmarks.gpu.report import COMPILED, TORCH, Report, Result, mean_ratio
 from benchmarks.gpu.rows import GPU_ROWS, GpuRow
-from tcl.tuner.measure.verdict import median
 
 _EITHER = (TORCH, COMPILED)
 _LEAST_ROW = 0.9

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from benchmarks.gpu.peer import COPY
-from tcl.tuner.measure.verdict import median
 
 
 @dataclass(frozen=True, slots=True)

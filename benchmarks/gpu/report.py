@@ -7,12 +7,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from benchmarks.gpu.ceilings import Ceilings, Measured
 from benchmarks.gpu.samples import Sample, counted
 from tcl.bench.report import DEFAULT, OURS, TUNED, geometric_mean
-from tcl.tuner.measure.verdict import median
 
 SCHEMA = 1
 TORCH = "torch"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from tcl.tuner.measure.verdict import median
+from statistics import median
 
 _ENOUGH = 15
 """Samples that a contender gives at least."""

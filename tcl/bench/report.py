@@ -7,12 +7,12 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.rows import KINDS
 from tcl.grammar.errors import ArgumentError
-from tcl.tuner.measure.verdict import median
 
 SCHEMA = 1
 DEFAULT = "tcl default"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from statistics import median
 
 from tcl.common.number_format import duration, ratio_text
 from tcl.tuner.measure.timing import measure
-from tcl.tuner.measure.verdict import median
 
 
 def interleaved(
@@ -17,7 +17,7 @@ def interleaved(
     for _ in range(rounds):
         for name, run in contenders.items():
             times[name].append(measure(run).median)
-    return {name: median(tuple(found)) for name, found in times.items()}
+    return {name: median(found) for name, found in times.items()}
 
 
 def compare(contenders: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:

@@ -6,12 +6,13 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
+from statistics import median
 from typing import Protocol, TypeAlias
 
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.number_format import duration, plural
 from tcl.progress.words import FIRST, figures
-from tcl.tuner.measure.verdict import Verdict, median
+from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.run import events
 
 Event: TypeAlias = events.Event[MappingOptions]
@@ -195,7 +196,7 @@ class SearchState:
     def _this_generation(self) -> str:
         if not self.current:
             return "-"
-        middle = duration(median(tuple(self.current)))
+        middle = duration(median(self.current))
         return f"best {duration(min(self.current))}, median {middle} ({FIRST}s)"
 
     def _failures(self) -> str:

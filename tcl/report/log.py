@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import TypeAlias
 
 from tcl.codegen.options.options import MappingOptions
-from tcl.tuner.measure.verdict import median
 from tcl.tuner.run import events
 
 Candidate: TypeAlias = events.Candidate[MappingOptions]

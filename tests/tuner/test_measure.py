@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Iterator
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.tuner.measure.correctness import Guarded, accumulation_depths, mismatch, tolerance
 from tcl.tuner.measure.timing import MeasureSettings, measure, spread
-from tcl.tuner.measure.verdict import median
 
 Array = np.ndarray[Any, Any]
 
@@ -131,7 +131,7 @@ def test_median_and_spread() -> None:
     assert median((4.0, 1.0, 2.0, 3.0)) == 2.5
     assert spread((1.0, 1.0, 1.0)) == 0.0
     assert spread((1.0, 2.0, 3.0)) == 0.5
-    with pytest.raises(ValueError, match="no median of nothing"):
+    with pytest.raises(ValueError, match="no median"):
         median(())
 
 

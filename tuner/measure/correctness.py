@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tcl.grammar import checked as c
-from tcl.grammar.checked import Statement
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.traverse import evaluated, reads, walk
 from tcl.grammar.types import ScalarType
@@ -42,33 +41,25 @@ class Guarded:
         reach = [(n - 1) * s for n, s in zip(like.shape, like.strides, strict=True) if n > 1]
         below = -sum(r for r in reach if r < 0)
         size = below + sum(r for r in reach if r > 0) + like.itemsize
-        self._raw = np.empty(size + 2 * _MARGIN + 64, dtype=np.uint8)
-        shift = (like.ctypes.data - below - self._raw.ctypes.data - _MARGIN) % 64
-        self._start: int = _MARGIN + shift
-        self._stop: int = self._start + size
-        self.array: Array = np.ndarray(
-            like.shape, like.dtype, self._raw.data, self._start + below, like.strides
-        )
-
-    @property
-    def raw(self) -> Array:
+        self.raw = np.empty(size + 2 * _MARGIN + 64, dtype=np.uint8)
         """All bytes, margins included."""
-        return self._raw
-
-    @property
-    def start(self) -> int:
+        shift = (like.ctypes.data - below - self.raw.ctypes.data - _MARGIN) % 64
+        self.start: int = _MARGIN + shift
         """Where the array's own bytes begin among them."""
-        return self._start
+        self._stop = self.start + size
+        self.array: Array = np.ndarray(
+            like.shape, like.dtype, self.raw.data, self.start + below, like.strides
+        )
 
     def poison(self) -> None:
         """Fill everything: floats with NaN, the rest and the margins with a pattern."""
-        self._raw.fill(_POISON)
+        self.raw.fill(_POISON)
         if self.array.dtype.name in _EPSILON:
             self.array.fill(math.nan)
 
     def hold(self, values: Array) -> None:
         """Poison the margins, and give the array these values."""
-        self._raw.fill(_POISON)
+        self.raw.fill(_POISON)
         np.copyto(self.array, values)
 
     def values(self) -> Array:
@@ -77,11 +68,11 @@ class Guarded:
 
     def checksum(self) -> int:
         """Of every byte, margins included."""
-        return zlib.crc32(self._raw.data)
+        return zlib.crc32(self.raw.data)
 
     def intact(self) -> bool:
         """Whether the margins are still as ``poison`` left them."""
-        before, behind = self._raw[: self._start], self._raw[self._stop :]
+        before, behind = self.raw[: self.start], self.raw[self._stop :]
         return bool((before == _POISON).all() and (behind == _POISON).all())
 
 
@@ -105,19 +96,18 @@ def accumulation_depths(sized: SizedDef) -> dict[str, int]:
         target = statement.target
         depths[target] = max(depths[target], deepest + max(1, points))
         found = [coarsest.get(name, 0.0) for name in (*read, target)]
-        coarsest[target] = max(_coarsest(statement), _epsilon(types[target]), *found)
+        arithmetic = (
+            _epsilon(node.type.compute)
+            for expr in evaluated(statement)
+            for node in walk(expr)
+            if not isinstance(node, c.Const | c.Read | c.LetRef | c.Select)
+        )
+        coarsest[target] = max(_epsilon(types[target]), *arithmetic, *found)
     for name, epsilon in coarsest.items():
         own = _epsilon(types[name])
         if own:  # errors of independent roundings grow with the square root of their number
             depths[name] *= round(epsilon / own) ** 2
     return depths
-
-
-def _coarsest(statement: Statement) -> float:
-    """The largest rounding error of the arithmetic of a statement."""
-    nodes = (node for expr in evaluated(statement) for node in walk(expr))
-    exact = (c.Const, c.Read, c.LetRef, c.Select)
-    return max((_epsilon(n.type.compute) for n in nodes if not isinstance(n, exact)), default=0.0)
 
 
 def _epsilon(type_: ScalarType) -> float:
@@ -138,14 +128,15 @@ def mismatch(name: str, actual: Array, expected: Array, depth: int) -> str | Non
     """
     relative = tolerance(expected.dtype.name, depth)
     if relative:
-        wide_actual, wide_expected = _wide(actual), _wide(expected)
-        wrong = ~_close(wide_actual, wide_expected, relative)
+        wide = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
+        wrong = ~_close(*wide, relative)
     else:
         # As bytes, because the poison is no value of a bool.
         is_bool = expected.dtype == np.bool_
-        wide_actual = np.ascontiguousarray(actual).view(np.uint8) if is_bool else actual
-        wide_expected = np.ascontiguousarray(expected).view(np.uint8) if is_bool else expected
-        wrong = wide_actual != wide_expected
+        ours, right = (
+            np.ascontiguousarray(a).view(np.uint8) if is_bool else a for a in (actual, expected)
+        )
+        wrong = ours != right
     wrong = np.asarray(wrong).reshape(expected.shape)
     if not wrong.any():
         return None
@@ -155,10 +146,6 @@ def mismatch(name: str, actual: Array, expected: Array, depth: int) -> str | Non
         f"output {name} differs from the reference{place}: {actual[where]} instead of "
         f"{expected[where]} ({int(wrong.sum())} of {wrong.size} elements differ)"
     )
-
-
-def _wide(array: Array) -> npt.NDArray[np.float64]:
-    return np.asarray(array, dtype=np.float64)
 
 
 def _close(

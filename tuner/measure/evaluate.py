@@ -86,18 +86,20 @@ class Evaluator:
         ``yardstick``, which is timed now and then to see how fast the machine is, stays the same
         for all of a search."""
         with self._bench.alone():
-            return self._evaluate(code, best, yardstick)
-
-    def _evaluate(self, code: bytes, best: float | None, yardstick: Timed | None) -> Outcome:
-        if yardstick is not None and self._yardstick is None:
-            self._yardstick = self._made(yardstick)
-        began = time.monotonic()
-        self._others.start()
-        outcome = self._evaluated(code, best)
-        seconds = time.monotonic() - began
+            if yardstick is not None and self._yardstick is None:
+                run = self._call(self._backend.load(yardstick.code))
+                self._kernel = hashlib.sha256(yardstick.code).hexdigest()[:8]
+                self._yardstick = Yardstick(
+                    run, yardstick.seconds, reset=self._resetting, timer=self._bench.seconds
+                )
+            began = time.monotonic()
+            self._others.start()
+            outcome = self._evaluated(code, best)
+            seconds = time.monotonic() - began
+            others = self._others.share()
+            at = time.time()
         reading = outcome.conditions.yardstick if outcome.conditions is not None else None
-        others = self._others.share()
-        conditions = Conditions(time.time(), seconds, others, reading, self._place, self._kernel)
+        conditions = Conditions(at, seconds, others, reading, self._place, self._kernel)
         return replace(outcome, conditions=conditions)
 
     def _evaluated(self, code: bytes, best: float | None) -> Outcome:
@@ -163,12 +165,6 @@ class Evaluator:
         message = "dropped early: far slower than the best" if measured.dropped else ""
         conditions = Conditions(0.0, 0.0, yardstick=reading)
         return Outcome(Verdict.CORRECT, measured.times, message, conditions=conditions)
-
-    def _made(self, yardstick: Timed) -> Yardstick:
-        run = self._call(self._backend.load(yardstick.code))
-        self._kernel = hashlib.sha256(yardstick.code).hexdigest()[:8]
-        timer = self._bench.seconds
-        return Yardstick(run, yardstick.seconds, reset=self._resetting, timer=timer)
 
     def _call(self, kernel: Kernel) -> Callable[[], object]:
         return self._bench.bound(kernel, self._inputs, self._outputs)

@@ -11,9 +11,9 @@ import random
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
-from tcl.tuner.measure.harness import Run, Timer, by_clock
-from tcl.tuner.measure.verdict import median
+from tcl.tuner.measure.harness import Timer, by_clock
 
 FINALISTS = 6
 """The fastest candidates, besides the incumbent."""
@@ -43,7 +43,10 @@ def race(
         if reset is not None:
             reset()
         run()
-        calls.append(max(1, round(SAMPLE / max(_fastest(run, seconds), 1e-9))))
+        # By the fastest of three calls: with one that something interrupted, samples would be
+        # shorter than those of others, and themselves hardly ever interrupted.
+        fastest = min(seconds(run, 1) for _ in range(3))
+        calls.append(max(1, round(SAMPLE / max(fastest, 1e-9))))
     times: list[list[float]] = [[] for _ in runs]
     rng = random.Random(len(runs))
     began = clock()
@@ -56,12 +59,6 @@ def race(
             runs[k]()  # the one before has filled the caches
             times[k].append(seconds(runs[k], calls[k]))
     return [tuple(t) for t in times]
-
-
-def _fastest(run: Run, seconds: Timer) -> float:
-    """Seconds of the fastest of three calls. With one that something interrupted, samples would be
-    shorter than those of others, and themselves hardly ever interrupted."""
-    return min(seconds(run, 1) for _ in range(3))
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,15 +81,14 @@ class Yardstick:
         began = self._clock()
         self._reset()
         self._run()  # the candidate has filled the caches
-        samples = [self._sample() for _ in range(_SAMPLES)]
+        samples = []
+        for _ in range(_SAMPLES):
+            self._reset()
+            samples.append(self._seconds(self._run, self._calls))
         self._readings.append(median(samples))
         self._cost = self._clock() - began
         self._spent += self._cost
         return self._readings[-1]
-
-    def _sample(self) -> float:
-        self._reset()
-        return self._seconds(self._run, self._calls)
 
 
 def smooth(readings: Sequence[float]) -> list[float]:

@@ -9,7 +9,7 @@ from statistics import median
 
 from tcl.tuner.measure.machine_speed import clear, quick
 from tcl.tuner.measure.timing import spread
-from tcl.tuner.measure.verdict import Conditions, Outcome
+from tcl.tuner.measure.verdict import Outcome
 
 BUSY = 0.1
 """Share of the measuring cores that other processes may use."""
@@ -60,7 +60,11 @@ class Doubts:
         self._seen.add(conditions.moment)
         if len(outcome.times) >= _SAMPLES:
             self._spreads.append(spread(outcome.times))
-        self._add(conditions)
+        if conditions.others is not None:
+            self._seconds += conditions.seconds
+            self._others += conditions.others * conditions.seconds
+        if conditions.yardstick is not None:
+            self._places.setdefault(conditions.series, _Place()).add(conditions.yardstick)
         found = dict(self._judged())
         new = [text for kind, text in found.items() if kind not in self._said]
         self._said.update(found)
@@ -75,13 +79,6 @@ class Doubts:
             f"the finals took {slower:.2g} times as long as the same kernels in the search: their "
             "order holds, but times are too long; see what else runs"
         ]
-
-    def _add(self, conditions: Conditions) -> None:
-        if conditions.others is not None:
-            self._seconds += conditions.seconds
-            self._others += conditions.others * conditions.seconds
-        if conditions.yardstick is not None:
-            self._places.setdefault(conditions.series, _Place()).add(conditions.yardstick)
 
     def _judged(self) -> Iterator[tuple[str, str]]:
         busy = self._others / self._seconds if self._seconds >= ENOUGH else 0.0

@@ -12,9 +12,9 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from tcl.tuner.measure.harness import Timer, by_clock
-from tcl.tuner.measure.verdict import median
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,4 +125,4 @@ def error(times: Sequence[float], samples: int) -> float:
 def spread(times: tuple[float, ...]) -> float:
     """Median absolute deviation over median: how far the samples disagree."""
     middle = median(times)
-    return median(tuple(abs(t - middle) for t in times)) / middle if middle > 0 else 0.0
+    return median(abs(t - middle) for t in times) / middle if middle > 0 else 0.0

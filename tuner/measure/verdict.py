@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
+from statistics import median
 from typing import Any
 
 
@@ -90,12 +91,3 @@ class Outcome:
     def time(self) -> float | None:
         """Median seconds per call; None unless ``CORRECT``."""
         return median(self.times) if self.times else None
-
-
-def median(values: tuple[float, ...]) -> float:
-    """The middle value, or the mean of the two in the middle; ``ValueError`` if there is none."""
-    if not values:
-        raise ValueError("no median of nothing")
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
