@@ -17,7 +17,7 @@ from tcl.codegen.common.errors import ArgumentError, CompileError
 from tcl.codegen.common.headroom import MEGABYTE, need_room
 from tcl.codegen.reference.expressions import Site
 from tcl.codegen.reference.runtime import jit_options, namespace
-from tcl.codegen.reference.statements import Function, emit_statement
+from tcl.codegen.reference.statements import emit_statement
 from tcl.grammar.checked import Tensor
 from tcl.grammar.interrupts import deferred
 from tcl.grammar.sized import SizedDef
@@ -51,17 +51,15 @@ class ReferenceKernel:
             for step in self._steps:
                 step.run(*(arrays[name] for name in step.tensors), error)
                 if error[0]:
-                    raise IndexError(self._sentence(step.sites[error[0] - 1], int(error[1])))
-
-    def _sentence(self, site: Site, value: int) -> str:
-        value = value % 2**64 if site.unsigned else value
-        first = self.sized.origins[site.tensor][site.axis]
-        extent = self.sized.shapes[site.tensor][site.axis]
-        has = f"has indices {first} to {first + extent - 1}" if extent else "is empty"
-        return (
-            f"index {value} is out of range for dimension {site.axis} "
-            f"of tensor {site.tensor}, which {has}"
-        )
+                    site, value = step.sites[error[0] - 1], int(error[1])
+                    value = value % 2**64 if site.unsigned else value
+                    first = self.sized.origins[site.tensor][site.axis]
+                    extent = self.sized.shapes[site.tensor][site.axis]
+                    has = f"has indices {first} to {first + extent - 1}" if extent else "is empty"
+                    raise IndexError(
+                        f"index {value} is out of range for dimension {site.axis} "
+                        f"of tensor {site.tensor}, which {has}"
+                    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +97,14 @@ def compile_reference(
         if jit:
             # Statements that differ in names alone are compiled once.
             same = emit_statement(sized, statement, "run", readable=False, unchecked=unchecked)
-            types = tuple(_argument(sized, tensor) for tensor in same.tensors)
+            tensors = (sized.checked.tensors[name] for name in same.tensors)
+            types = tuple((storage_dtype(t.type).name, t.rank, t.is_input) for t in tensors)
             with deferred():  # Numba stands on llvmlite, see tcl.codegen.cpu.object_code.compile
                 run = _compile(same.text, types)
         else:
-            run = _interpret(function)
+            run = _define(function.text, function.name, dict(namespace(False)))
         steps.append(_Step(run, function.tensors, function.sites))
     return ReferenceKernel(sized, "\n\n".join(shown), tuple(steps))
-
-
-def _interpret(function: Function) -> Callable[..., None]:
-    return _define(function.text, function.name, dict(namespace(False)))
 
 
 def _define(text: str, name: str, names: dict[str, Any]) -> Callable[..., None]:
@@ -120,11 +115,6 @@ def _define(text: str, name: str, names: dict[str, Any]) -> Callable[..., None]:
 
 _Argument = tuple[str, int, bool]
 """Element dtype, rank, whether it is read only."""
-
-
-def _argument(sized: SizedDef, name: str) -> _Argument:
-    tensor = sized.checked.tensors[name]
-    return storage_dtype(tensor.type).name, tensor.rank, tensor.is_input
 
 
 @lru_cache(maxsize=512)

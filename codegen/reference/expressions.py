@@ -37,7 +37,7 @@ from tcl.grammar.checked import (
     Unary,
 )
 from tcl.grammar.sized import SizedDef, SizedStatement
-from tcl.grammar.types import BOOL, INDEX, INT64, UINT64, Kind, ScalarType
+from tcl.grammar.types import BOOL, INDEX, INT64, UINT64, Kind
 
 _DEEPEST = 12
 """Levels of parentheses after which an expression moves into a temporary."""
@@ -96,15 +96,14 @@ class Emitter:
                 child = next(stack[-1]) if result is None else stack[-1].send(result)
             except StopIteration as stop:
                 stack.pop()
-                result = self._shallow(stop.value)
+                code: Code = stop.value
+                deep = code.depth >= _DEEPEST
+                result = Code(self._temporary(code.text)) if deep else code
                 if not stack:
                     return result
             else:
                 stack.append(self._emit(*child))
                 result = None
-
-    def _shallow(self, code: Code) -> Code:
-        return Code(self._temporary(code.text)) if code.depth >= _DEEPEST else code
 
     def _temporary(self, text: str) -> str:
         name = f"r{self._temporaries}"
@@ -200,15 +199,14 @@ class Emitter:
         arguments: list[Code] = []
         for argument in node.arguments:
             arguments.append((yield argument, False))
-        single = node.type.compute.bits == 32
-        if single and node.name in _SINGLE:
-            places = ", ".join(["{}"] * len(arguments))
+        places = ", ".join(["{}"] * len(arguments))
+        if node.type.compute.bits != 32:
+            return _apply(f"b_{node.name}({places})", *arguments)
+        if node.name in _SINGLE:
             return _apply(f"float32(s_{node.name}({places}))", *arguments)
-        if not single:
-            return _apply(f"b_{node.name}({', '.join(['{}'] * len(arguments))})", *arguments)
         # Rounding the float64 result is within a hair of correct rounding.
-        places = ", ".join(["float64({})"] * len(arguments))
-        return _apply(f"float32(b_{node.name}({places}))", *arguments)
+        wide = places.replace("{}", "float64({})")
+        return _apply(f"float32(b_{node.name}({wide}))", *arguments)
 
     def _read(self, node: Read) -> _Emission:
         self._reads += 1
@@ -277,18 +275,14 @@ def _stays_exact(node: Expr) -> bool:
         case Const() | Index() | Size() | Dimension() | LetRef() | Unary() | Binary() | Select():
             return True
         case Cast(operand, type_):
-            return (
-                operand.type.is_integral and operand.type != UINT64 and _holds(type_, operand.type)
-            )
+            narrow = operand.type
+            if not narrow.is_integral or narrow == UINT64:
+                return False
+            if type_.kind is Kind.UINT and narrow.kind is Kind.INT:
+                return False
+            (low, high), (least, most) = type_.limits, narrow.limits
+            return low <= least and most <= high  # the cast keeps every value
         case Read() | Call():
             return False
         case _:
             assert_never(node)
-
-
-def _holds(wide: ScalarType, narrow: ScalarType) -> bool:
-    """Whether converting from ``narrow`` to ``wide`` keeps every value."""
-    if wide.kind is Kind.UINT and narrow.kind is Kind.INT:
-        return False
-    (low, high), (least, most) = wide.limits, narrow.limits
-    return low <= least and most <= high

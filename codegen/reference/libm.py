@@ -16,38 +16,32 @@ _UNARY = """acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp
 _BINARY = "atan2 copysign fmod hypot nextafter pow remainder"
 
 
-def _load() -> ctypes.CDLL:
-    name = "ucrtbase" if sys.platform == "win32" else ctypes.util.find_library("m")
-    return ctypes.CDLL(name)  # None, where there is no separate libm, means this process
+# None, where there is no separate libm, means this process.
+_LIBRARY = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else ctypes.util.find_library("m"))
 
 
-def _symbol(library: ctypes.CDLL, name: str) -> Any:
-    for candidate in (name, f"_{name}"):  # Windows spells the Bessel functions _j0
-        try:
-            return getattr(library, candidate)
-        except AttributeError:
-            continue
-    raise CompileError(f"this system's C library has no function {name}; the reference needs it")
-
-
-def _function(library: ctypes.CDLL, name: str, arity: int, number: type) -> Callable[..., float]:
-    function = _symbol(library, name)
+def _function(name: str, arity: int, number: type) -> Callable[..., float]:
+    function: Any = getattr(_LIBRARY, name, None)
+    if function is None:  # Windows spells the Bessel functions _j0
+        function = getattr(_LIBRARY, f"_{name}", None)
+    if function is None:
+        raise CompileError(
+            f"this system's C library has no function {name}; the reference needs it"
+        )
     function.restype = number
     function.argtypes = [number] * arity
     return cast(Callable[..., float], function)
 
 
-_LIBRARY = _load()
-
 LIBM: dict[str, Callable[..., float]] = {
-    **{name: _function(_LIBRARY, name, 1, ctypes.c_double) for name in _UNARY.split()},
-    **{name: _function(_LIBRARY, name, 2, ctypes.c_double) for name in _BINARY.split()},
-    "fma": _function(_LIBRARY, "fma", 3, ctypes.c_double),
+    **{name: _function(name, 1, ctypes.c_double) for name in _UNARY.split()},
+    **{name: _function(name, 2, ctypes.c_double) for name in _BINARY.split()},
+    "fma": _function("fma", 3, ctypes.c_double),
 }
 """Name in C → the float64 function."""
 
 LIBM_FLOAT32: dict[str, Callable[..., float]] = {
-    "fma": _function(_LIBRARY, "fmaf", 3, ctypes.c_float),
-    "nextafter": _function(_LIBRARY, "nextafterf", 2, ctypes.c_float),
+    "fma": _function("fmaf", 3, ctypes.c_float),
+    "nextafter": _function("nextafterf", 2, ctypes.c_float),
 }
 """Functions whose float32 result cannot be had by rounding the float64 one."""

@@ -22,7 +22,8 @@ def namespace(jit: bool) -> dict[str, Any]:
     """Global names of generated code: ``float32`` and its like, ``b_`` with the name of a
     built-in for its float64 function, ``s_`` for the float32 ones, and the number helpers."""
     helpers = _compiled() if jit else {**vars(numbers), **vars(special)}
-    names: dict[str, Any] = {name: helpers[name] for name in _helper_names()}
+    public = (name for name in _functions(numbers) if not name.startswith("_"))
+    names: dict[str, Any] = {name: helpers[name] for name in public}
     names |= {"nan": np.nan, "inf": np.inf}
     for name in _TYPES:
         scalar = getattr(np, name)
@@ -48,17 +49,11 @@ def _functions(module: ModuleType) -> dict[str, FunctionType]:
     }
 
 
-def _helper_names() -> list[str]:
-    return [name for name in _functions(numbers) if not name.startswith("_")]
-
-
 def _compiled() -> dict[str, Any]:
     """Numba-compiled copies of all helpers, which call each other's copies."""
     import numba
 
-    names: dict[str, Any] = {}
-    for module in (numbers, special):
-        names |= vars(module)
+    names: dict[str, Any] = {**vars(numbers), **vars(special)}
     for module in (numbers, special):
         for name, function in _functions(module).items():
             copy = FunctionType(function.__code__, names, name, function.__defaults__)

@@ -104,19 +104,20 @@ def _exact_lets(statement: Statement) -> set[str]:
     """Integral lets that some subscript uses, directly or through another let."""
     integral = {let.name: let.value for let in statement.lets if let.value.type.is_integral}
     used: set[str] = set()
-    pending = list(_subscript_lets([statement.rhs, *(let.value for let in statement.lets)]))
+    roots = [statement.rhs, *(let.value for let in statement.lets)]
+    pending = [
+        n.name
+        for read in _nodes(roots)
+        if isinstance(read, Read)
+        for n in _nodes(read.subscripts)
+        if isinstance(n, LetRef)
+    ]
     while pending:
         name = pending.pop()
         if name in integral and name not in used:
             used.add(name)
             pending += [n.name for n in _nodes([integral[name]]) if isinstance(n, LetRef)]
     return used
-
-
-def _subscript_lets(roots: Iterable[Expr]) -> Iterable[str]:
-    for node in _nodes(roots):
-        if isinstance(node, Read):
-            yield from (n.name for n in _nodes(node.subscripts) if isinstance(n, LetRef))
 
 
 def _nodes(roots: Iterable[Expr]) -> Iterable[Expr]:

@@ -68,7 +68,12 @@ class _Statement:
     def run(self, arrays: Mapping[str, Array]) -> None:
         statement = self.own.statement
         self.arrays, self.lets = arrays, {}
-        target = self._target(arrays[statement.target])
+        # The box of the target that is written; the ellipsis keeps rank 0 an array.
+        ranges = (self.own.ranges[i] for i in statement.indices)
+        origin = self.sized.origins[statement.target]
+        spans = zip(ranges, origin, strict=True)
+        box: list[Any] = [slice(low - first, stop - first) for (low, stop), first in spans]
+        target: Array = arrays[statement.target][(*box, ...)]
         type_ = self.sized.checked.tensors[statement.target].type
         if 0 in target.shape:
             return
@@ -84,16 +89,6 @@ class _Statement:
                 result = self._reduce(values, type_, target)
         target[...] = result
 
-    def _target(self, array: Array) -> Array:
-        """The box of the target that is written."""
-        origin = self.sized.origins[self.own.statement.target]
-        ranges = (self.own.ranges[i] for i in self.own.statement.indices)
-        box: list[Any] = [
-            slice(first - o, stop - o) for (first, stop), o in zip(ranges, origin, strict=True)
-        ]
-        view: Array = array[(*box, ...)]  # the ellipsis keeps rank 0 an array
-        return view
-
     def _reduce(self, values: Array, type_: ScalarType, target: Array) -> Array:
         statement = self.own.statement
         if statement.op == "=":
@@ -101,7 +96,11 @@ class _Statement:
         ufunc = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}[statement.op]
         dtype = _compute(type_)
         axes = tuple(range(len(statement.indices), values.ndim))
-        identity = _identity(statement.op, type_)
+        if statement.op in "+*":
+            identity: float | int | bool = 0 if statement.op == "+" else 1
+        else:
+            low, high = (-math.inf, math.inf) if type_.is_float else type_.limits
+            identity = high if statement.op == "min" else low
         if 0 in values.shape:
             result = np.full(target.shape, identity, dtype)
         else:
@@ -278,15 +277,6 @@ def _compute(type_: ScalarType) -> np.dtype[Any]:
 
 def _as(value: Array, dtype: np.dtype[Any]) -> Array:
     return value.astype(dtype, copy=False)
-
-
-def _identity(op: str, type_: ScalarType) -> float | int | bool:
-    if op in "+*":
-        return 0 if op == "+" else 1
-    if type_.is_float:
-        return math.inf if op == "min" else -math.inf
-    low, high = type_.limits
-    return high if op == "min" else low
 
 
 def _integer_division(op: str, a: Array, b: Array) -> Array:
