@@ -14,6 +14,7 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
 from tcl.codegen.cpu.math import special
 from tcl.codegen.cpu.math import vector as vector_math
 from tcl.codegen.cpu.math.formula import Number
+from tcl.codegen.cpu.math.tools import PURE
 from tcl.grammar.types import ScalarType
 
 _INTRINSICS = {
@@ -37,7 +38,6 @@ _LIBM = frozenset(
 """The C library's functions, among those that lack a formula in one of the types."""
 _BY_DOUBLE = frozenset("j0 j1 lgamma tgamma y0 y1".split())
 """float32 calls that use the float64 function."""
-_PURE = " nounwind willreturn memory(none)"
 
 
 def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> Val:
@@ -49,27 +49,22 @@ def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> 
         return b.intrinsic(_INTRINSICS[name], *arguments)
     if name in _INLINE:
         return _INLINE[name](*(Number(b, a) for a in b.level(*arguments))).value
-    lanes = max(a.lanes for a in arguments)
-    results = [_scalar(b, name, [b.lane(a, k) for a in arguments], real) for k in range(lanes)]
+    results = []
+    for k in range(max(a.lanes for a in arguments)):
+        each = [b.lane(a, k) for a in arguments]
+        if name in _LIBM and real == "float" and name not in _BY_DOUBLE:
+            results.append(b.call(f"{name}f", real, 1, *each, note=PURE))
+            continue
+        wide = [b.convert("fpext", a, "double") for a in each]
+        if name in _LIBM:
+            result = b.call(name, "double", 1, *wide, note=PURE)
+        else:
+            result = special.call(b, name, wide)
+        results.append(b.convert("fptrunc", result, real))
     return b.gather_lanes(results)
 
 
-def _scalar(b: Builder, name: str, arguments: Sequence[Val], real: str) -> Val:
-    if name in _LIBM and real == "float" and name not in _BY_DOUBLE:
-        return b.call(f"{name}f", real, 1, *arguments, note=_PURE)
-    wide = [b.convert("fpext", a, "double") for a in arguments]
-    if name in _LIBM:
-        result = b.call(name, "double", 1, *wide, note=_PURE)
-    else:
-        result = special.call(b, name, wide)
-    return b.convert("fptrunc", result, real)
-
-
 # One instruction or a few. These take Numbers of float32 or float64, scalars or lanes.
-
-
-def _fdim(x: Number, y: Number) -> Number:
-    return (x <= y).choose(x.like(0.0), x - y)
 
 
 def _norm(*xs: Number) -> Number:
@@ -106,7 +101,7 @@ def _rnorm(*xs: Number) -> Number:
 
 
 _INLINE: dict[str, Callable[..., Number]] = {
-    "fdim": _fdim,
+    "fdim": lambda x, y: (x <= y).choose(x.like(0.0), x - y),
     "fdivide": lambda x, y: x / y,
     "fmod": lambda x, y: x % y,
     "hypot": _norm,

@@ -164,10 +164,6 @@ def _erf(x: Number) -> Number:
     return (x.abs() > 0.93).choose(far, near)
 
 
-def _rsqrt(x: Number) -> Number:
-    return x.like(1.0) / x.sqrt()
-
-
 FORMULAS: dict[str, Callable[..., Number]] = {
     "erf": _erf,
     "exp": _exp,
@@ -177,6 +173,6 @@ FORMULAS: dict[str, Callable[..., Number]] = {
     "log": _log,
     "log10": _log10,
     "log2": _log2,
-    "rsqrt": _rsqrt,
+    "rsqrt": lambda x: x.like(1.0) / x.sqrt(),
     "tanh": _tanh,
 }

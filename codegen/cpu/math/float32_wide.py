@@ -163,10 +163,6 @@ def _atan_of_ratio(y: Number, x: Number) -> Number:
     return steep.choose(x.like(math.pi / 2) - p, p)
 
 
-def _atan(x: Number) -> Number:
-    return with_sign(_atan_of_ratio(x.abs(), x.like(1.0)), x)
-
-
 def _atan2(y: Number, x: Number) -> Number:
     angle = _atan_of_ratio(y.abs(), x.abs())
     return with_sign(negative(x).choose(x.like(math.pi) - angle, angle), y)
@@ -188,10 +184,6 @@ def _erfc(x: Number) -> Number:
     scaled = polynomial(t, tables.WIDE_ERFCX) * factor
     tail = scaled * _exp(-(a * a))
     return (x < 0.0).choose(x.like(2.0) - tail, tail)
-
-
-def _normcdf(x: Number) -> Number:
-    return _erfc(x * -(0.5**0.5)) * 0.5
 
 
 def cbrt_pieces(x: Number, steps: int) -> tuple[Number, Number, Number]:
@@ -245,7 +237,7 @@ _WIDE: dict[str, Callable[..., Number]] = {
     "acosh": _acosh,
     "asin": _asin,
     "asinh": _asinh,
-    "atan": _atan,
+    "atan": lambda x: with_sign(_atan_of_ratio(x.abs(), x.like(1.0)), x),
     "atan2": _atan2,
     "atanh": _atanh,
     "cbrt": _cbrt,
@@ -253,7 +245,7 @@ _WIDE: dict[str, Callable[..., Number]] = {
     "erfc": _erfc,
     "hypot": _hypot,
     "log1p": _log1p,
-    "normcdf": _normcdf,
+    "normcdf": lambda x: _erfc(x * -(0.5**0.5)) * 0.5,
     "rcbrt": _rcbrt,
     "sinh": _sinh,
 }

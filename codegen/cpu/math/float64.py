@@ -229,14 +229,6 @@ def _periodic(x: Number, quarters: int, name: str) -> Number:
     return rarely(x.abs() >= _PERIODIC_LIMIT, usual, lambda: lane_by_lane(name, x))
 
 
-def _sin(x: Number) -> Number:
-    return (x == x.like(0.0)).choose(x, _periodic(x, 0, "sin"))
-
-
-def _cos(x: Number) -> Number:
-    return _periodic(x, 1, "cos")
-
-
 def _erf(x: Number) -> Number:
     near = x.fma(polynomial(x * x, tables.ERF), x)
     a = at_most(x.abs(), 6.0)
@@ -245,10 +237,6 @@ def _erf(x: Number) -> Number:
     e = times_normal_power(polynomial(r, (1.0, 1.0, *tables.EXP)), n, shifted)
     far = x.like(1.0) - e * (polynomial(t, tables.ERF_FAR) * factor)
     return (x.abs() > 1.0).choose(with_sign(far, x), near)
-
-
-def _rsqrt(x: Number) -> Number:
-    return x.like(1.0) / x.sqrt()
 
 
 def _cbrt(x: Number) -> Number:
@@ -268,7 +256,7 @@ def _cbrt(x: Number) -> Number:
 
 FORMULAS: dict[str, Callable[..., Number]] = {
     "cbrt": _cbrt,
-    "cos": _cos,
+    "cos": lambda x: _periodic(x, 1, "cos"),
     "cosh": _cosh,
     "erf": _erf,
     "exp": _exp,
@@ -280,8 +268,8 @@ FORMULAS: dict[str, Callable[..., Number]] = {
     "log1p": _log1p,
     "log2": _log2,
     "pow": _pow,
-    "rsqrt": _rsqrt,
-    "sin": _sin,
+    "rsqrt": lambda x: x.like(1.0) / x.sqrt(),
+    "sin": lambda x: (x == x.like(0.0)).choose(x, _periodic(x, 0, "sin")),
     "sinh": _sinh,
     "tanh": _tanh,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
@@ -20,6 +21,22 @@ class Test:
 
     def __or__(self, other: Test) -> Test:
         return Test(self.b, self.b.binary("or", self.value, other.value))
+
+
+def _operate(name: str) -> Callable[[Number, Number | float], Number]:
+    def operator(left: Number, other: Number | float) -> Number:
+        right = other if isinstance(other, Number) else left.like(other)
+        return Number(left.b, left.b.binary(name, left.value, right.value))
+
+    return operator
+
+
+def _compare(name: str) -> Callable[[Number, Number | float], Test]:
+    def operator(left: Number, other: Number | float) -> Test:
+        right = other if isinstance(other, Number) else left.like(other)
+        return Test(left.b, left.b.compare(f"fcmp {name}", left.value, right.value))
+
+    return operator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,49 +60,25 @@ class Number:
         name = "fpext" if type_ == "double" else "fptrunc"
         return Number(self.b, self.b.convert(name, self.value, type_))
 
-    def _operate(self, name: str, other: Number | float) -> Number:
-        right = other if isinstance(other, Number) else self.like(other)
-        return Number(self.b, self.b.binary(name, self.value, right.value))
-
-    def _compare(self, name: str, other: Number | float) -> Test:
-        right = other if isinstance(other, Number) else self.like(other)
-        return Test(self.b, self.b.compare(f"fcmp {name}", self.value, right.value))
-
-    def __add__(self, other: Number | float) -> Number:
-        return self._operate("fadd", other)
-
-    def __sub__(self, other: Number | float) -> Number:
-        return self._operate("fsub", other)
-
-    def __mul__(self, other: Number | float) -> Number:
-        return self._operate("fmul", other)
-
-    def __truediv__(self, other: Number | float) -> Number:
-        return self._operate("fdiv", other)
-
-    def __mod__(self, other: Number | float) -> Number:
-        return self._operate("frem", other)
+    __add__ = _operate("fadd")
+    __sub__ = _operate("fsub")
+    __mul__ = _operate("fmul")
+    __truediv__ = _operate("fdiv")
+    __mod__ = _operate("frem")
 
     def __neg__(self) -> Number:
         text = f"fneg {self.value}"
         return Number(self.b, self.b.op(text, self.type, self.value.lanes))
 
-    def __lt__(self, other: Number | float) -> Test:
-        return self._compare("olt", other)
-
-    def __le__(self, other: Number | float) -> Test:
-        return self._compare("ole", other)
-
-    def __gt__(self, other: Number | float) -> Test:
-        return self._compare("ogt", other)
-
-    def __ge__(self, other: Number | float) -> Test:
-        return self._compare("oge", other)
+    __lt__ = _compare("olt")
+    __le__ = _compare("ole")
+    __gt__ = _compare("ogt")
+    __ge__ = _compare("oge")
 
     def __eq__(self, other: object) -> Test:  # type: ignore[override]
         if not isinstance(other, Number | float):
             return NotImplemented
-        return self._compare("oeq", other)
+        return _compare("oeq")(self, other)
 
     def _intrinsic(self, name: str, *others: Number) -> Number:
         return Number(self.b, self.b.intrinsic(name, self.value, *(o.value for o in others)))

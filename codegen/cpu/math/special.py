@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from tcl.codegen.common import chebyshev as tables
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.math.formula import Number, Test
+from tcl.codegen.cpu.math.tools import PURE
 
-_PURE = " nounwind willreturn memory(none)"
 _NAN, _INF = math.nan, math.inf
 
 
@@ -24,7 +24,7 @@ def call(b: Builder, name: str, arguments: Sequence[Val]) -> Val:
         inner = Builder(declared=b.declared, defined=b.defined)
         parameters = [Val(f"%a{k}", "double") for k in range(len(arguments))]
         result = _FORMULAS[name](*(Number(inner, p) for p in parameters))
-        head = f"define internal double @{symbol}({', '.join(map(str, parameters))}){_PURE} {{"
+        head = f"define internal double @{symbol}({', '.join(map(str, parameters))}){PURE} {{"
         end = f"  ret {result.value}"
         b.defined[symbol] = "\n".join([head, "entry:", *inner.entry, *inner.lines, end, "}", ""])
     return b.call(symbol, "double", 1, *arguments)
@@ -37,7 +37,7 @@ def _special(name: str, *arguments: Number) -> Number:
 
 def _libm(name: str, *arguments: Number) -> Number:
     b = arguments[0].b
-    return Number(b, b.call(name, "double", 1, *(a.value for a in arguments), note=_PURE))
+    return Number(b, b.call(name, "double", 1, *(a.value for a in arguments), note=PURE))
 
 
 def _either(test: Test, then: Callable[[], Number], otherwise: Callable[[], Number]) -> Number:

@@ -35,6 +35,14 @@ class Layout:
 LAYOUTS = {"float": Layout("i32", 23, 127), "double": Layout("i64", 52, 1023)}
 
 
+def _operate(name: str) -> Callable[[Bits, Bits | int], Bits]:
+    def operator(left: Bits, other: Bits | int) -> Bits:
+        right = other.value if isinstance(other, Bits) else left.b.constant(other, left.type)
+        return Bits(left.b, left.b.binary(name, left.value, right))
+
+    return operator
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Bits:
     """An integer of a float's size, or one per lane. Operators emit instructions."""
@@ -42,31 +50,13 @@ class Bits:
     b: Builder
     value: Val
 
-    def _operate(self, name: str, other: Bits | int) -> Bits:
-        right = other.value if isinstance(other, Bits) else self.b.constant(other, self.value.type)
-        return Bits(self.b, self.b.binary(name, self.value, right))
-
-    def __add__(self, other: Bits | int) -> Bits:
-        return self._operate("add", other)
-
-    def __sub__(self, other: Bits | int) -> Bits:
-        return self._operate("sub", other)
-
-    def __and__(self, other: Bits | int) -> Bits:
-        return self._operate("and", other)
-
-    def __or__(self, other: Bits | int) -> Bits:
-        return self._operate("or", other)
-
-    def __xor__(self, other: Bits | int) -> Bits:
-        return self._operate("xor", other)
-
-    def __lshift__(self, other: Bits | int) -> Bits:
-        return self._operate("shl", other)
-
-    def __rshift__(self, other: Bits | int) -> Bits:
-        """Zeros come in from above."""
-        return self._operate("lshr", other)
+    __add__ = _operate("add")
+    __sub__ = _operate("sub")
+    __and__ = _operate("and")
+    __or__ = _operate("or")
+    __xor__ = _operate("xor")
+    __lshift__ = _operate("shl")
+    __rshift__ = _operate("lshr")  # zeros come in from above
 
     def is_zero(self) -> Test:
         return Test(self.b, self.b.compare("icmp eq", self.value, self.b.constant(0, self.type)))

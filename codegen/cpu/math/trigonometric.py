@@ -105,14 +105,6 @@ def _periodic(x: Number, quarters: int) -> Number:
     return rarely(x.abs() >= _SINGLE_LIMIT, usual, large)
 
 
-def _sin(x: Number) -> Number:
-    return (x == x.like(0.0)).choose(x, _periodic(x, 0))
-
-
-def _cos(x: Number) -> Number:
-    return _periodic(x, 1)
-
-
 def _ratio(r: Number, n: Bits) -> Number:
     sin, cos = _wide_parts(r)
     odd = _odd(n)
@@ -155,9 +147,9 @@ def _cospi(x: Number) -> Number:
 
 
 FORMULAS: dict[str, Callable[..., Number]] = {
-    "cos": _cos,
+    "cos": lambda x: _periodic(x, 1),
     "cospi": _cospi,
-    "sin": _sin,
+    "sin": lambda x: (x == x.like(0.0)).choose(x, _periodic(x, 0)),
     "sinpi": _sinpi,
     "tan": _tan,
 }
