@@ -22,9 +22,16 @@ def numpy_dtype(t: ScalarType) -> np.dtype[Any]:
 
     Raises ArgumentError for bfloat16 when ml_dtypes is not installed.
     """
-    if t == BFLOAT16:
-        return _bfloat16()
-    return np.dtype(t.name)
+    if t != BFLOAT16:
+        return np.dtype(t.name)
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise ArgumentError(
+            f"bfloat16 arrays need the package ml_dtypes; install it with {installing('bfloat16')}"
+        ) from None
+    dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return dtype
 
 
 def storage_dtype(t: ScalarType) -> np.dtype[Any]:
@@ -48,14 +55,3 @@ def scalar_type_of(dtype: np.dtype[Any], what: str = "") -> ScalarType:
             f"convert with .astype({dtype.name!r})"
         )
     return found
-
-
-def _bfloat16() -> np.dtype[Any]:
-    try:
-        import ml_dtypes
-    except ImportError:
-        raise ArgumentError(
-            f"bfloat16 arrays need the package ml_dtypes; install it with {installing('bfloat16')}"
-        ) from None
-    dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-    return dtype

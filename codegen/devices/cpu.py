@@ -59,22 +59,17 @@ def _host_cpu() -> CpuProfile:
     features = llvm.get_host_cpu_features()
     flags = {name for name, present in features.items() if present}
     sizes = dict(_caches())
+    bound = hasattr(os, "sched_getaffinity")
     return CpuProfile(
         name=llvm.get_host_cpu_name(),
         features=features.flatten(),
         triple=llvm.get_process_triple(),
         vector_bits=512 if "avx512f" in flags else 256 if "avx" in flags else 128,
-        cores=_cores(),
+        cores=len(os.sched_getaffinity(0)) if bound else os.cpu_count() or 1,
         l1_bytes=sizes.get(1, 32 << 10),
         l2_bytes=sizes.get(2, 512 << 10),
         l3_bytes=sizes.get(3, 8 << 20),
     )
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _caches() -> Iterator[tuple[int, int]]:

@@ -80,14 +80,9 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="tcl-emulator-", ignore_cleanup_errors=True)
 
 
-def _runtime() -> tuple[Path, ...]:
-    """The emulator's own object files, compiled once."""
-    with _lock:
-        return _compiled_runtime()
-
-
 @functools.cache
-def _compiled_runtime() -> tuple[Path, ...]:
+def _runtime() -> tuple[Path, ...]:
+    """The emulator's own object files, compiled once: to be called under the lock."""
     if reason := why_not():
         raise EmulationError(reason)
     objects = []
@@ -116,7 +111,8 @@ def _tables() -> str:
 
 def build(source: str, *, checked: bool) -> Path:
     """A shared library of this translation unit and the runtime."""
-    runtime = _runtime()
+    with _lock:
+        runtime = _runtime()
     folder = Path(tempfile.mkdtemp(dir=_folder().name))
     (folder / "kernels.cpp").write_text(source)
     checks = _CHECKED if checked else ()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tcl.codegen.cuda.emit.module import Launch, Module
+from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.emulator.arena import ERRORS, Arena, Array, arena_of
 from tcl.codegen.cuda.emulator.compiler import CompilerError, EmulationError, build
 from tcl.codegen.cuda.emulator.findings import describe
@@ -89,6 +89,11 @@ class Emulated:
 
     def _launch(self, position: int, arena: Arena, order: Order, seed: int) -> list[str]:
         launch = self.module.launches[position]
+        if not 1 <= launch.threads <= 1024 or launch.blocks < 0:
+            raise EmulationError(
+                f"{launch.name} cannot be launched with {launch.blocks} blocks "
+                f"of {launch.threads} threads"
+            )
         names = [*launch.tensors, *([ERRORS] if self.module.sites else [])]
         arguments = (ctypes.c_void_p * max(1, len(names)))(*map(arena.address, names))
         request = LaunchRequest(
@@ -106,17 +111,8 @@ class Emulated:
             seed=seed,
             checked=self.checked,
         )
-        _check(launch)
         with self.lock:
             found = self.library.run(request)
         if self.checked and not request.checked:
             raise EmulationError("there is no memory to watch accesses in")
         return describe(found, self.module, self.number, launch, arena, self.library.path)
-
-
-def _check(launch: Launch) -> None:
-    if not 1 <= launch.threads <= 1024 or launch.blocks < 0:
-        raise EmulationError(
-            f"{launch.name} cannot be launched with {launch.blocks} blocks "
-            f"of {launch.threads} threads"
-        )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tcl.codegen.common.errors import CompileError
-from tcl.codegen.cuda.emit.module import SHARED, Launch, Module
+from tcl.codegen.cuda.emit.module import SHARED, Module
 
 GUARD = 64 << 10
 """Bytes behind a block's shared memory in which an access is caught."""
@@ -43,10 +43,12 @@ def shared_symbol(number: int) -> str:
 def _namespace(number: int, module: Module) -> str:
     if static := _STATIC.search(module.source):
         raise CompileError(f"only dynamic shared memory is emulated: {static[0].strip()}")
-    entries = "".join(
-        _entry(number, position, launch, bool(module.sites))
-        for position, launch in enumerate(module.launches)
-    )
+    entries = ""
+    for position, launch in enumerate(module.launches):
+        count = len(launch.tensors) + bool(module.sites)
+        arguments = ", ".join(f"emulator::Argument{{arguments[{i}]}}" for i in range(count))
+        head = f"void {entry(number, position)}(void* const* arguments)"
+        entries += f"{_EXPORTED} EMULATOR {head} {{ {launch.name}({arguments}); }}\n"
     # With C linkage, kernels of one name would be one, whatever namespace they are in. A definition
     # of the shared memory in sight makes the kernel's own `extern` declaration mean this array.
     return (
@@ -57,13 +59,6 @@ def _namespace(number: int, module: Module) -> str:
         f"{_EXPORTED} unsigned char* const {shared_symbol(number)} = {SHARED};\n"
         f"}} }}\n"
     )
-
-
-def _entry(number: int, position: int, launch: Launch, has_sites: bool) -> str:
-    count = len(launch.tensors) + has_sites
-    arguments = ", ".join(f"emulator::Argument{{arguments[{i}]}}" for i in range(count))
-    head = f"void {entry(number, position)}(void* const* arguments)"
-    return f"{_EXPORTED} EMULATOR {head} {{ {launch.name}({arguments}); }}\n"
 
 
 def refusal(said: str, modules: Sequence[Module]) -> CompileError:
