@@ -267,11 +267,8 @@ def _overlap(a: Array, b: Array) -> bool:
 
 def wrong_rank(what: str, tensor: Tensor, shape: tuple[int, ...]) -> str:
     """What is wrong with an array of this shape."""
+    dims = f" ({', '.join(map(str, tensor.dims))})" if tensor.dims else ""
     return (
-        f"{what} has {plural(tensor.rank, 'dimension')}{_dims(tensor)}, "
+        f"{what} has {plural(tensor.rank, 'dimension')}{dims}, "
         f"but an array of shape {shape} was given"
     )
-
-
-def _dims(tensor: Tensor) -> str:
-    return f" ({', '.join(map(str, tensor.dims))})" if tensor.dims else ""

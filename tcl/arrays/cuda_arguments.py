@@ -83,7 +83,7 @@ def cuda_outputs(
     checked, library, device = sized.checked, given.library, given.device
     if outputs is None:
         check_initialised(checked)
-        arrays = tuple(_new(t, sized.shapes[t.name], library, device) for t in checked.outputs)
+        arrays = tuple(library.empty(sized.shapes[t.name], t.type, device) for t in checked.outputs)
         names = (f"output '{t.name}' of {checked.name}" for t in checked.outputs)
         return arrays, tuple(library.shadow(*each) for each in zip(names, arrays, strict=True))
     if not isinstance(outputs, tuple | list) and adopted(outputs) is not None:
@@ -139,7 +139,3 @@ def _astray(what: str, argument: object, library: Library, device: int, beside: 
             f"move it with {library.moving(device)}"
         )
     return f"{what} has to be {library.noun}, not {type(argument).__name__}"
-
-
-def _new(tensor: Tensor, shape: tuple[int, ...], library: Library, device: int) -> Any:
-    return library.empty(shape, tensor.type, device)

@@ -13,7 +13,7 @@ from tcl.arrays.arguments import Array, allocated
 from tcl.arrays.index_values import fitting
 from tcl.grammar.checked import CheckedDef, Tensor
 from tcl.grammar.errors import ArgumentError
-from tcl.grammar.types import ScalarType
+from tcl.grammar.types import FLOAT64
 
 
 def random_inputs(
@@ -74,8 +74,8 @@ def _floats(
     limits: tuple[str, str] | None,
     sizes: Mapping[str, int],
 ) -> Array:
-    wide = tensor.type == ScalarType("float64", tensor.type.kind, 64)
-    dtype: type[np.float32] | type[np.float64] = np.float64 if wide else np.float32
+    dtype: type[np.float32] | type[np.float64]
+    dtype = np.float64 if tensor.type == FLOAT64 else np.float32
     if limits is None:
         return np.asarray(rng.standard_normal(shape, dtype))
     low, high = (_limit(tensor, text, sizes) for text in limits)

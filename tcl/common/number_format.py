@@ -14,18 +14,15 @@ def duration(seconds: float) -> str:
     """A time with three digits, in the unit that suits it: 12.3 µs, 4.56 ms, 1.20 s."""
     fitting = (u for u in _UNITS if float(f"{seconds / u[1]:.3g}") >= 1)
     unit, scale = next(fitting, _UNITS[-1])
-    return printable(f"{_three(seconds / scale)} {unit}")
+    # Three digits, none of them left out, however large the number: 1.20, 12.0, 1,200.
+    value = float(f"{seconds / scale:.3g}")
+    before = math.floor(math.log10(value)) if value > 0 else 0
+    return printable(f"{value:,.{min(max(0, 2 - before), 4)}f} {unit}")
 
 
 def ratio_text(ratio: float) -> str:
     """How many times as fast, or as long: 1.50 ×."""
     return printable(f"{ratio:.2f} ×" if ratio < 100 else f"{ratio:,.0f} ×")
-
-
-def _three(value: float) -> str:
-    """Three digits, none of them left out, however large the number: 1.20, 12.0, 1,200."""
-    before = math.floor(math.log10(float(f"{value:.3g}"))) if value > 0 else 0
-    return f"{float(f'{value:.3g}'):,.{min(max(0, 2 - before), 4)}f}"
 
 
 def printable(text: str) -> str:

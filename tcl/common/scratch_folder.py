@@ -6,10 +6,10 @@ is removed when the next folder is made.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -23,10 +23,13 @@ _LOCK = "lock"
 _NEW = "lock.new"
 
 
-@contextmanager
+@contextlib.contextmanager
 def workspace() -> Iterator[str]:
     """The path of a new folder, removed at the end."""
-    _sweep(Path(tempfile.gettempdir()))
+    for lock_file in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK}"):
+        with contextlib.suppress(OSError), open(lock_file) as left:  # another's, or gone by now
+            if _locked(left):
+                shutil.rmtree(lock_file.parent, ignore_errors=True)
     with (
         tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as folder,
         open(Path(folder) / _NEW, "w") as lock,
@@ -34,16 +37,6 @@ def workspace() -> Iterator[str]:
         _locked(lock)
         (Path(folder) / _NEW).rename(Path(folder) / _LOCK)  # from here on others may look at it
         yield folder
-
-
-def _sweep(parent: Path) -> None:
-    for lock_file in parent.glob(f"{_PREFIX}*/{_LOCK}"):
-        try:
-            with open(lock_file) as lock:
-                if _locked(lock):
-                    shutil.rmtree(lock_file.parent, ignore_errors=True)
-        except OSError:  # another user's, or gone by now
-            continue
 
 
 def _locked(file: IO[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -32,16 +32,13 @@ def text_of(source: SourceLike) -> tuple[str, str]:
             "a TC is a string that holds its text, or a pathlib.Path of its file, "
             f"not {kind_of(source)}"
         )
-    if "\n" not in source and "{" not in source and _names_a_file(source):
+    one_line = source and "\n" not in source and "{" not in source
+    if one_line and (source.endswith(".tc") or os.path.exists(source)):
         raise ArgumentError(
             f"{source!r} is the name of a file, and a string has to be the text itself; "
             f"pass pathlib.Path({source!r})"
         )
     return source, "<string>"
-
-
-def _names_a_file(text: str) -> bool:
-    return text.endswith(".tc") or (text != "" and os.path.exists(text))
 
 
 def check_flag(name: str, value: object) -> None:
@@ -62,9 +59,10 @@ def file_named(name: str, value: object) -> Path:
 def check_sequence(checked: CheckedDef, inputs: object) -> None:
     """Raise ``ArgumentError`` unless inputs that are given as one argument are a tuple or list."""
     if not isinstance(inputs, tuple | list):
+        names = [t.name for t in checked.inputs]
         raise ArgumentError(
             f"the inputs of {checked.name} have to be a tuple of arrays, here "
-            f"{_tuple(t.name for t in checked.inputs)}, not {kind_of(inputs)}"
+            f"({', '.join(names)}{',' * (len(names) == 1)}), not {kind_of(inputs)}"
         )
 
 
@@ -111,8 +109,3 @@ def _no_input(checked: CheckedDef, name: str, options: Sequence[str]) -> str:
     return f"{sentence}; " + (
         f"did you mean {near}=?" if near else f"its inputs are {', '.join(names)}"
     )
-
-
-def _tuple(names: Iterable[str]) -> str:
-    found = list(names)
-    return f"({', '.join(found)}{',' * (len(found) == 1)})"

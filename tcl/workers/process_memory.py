@@ -9,9 +9,12 @@ def resident(process: int) -> int | None:
     """Bytes of memory that a process has; None if it is gone or the system does not tell."""
     try:
         with open(f"/proc/{process}/statm", "rb") as file:
-            return int(file.read().split()[1]) * _page_size()
+            pages = int(file.read().split()[1])
     except (OSError, ValueError, IndexError):
         return None
+    import resource  # there is none on Windows, nor a /proc
+
+    return pages * resource.getpagesize()
 
 
 def total_memory() -> int | None:
@@ -40,9 +43,3 @@ def _told(*names: str) -> int | None:
         return sum(int(lines[name].split()[0]) * 1024 for name in names)
     except (OSError, ValueError, KeyError, IndexError):
         return None
-
-
-def _page_size() -> int:
-    import resource  # there is none on Windows, nor a /proc
-
-    return resource.getpagesize()
