@@ -112,7 +112,8 @@ class Affine:
         return dict(self.terms).get(name, 0)
 
     def interval(self, dims: Mapping[str, Dim]) -> tuple[int, int]:
-        """Smallest and largest value over non-empty ``dims``; terms must be dims."""
+        """The smallest and the largest value, both taken, over non-empty ``dims``; terms must be
+        dims."""
         low = high = self.constant
         for name, c in self.terms:
             ends = (c * dims[name].first, c * (dims[name].first + dims[name].extent - 1))

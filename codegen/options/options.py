@@ -49,6 +49,8 @@ class Option:
     """Its values."""
     by_dimension: bool
     """Whether a value means other points where dimensions are merged."""
+    followed: bool
+    """Whether a nest that runs in the loops of another one has the same there."""
     refused: Mapping[Device, str]
     """Why a device has nothing for it, where that is so."""
     knobs: Mapping[str, str]
@@ -60,11 +62,12 @@ def _option(
     kind: Kind,
     *,
     by_dimension: bool = True,
+    followed: bool = False,
     refused: Mapping[Device, str] | None = None,
     **knobs: str,
 ) -> Any:
     """A field for an option that is left open."""
-    row = Option(kind, by_dimension, refused or {}, knobs)
+    row = Option(kind, by_dimension, followed, refused or {}, knobs)
     return field(default=None, metadata={"option": row})
 
 
@@ -78,27 +81,31 @@ class NestOptions:
 
     tile: tuple[int, ...] | None = _option(
         Sizes(0, _MAX_SIZE, "sizes must be from 0 (untiled) to {}"),
+        followed=True,
         tile="points of this dimension in a tile, the part of it that is worked on at a time",
     )
     """Points per tile, one size per leading dimension; 0 or a missing size leaves it untiled."""
     order: tuple[int, ...] | None = _option(
         Permutation(),
+        followed=True,
         order="order of the loops over tiles, outermost first; 0 is the first dimension of the "
         "nest",
     )
     """Loop order over tiles: a permutation of the dimensions; () is the natural order."""
     inner_order: tuple[int, ...] | None = _option(
-        Permutation(), inner_order="order of the loops inside a tile, likewise"
+        Permutation(), followed=True, inner_order="order of the loops inside a tile, likewise"
     )
     """Loop order inside a tile, likewise."""
     vectorize: tuple[int, int] | None = _option(
         Lanes(),
+        followed=True,
         vector="the dimension along which vectors run",
         lanes="points that one vector instruction computes; 1 is scalar code",
     )
     """(dimension, lanes); dimension -1 is the last output dimension; 1 lane is scalar code."""
     register: tuple[int, ...] | None = _option(
         Sizes(0, 64, "sizes must be from 0 (a loop) to {}", nothing=1),
+        followed=True,
         register="points of each dimension whose results stay in registers; on a GPU, of this one",
         row="dimensions of the register tile: the one for its rows, then the one for its columns",
         unroll="turns of the reduction that are written out one after the other",

@@ -25,8 +25,9 @@ def plan_text(plan: Plan[Target]) -> str:
                 for key, value in nest.options.made().items()
                 if device not in OPTIONS[key].refused
             }
-            width = max(map(len, made.values()))
+            wide, width = max(map(len, made)), max(map(len, made.values()))
             lines += [
-                f"  {key:<11}  {value:<{width}}  {nest.reason(key)}" for key, value in made.items()
+                f"  {key:<{wide}}  {value:<{width}}  {nest.reason(key)}"
+                for key, value in made.items()
             ]
     return "\n".join(lines)

@@ -29,7 +29,7 @@ from tcl.codegen.passes.gpu.bind import Bind
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
 from tcl.codegen.passes.gpu.mma_panels import FeedTensorCores
 from tcl.codegen.passes.gpu.split import Split
-from tcl.codegen.passes.gpu.stage_shared import Share
+from tcl.codegen.passes.gpu.stage_shared import StageShared
 from tcl.codegen.passes.order import Order
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize
@@ -43,7 +43,7 @@ LAYER = """float(M,K) A, float(K,N) B, float(N) b) -> (C) {
 """
 PASSES = (
     *(Chunk, Fuse, Tile, Order, Vectorize, Register, Stage, Prefetch, Stream, Build),
-    *(Split, Bind, Share, FeedTensorCores, BuildBlocks),
+    *(Split, Bind, StageShared, FeedTensorCores, BuildBlocks),
 )
 
 
@@ -119,7 +119,7 @@ def test_a_complete_candidate_for_a_gpu_has_every_pass_once(
     assert asked == ["s0.whole"]  # which nobody can say anything about
     assert applied == {"Split s0": 1}
     gpu.scheduled(plan)
-    names = ("Chunk", "Tile", "Order tile", "Order point", "Bind", "Share", "FeedTensorCores")
+    names = ("Chunk", "Tile", "Order tile", "Order point", "Bind", "StageShared", "FeedTensorCores")
     expected = Counter(
         " ".join((name.split()[0], nest, *name.split()[1:]))
         for nest in ("s0", "s0.whole")

@@ -14,7 +14,7 @@ from tcl.codegen.choose.cpu.prefetch_distances import prefetching, tiles_ahead
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import PLAIN, NestOptions
+from tcl.codegen.options.options import OPTIONS, PLAIN, NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of, made_with
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.vectorize import outputs
@@ -77,9 +77,8 @@ class CpuPreset:
         """Choices for an untiled nest that is fused with another one, which has the options
         ``led``: the same loops, or those over its results if it has no others."""
         stream = self.name in _MODELLED and _not_kept(program, nest, self.device)
-        own = replace(
-            led, stage=(), prefetch=(), stream=stream, chunk=(), fuse=False, chunk_order=None
-        )
+        same = {key: getattr(led, key) for key, option in OPTIONS.items() if option.followed}
+        own = replace(PLAIN, **same, stream=stream)
         rank = len(nest.dims)
         if rank == len(leader.dims):
             return own

@@ -18,8 +18,8 @@ from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.gpu.split import is_whole, parts_of
 from tcl.codegen.passes.gpu.steps import alone
 
-_WARPS = 128
-"""Threads of a block in ``naive``."""
+_NAIVE_THREADS = 128
+"""Of a block."""
 _LEAST_PART = 32
 """Points that a thread reduces at least before its sum is split."""
 _TILED, _STREAMED = 192, 1024
@@ -169,7 +169,7 @@ def _one_point_each(nest: ir.Nest) -> NestOptions:
     results = sum(not d.reduction for d in nest.dims)
     if nest.sequential or not results:
         return PLAIN
-    sizes = (*[1] * (results - 1), _WARPS)
+    sizes = (*[1] * (results - 1), _NAIVE_THREADS)
     return replace(PLAIN, chunk=sizes, threads=sizes)
 
 

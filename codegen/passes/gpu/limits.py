@@ -1,4 +1,5 @@
-"""What a device has room for: options are refused here that it cannot run."""
+"""What a device has room for: kernels are refused here that need too many blocks, or too much
+shared memory. How many threads a block may have is looked at where they are bound (``bind.py``)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ UNROLLED = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class StageShared:
     """Stages operands of a nest that is bound to threads, as are those that share its blocks."""
 
     nest: str
@@ -42,7 +42,7 @@ class Share:
             return program
         nest = program.nest(self.nest)
         loops = len(uniform_loops(nest))
-        if reason := why_not_shared(nest, self.levels, thread_count(nest), loops):
+        if reason := why_not_staged(nest, self.levels, thread_count(nest), loops):
             raise OptionsError(reason)
         group = next(group for group in groups(program.nests) if nest in group)
         threads = max(map(thread_count, group))
@@ -73,7 +73,7 @@ def uniform_loops(nest: ir.Nest) -> list[ir.Fold]:
     return found
 
 
-def why_not_shared(nest: ir.Nest, levels: Sequence[int], threads: int, loops: int) -> str | None:
+def why_not_staged(nest: ir.Nest, levels: Sequence[int], threads: int, loops: int) -> str | None:
     """Why operands cannot be staged at these levels in a nest of so many ``threads``, which run so
     many ``loops`` together inside of the chunks; None if they can."""
     reads = operands(nest.point)
@@ -88,7 +88,7 @@ def why_not_shared(nest: ir.Nest, levels: Sequence[int], threads: int, loops: in
 
 
 def why_no_panel(nest: ir.Nest, load: ir.Load, level: int, threads: int, loops: int) -> str | None:
-    """As ``why_not_shared``, for one operand, and without what it is of."""
+    """As ``why_not_staged``, for one operand, and without what it is of."""
     if nest.sequential:
         return nest.sequential
     if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
@@ -206,7 +206,8 @@ class _Box:
         return ir.Nest(name, tuple(shape), tuple(_shared_loops(shape, width, threads)), point)
 
     def _wanted(self, axis: int) -> tuple[int, int]:
-        """The indices along an axis that are copied; elsewhere the panel is zero."""
+        """The first index along an axis that is copied, and the one after the last; elsewhere the
+        panel is zero."""
         layout = self.program.tensor(self.load.ref.tensor).layout
         low, high = layout.origin[axis], layout.origin[axis] + layout.extents[axis]
         subscript = self.load.ref.subscripts[axis]

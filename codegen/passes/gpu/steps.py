@@ -19,7 +19,7 @@ from tcl.codegen.passes.fuse import Fuse
 from tcl.codegen.passes.gpu.bind import Bind
 from tcl.codegen.passes.gpu.limits import WithinLimits
 from tcl.codegen.passes.gpu.mma_panels import FeedTensorCores
-from tcl.codegen.passes.gpu.stage_shared import Share
+from tcl.codegen.passes.gpu.stage_shared import StageShared
 from tcl.codegen.passes.order import Order
 from tcl.codegen.passes.tile import Tile
 
@@ -41,7 +41,7 @@ def steps(nest: str, o: NestOptions, profile: GpuProfile) -> Mapping[str, tuple[
         "bind": (Bind.of(nest, o, profile),),
         # After all passes that change loops: footprints are those of folds.
         "share": (
-            Share(nest, o.stage or (), o.buffers or 1),
+            StageShared(nest, o.stage or (), o.buffers or 1),
             FeedTensorCores(nest, o.mma or ()),
         ),
     }

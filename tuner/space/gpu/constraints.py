@@ -23,7 +23,7 @@ from tcl.codegen.passes.gpu.mma_panels import why_not_fed
 from tcl.codegen.passes.gpu.mma_shape import Sizes
 from tcl.codegen.passes.gpu.panel import Panel, panel_bytes, points_inside, uniform_dims
 from tcl.codegen.passes.gpu.split import Split
-from tcl.codegen.passes.gpu.stage_shared import why_not_shared
+from tcl.codegen.passes.gpu.stage_shared import why_not_staged
 from tcl.tuner.space.gpu.block_threads import Division
 from tcl.tuner.space.gpu.encode import longest
 from tcl.tuner.space.gpu.kernel_groups import KernelKnobs, Member, chunks_of
@@ -142,7 +142,7 @@ class _Nest:
         if not (levels or leader.mma):
             return 0, None
         listed = [levels.get(k, -1) for k in range(len(parts.reads))]
-        if reason := why_not_shared(nest, listed, divided.threads, len(loops)):
+        if reason := why_not_staged(nest, listed, divided.threads, len(loops)):
             return 0, reason
         dims = (d.name for d in nest.dims)
         folds = BlockFolds.of(nest, dims, sizes, leader.mma, parts.order)
