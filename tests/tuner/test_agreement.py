@@ -119,7 +119,7 @@ def test_gpus_in_full() -> None:
     refused: Counter[bool] = Counter()
     for name in DEFS:
         for profile in GPUS:
-            for small, count in ((True, 10), (False, 35)):
+            for small, count in ((True, 5), (False, 45)):
                 refused += on_gpu(name, small, profile, count)
     print(f"{refused.total()} candidates for GPUs, {refused[True]} of them refused")
     assert refused.total() > 10_000
