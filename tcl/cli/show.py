@@ -143,7 +143,7 @@ def _on_cpu(stage: str, sized: SizedDef, chosen: MappingOptions, threads: int | 
     from tcl.codegen.cpu.thread_count import thread_count
     from tcl.codegen.devices.cpu import host_cpu
     from tcl.codegen.loopir.printer import show
-    from tcl.codegen.schedule.cpu import plan, stages
+    from tcl.codegen.schedule.cpu import plan, scheduled, stages
     from tcl.codegen.schedule.plan_text import plan_text
 
     if stage == "resources":
@@ -152,7 +152,9 @@ def _on_cpu(stage: str, sized: SizedDef, chosen: MappingOptions, threads: int | 
         )
     device = replace(host_cpu(), threads=thread_count(threads))
     if stage == "plan":
-        return plan_text(plan(sized, chosen, device, all_threads=False))
+        made = plan(sized, chosen, device, all_threads=False)
+        scheduled(made)  # which refuses what cannot be applied
+        return plan_text(made)
     if stage in ("ir", "schedule"):
         programs = [program for _, program in stages(sized, chosen, device, all_threads=False)]
         return show(programs[0 if stage == "ir" else -1])

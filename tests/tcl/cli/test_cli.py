@@ -147,6 +147,15 @@ def test_show_refuses_what_is_wrong_though_it_makes_no_difference(
     assert sentence in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("device", ["cpu", "h200"])
+@pytest.mark.parametrize("stage", ["plan", "schedule"])
+def test_show_has_no_plan_for_options_that_are_refused(mm: Path, stage: str, device: str) -> None:
+    options = ("-o", '{"nests":[{"order":[1,0]}]}', "--device", device)
+    done = tcl("show", mm, "--sizes", "M=5,K=6,N=7", "--stage", stage, *options)
+    assert done.returncode == 1 and done.stdout == ""
+    assert "the order (1, 0) does not name each of them once" in done.stderr
+
+
 def test_run(mm: Path, tmp_path: Path) -> None:
     done = tcl("run", mm, "-s", "M=5,K=6,N=7", cache=tmp_path)
     assert done.returncode == 0, done.stderr
