@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -41,6 +42,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first: where several processes share the tests, none is left with one alone.
     Whole files that wait for something are among them: others compute meanwhile."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in _LONGEST))
+
+
+@pytest.fixture(autouse=True)
+def _signals_are_heard_as_before() -> Iterator[None]:
+    """A command that a test runs in this process may end with signals ignored, as its own process
+    would."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        if handler is not None and signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
 
 
 @pytest.fixture
