@@ -126,9 +126,12 @@ class Launcher:
 
     def failed(self, frame: Frame) -> IndexError:
         """The error of a call that returned 1; its frame is not used again."""
+        return self.failure(*frame.error())
+
+    def failure(self, number: int, value: int) -> IndexError:
+        """The error of a failed check, by the number of its site and the value."""
         from tcl.codegen.loopir.sites import Site
 
-        number, value = frame.error()
         s = self._sites[number]
         site = Site(self._names[s.tensor], s.axis, s.first, s.extent, s.unsigned)
         return IndexError(site.message(value))

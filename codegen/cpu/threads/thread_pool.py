@@ -10,22 +10,18 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tcl.codegen.common.errors import CompileError
-from tcl.codegen.common.store import Store
 from tcl.codegen.cpu.abi import LINE
-from tcl.codegen.cpu.object_code.ingredients import versions
-from tcl.codegen.cpu.object_code.kernel_code import KernelCode
-from tcl.codegen.cpu.object_code.load import Loaded
+from tcl.codegen.cpu.object_code.kept import load_kept
 from tcl.codegen.cpu.thread_count import MOST
 from tcl.codegen.cpu.threads import text as team_text
 from tcl.codegen.cpu.threads.layout import RESET, RUN, pool_bytes
-from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.devices.cpu import host_cpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,7 @@ def _make() -> Team | None:
     if os.name != "posix":
         return None
     try:
-        loaded = _load(host_cpu())
+        loaded = load_kept(team_text.text(host_cpu().triple), (RUN, RESET))
     except CompileError:  # the C library lacks something
         return None
     size = pool_bytes(MOST)
@@ -78,25 +74,6 @@ def _make() -> Team | None:
     for thing in (loaded, memory):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     return Team(run, pool)
-
-
-def _load(device: CpuProfile) -> Loaded:
-    text = team_text.text(device.triple)
-    made_of = repr((text, device.name, device.features, versions()))
-    digest = hashlib.sha256(made_of.encode()).hexdigest()
-    store, symbols = Store(), (RUN, RESET)
-    kept = store.get(digest, KernelCode)
-    if kept is not None:
-        try:
-            return Loaded(kept.object_code, symbols)
-        except CompileError:
-            pass
-    from tcl.codegen.cpu.object_code.compile import compile_object
-
-    code = compile_object(text, device)
-    loaded = Loaded(code, symbols)
-    store.put(digest, KernelCode(code))
-    return loaded
 
 
 def _after_fork() -> None:

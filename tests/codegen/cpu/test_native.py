@@ -1,0 +1,284 @@
+"""Kernels as C functions: called through ctypes here, which lets go of the GIL, as their users."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import mmap
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import team_kernels as bodies
+from cpu_kernels import LANES, MATMUL, sized_of
+from team_kernels import kernel
+
+from tcl.codegen.cpu.abi import apart
+from tcl.codegen.cpu.run import native
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.cpu.run.launch import Launcher, address_of
+from tcl.codegen.cpu.run.native import NativeEntry
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX memory and threads")
+
+Array = np.ndarray[Any, np.dtype[Any]]
+GATHER = "def f(float(M) T, int64(N) I) -> (O) { O(n) = T(I(n)) }"
+SOFTMAX = """def f(float(N, D) I) -> (O, m, s) {
+    m(n) max=! I(n, d)
+    s(n) +=! exp(I(n, d) - m(n))
+    O(n, d) = exp(I(n, d) - m(n)) / s(n)
+}"""
+
+
+@pytest.fixture(autouse=True)
+def _together() -> Iterator[None]:
+    bodies.keep_together()
+    yield
+    bodies.keep_together(False)
+
+
+class Caller:
+    """What a user of an entry does."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self.entry = NativeEntry(launcher)
+        type_ = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+        self.function = type_(self.entry.address)
+
+    def __call__(self, *arrays: Array) -> None:
+        addresses = (ctypes.c_uint64 * len(arrays))(*map(address_of, arrays))
+        error = (ctypes.c_int64 * 2)()
+        status = self.function(addresses, error)
+        if status:
+            raise self.entry.error(status, *error)
+
+
+def words(*values: int) -> Array:
+    return np.array(values, np.int64)
+
+
+def test_a_def() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-9, 9, s).astype(np.float32) for s in ((4, 5), (5, 16)))
+    call = Caller(compile_cpu(sized_of(MATMUL, a, b), LANES).launcher)
+    for _ in range(3):
+        out = np.full((4, 16), np.nan, np.float32)
+        call(a, b, out)
+        np.testing.assert_array_equal(out, a @ b)
+
+
+def test_several_kernels_keep_apart() -> None:
+    """The code is one; what each loaded copy calls is its own."""
+    calls = [Caller(kernel(bodies.WHO, 1, threads=k)) for k in (1, 3, 2)]
+    for _ in range(2):
+        for call, threads in zip(calls, (1, 3, 2), strict=True):
+            out = np.zeros(4, np.int64)
+            call(out)
+            assert out.tolist() == [threads] * threads + [0] * (4 - threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_meet_in_memory_that_is_clear_at_first(threads: int) -> None:
+    meet = Caller(kernel(bodies.MEET, 3, threads=threads))
+    count = Caller(kernel(bodies.COUNT, 2, threads=threads, regions=3))
+    for k in range(1, 4):
+        out, slots = np.zeros(threads, np.int64), np.full(threads, -1)
+        meet(words(50), out, slots)
+        assert (out == 50 * 49 // 2).all()
+        counted = np.zeros(1001, np.int64)
+        for _ in range(k):
+            count(words(1000), counted)
+        assert (counted[:1000] == k).all() and counted[1000] == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("size", [64, 1000])
+def test_private_scratch(threads: int, size: int) -> None:
+    private = Caller(
+        kernel(bodies.PRIVATE, 2, threads=threads, scratch=(((size,), "uint8", True),))
+    )
+    for _ in range(3):
+        out = np.zeros(threads, np.int64)
+        private(words(apart(size)), out)
+        assert out.tolist() == list(range(1, threads + 1))
+
+
+ADDRESSES = """
+  %out = load ptr, ptr %tensors, align 8
+  %one.at = getelementptr i64, ptr %tensors, i64 1
+  %one = load i64, ptr %one.at, align 8
+  %two.at = getelementptr i64, ptr %tensors, i64 2
+  %two = load i64, ptr %two.at, align 8
+  %second = getelementptr i64, ptr %out, i64 1
+  %third = getelementptr i64, ptr %out, i64 2
+  %team.word = ptrtoint ptr %team to i64
+  store i64 %one, ptr %out, align 8
+  store i64 %two, ptr %second, align 8
+  store i64 %team.word, ptr %third, align 8
+  ret i32 0
+"""
+
+
+def test_scratch_and_team_lie_on_lines_of_their_own() -> None:
+    scratch = (((3, 5), "float32", False), ((7,), "uint8", True))
+    out = words(0, 0, 0)
+    Caller(kernel(ADDRESSES, 1, threads=1, regions=2, scratch=scratch))(out)
+    shared, private, team = out.tolist()
+    assert shared % 64 == private % 64 == team % 64 == 0
+    assert private - shared == 64 and shared - team > 0
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_first_thread_that_failed_is_reported(threads: int) -> None:
+    fail = Caller(kernel(bodies.FAIL, 1, threads=threads))
+    for first in range(threads):
+        with pytest.raises(IndexError, match=f"index {first} is"):
+            fail(words(first))
+        fail(words(threads))  # and the next call knows nothing of it
+
+
+def test_the_error_is_the_one_of_calls_from_python() -> None:
+    table, index = np.arange(5, dtype=np.float32), np.array([0, 4, -3], np.int64)
+    launcher = compile_cpu(sized_of(GATHER, table, index), LANES).launcher
+    out = np.zeros(3, np.float32)
+    with pytest.raises(IndexError) as expected:
+        launcher((table, index, out))
+    with pytest.raises(IndexError) as found:
+        Caller(launcher)(table, index, out)
+    assert str(found.value) == str(expected.value)
+    assert "index -3 is out of range for dimension 0 of tensor T" in str(found.value)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_eight_python_threads_at_once(threads: int) -> None:
+    """Every call has scratch memory of its own, and its own errors; more run than are slots."""
+    private = Caller(kernel(bodies.PRIVATE, 2, threads=threads, scratch=(((640,), "u1", True),)))
+    fail = Caller(kernel(bodies.FAIL, 1, threads=threads))
+    wrong: list[object] = []
+    barrier = threading.Barrier(native.SLOTS + 2)
+
+    def work() -> None:
+        barrier.wait()
+        for _ in range(200):
+            out = np.zeros(threads, np.int64)
+            private(words(640), out)  # beside another call on one thread, so [1] or [1, 2]
+            if out.tolist() not in ([1, 2][:threads], [1, 0][:threads]):
+                wrong.append(out)
+            try:
+                fail(words(0))
+                wrong.append("no error")
+            except IndexError:
+                pass
+            fail(words(threads))
+
+    workers = [threading.Thread(target=work) for _ in range(native.SLOTS + 2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_a_call_within_more_calls_than_slots() -> None:
+    """Frames beyond the slots are made, and freed: each of these calls is in flight at once."""
+    wait = Caller(kernel(bodies.WAIT, 2, threads=1))
+    go_on, outs = words(0), np.zeros(native.SLOTS + 3, np.int64)
+    workers = [
+        threading.Thread(target=lambda k=k: wait(go_on, outs[k : k + 1])) for k in range(len(outs))
+    ]
+    for worker in workers:
+        worker.start()
+    while not outs.all():
+        pass
+    go_on[0] = 1
+    for worker in workers:
+        worker.join()
+    assert outs.tolist() == [1] * len(outs)
+
+
+def test_softmax_with_scratch_in_threads() -> None:
+    """A whole def whose statements run on the pool, from several callers."""
+    array = np.random.default_rng(1).normal(size=(64, 300)).astype(np.float32)
+    launcher = compile_cpu(sized_of(SOFTMAX, array), LANES).launcher
+    call = Caller(launcher)
+    expected = [np.empty((64, 300), np.float32), np.empty(64, "f"), np.empty(64, "f")]
+    launcher((array, *expected))
+    wrong: list[int] = []
+
+    def work() -> None:
+        for _ in range(20):
+            out = [np.full_like(e, np.nan) for e in expected]
+            call(array, *out)
+            wrong.extend(
+                k for k in range(3) if not np.allclose(out[k], expected[k], rtol=1e-5, atol=0)
+            )
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_no_memory_is_an_error() -> None:
+    huge = Caller(kernel(bodies.WHO, 1, threads=1, scratch=(((1 << 60,), "float32", False),)))
+    out = words(0, 0)
+    with pytest.raises(MemoryError, match="on the way"):
+        huge(out)
+    assert out.tolist() == [0, 0]
+
+
+def test_a_child_that_was_forked_goes_on() -> None:
+    scratch = (((64,), "uint8", True),)
+    private = Caller(kernel(bodies.PRIVATE, 2, threads=2, scratch=scratch))
+    out = np.zeros(2, np.int64)
+    private(words(64), out)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            out[:] = 0
+            bodies.keep_together()
+            private(words(64), out)
+            code = 0 if out.tolist() == [1, 2] else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_launcher_lives_as_long_as_the_entry() -> None:
+    launcher = kernel(bodies.WHO, 1, threads=1)
+    entry = Caller(launcher)
+    del launcher
+    gc.collect()
+    out = words(0, 0)
+    entry(out)
+    assert out.tolist() == [1, 0]
+    gone = weakref.ref(entry.entry)
+    del entry
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_entries_that_are_gone_keep_no_memory() -> None:
+    launcher = kernel(bodies.WHO, 1, threads=1, scratch=(((1 << 20,), "uint8", False),))
+    fail = Caller(kernel(bodies.FAIL, 1, threads=1, scratch=(((1 << 20,), "uint8", False),)))
+
+    def use(times: int) -> int:
+        for _ in range(times):
+            Caller(launcher)(words(0, 0))
+            with pytest.raises(IndexError):
+                fail(words(0))
+        gc.collect()
+        with open("/proc/self/statm") as file:  # address space: nobody touches the scratch
+            return int(file.read().split()[0]) * mmap.PAGESIZE
+
+    before = use(50)
+    assert use(200) - before < 64 << 20
