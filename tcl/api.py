@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from tcl.arrays.arguments import Argument, Array
+from tcl.arrays.given import Given
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.user_input import SourceLike, check_flag, in_order
 from tcl.executors.dispatch import Kernels, OptionsLike, unknown
@@ -88,8 +89,8 @@ def compile(
     definitions = Definitions(source, mapping_options, threads)
     if named:
         inputs = in_order(definitions.definition(entry_point), inputs, named, ("threads",))
-    executor, arrays = definitions.executor(entry_point, inputs)
-    executor.prepare(arrays)
+    executor, given = definitions.executor(entry_point, inputs)
+    executor.prepare(given.arrays)
     return executor
 
 
@@ -176,9 +177,9 @@ class Definitions:
         return self._kernels.definition(name)
 
     def executor(
-        self, entry_point: str, inputs: Sequence[Argument]
-    ) -> tuple[Calls[Any], tuple[Any, ...]]:
-        """The executor for these inputs' sizes, and the inputs as arrays."""
+        self, entry_point: str, inputs: Sequence[Argument] | Sequence[Any]
+    ) -> tuple[Calls[Any], Given]:
+        """The executor for these inputs' sizes and device, and the inputs as it takes them."""
         return self._kernels.executor(entry_point, inputs)
 
 
@@ -231,8 +232,8 @@ class DefFunction:
                 return found
         if unchecked is not False:
             check_flag("unchecked", unchecked)
-        executor, arrays = self._kernels.executor(self.__name__, inputs)
-        results = executor.run(arrays, outputs, unchecked=unchecked)
+        executor, given = self._kernels.executor(self.__name__, inputs)
+        results = executor.run(given, outputs, unchecked=unchecked)
         self._latest = executor
         return results
 

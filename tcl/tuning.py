@@ -26,7 +26,7 @@ from tcl.common.user_input import (
     file_named,
     in_order,
 )
-from tcl.executors.call_inputs import GpuInputs, HostInputs, inputs_of
+from tcl.executors.call_inputs import Inputs, inputs_of
 from tcl.executors.executor import Calls
 from tcl.grammar.closest import closest
 from tcl.grammar.shown import kind_of, shown
@@ -429,11 +429,11 @@ def _check_settings(config: object, fixed: object, report: object) -> None:
         raise ArgumentError(f"report has to be called with events, but is {shown(report)}")
 
 
-def _where(inputs: HostInputs | GpuInputs, chosen: Target | None, threads: int) -> Target:
+def _where(inputs: Inputs, chosen: Target | None, threads: int) -> Target:
     """What kernels are for: what was chosen, else the device that the inputs lie on."""
-    if isinstance(inputs, HostInputs):
+    if inputs.gpu is None:
         return chosen or CpuTarget(threads)
-    found = CudaTarget(inputs.device, inputs.gpu)
+    found = CudaTarget(inputs.given.device, inputs.gpu)
     if chosen is not None and chosen.name != found.name:
         raise ArgumentError(
             f"the inputs lie on {found.name}, but kernels are to be for {chosen.name}; "

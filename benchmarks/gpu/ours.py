@@ -63,7 +63,7 @@ class _OnGpu:
     def facts(self) -> list[dict[str, Any]]:
         from tcl.codegen.cuda.run.cubin_store import cubin
         from tcl.codegen.cuda.run.occupancy import occupancy
-        from tcl.executors.cuda_executor import this_machine
+        from tcl.executors.machine import this_machine
 
         profile = this_machine().profile(self._executor.device)
         found: list[dict[str, Any]] = []

@@ -60,7 +60,7 @@ def input_array(entry: str, tensor: Tensor, argument: Argument) -> Array:
     what = f"input '{tensor.name}' of {entry}"
     dtype = numpy_dtype(tensor.type)
     if isinstance(argument, np.ndarray):
-        _refuse_mask(what, argument)
+        refuse_mask(what, argument)
         array = base_array(argument)
     elif isinstance(argument, np.generic):
         array = np.asarray(argument)
@@ -128,7 +128,8 @@ def _base_output(output: Any) -> Any:
     return base_array(output)
 
 
-def _refuse_mask(what: str, array: Array) -> None:
+def refuse_mask(what: str, array: Array) -> None:
+    """Raises ``ArgumentError`` for an array whose mask would be ignored."""
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
         raise ArgumentError(
             f"{what} is a masked array, whose mask would be ignored; pass .filled(value) or .data"
@@ -227,7 +228,7 @@ def _check_output(what: str, tensor: Tensor, array: Array, shape: tuple[int, ...
     dtype = numpy_dtype(tensor.type)
     if not issubclass(type(array), np.ndarray):  # a stand-in may have another ``__class__``
         raise ArgumentError(f"{what} has to be a NumPy array, not {kind_of(array)}")
-    _refuse_mask(what, array)
+    refuse_mask(what, array)
     if array.dtype != dtype:
         raise ArgumentError(
             f"{what} is {tensor.type}, but an array of {array.dtype} was given; "

@@ -26,7 +26,7 @@ from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
-from tcl.executors.cuda_executor import this_machine
+from tcl.executors import machine
 from tcl.tuner.measure.backend import Kernel, Problem
 
 SPILLS = 256
@@ -91,7 +91,7 @@ class CudaBackend(GpuBackend):
         is not waited for: it would be most of what is timed. The reference refuses inputs that are
         out of range; if a kernel gets a subscript wrong, its results are."""
         found = arrived(Loadable, code)
-        launcher = Launcher(found.module, found.code, this_machine().driver, self.number)
+        launcher = Launcher(found.module, found.code, machine.driver(), self.number)
 
         def run(inputs: Sequence[DeviceArray], outputs: Sequence[DeviceArray]) -> None:
             arrays = (*inputs, *outputs)

@@ -126,9 +126,9 @@ def _run_on_cpu(work: Work, wanted: Chosen, threads: int, *, compare: bool) -> N
     executor = Executor(work.sized, wanted, threads)
     outputs = work.outputs()
     with work.indexing():
-        executor.run(work.inputs, outputs)
+        executor(*work.inputs, outputs=outputs)
     _show_results(work, outputs, compare=compare)
-    seconds = measure(lambda: executor.run(work.inputs, outputs)).median
+    seconds = measure(lambda: executor(*work.inputs, outputs=outputs)).median
     used = plural(executor.threads, "thread")
     click.echo(f"  {duration(seconds)} a call on {used}, with options {executor.options}")
 

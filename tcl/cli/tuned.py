@@ -224,7 +224,7 @@ class Session:
         for name, options in ((_WINNER, best), *others.items()):
             if name == _WINNER or options not in known:
                 executor = Executor(work.sized, options, self.threads)
-                contenders[name] = partial(executor.run, work.inputs, outputs)
+                contenders[name] = partial(executor, *work.inputs, outputs=outputs)
         contenders[_WINNER]()  # on zeros
         expected = {t.name: a.copy() for t, a in zip(work.checked.outputs, outputs, strict=True)}
         contenders |= peers(work, expected, self.threads, self._say)

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from tcl.arrays.cuda_arguments import Given, cuda_inputs, cuda_outputs, shadows
-from tcl.arrays.cuda_libraries import Library
-from tcl.arrays.cuda_shadow import Shadow
+from tcl.arrays.arguments import Array
+from tcl.arrays.given import Given, given_inputs, given_outputs
+from tcl.arrays.libraries import HOST, CudaLibrary
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cuda.run.launch import Launcher
-from tcl.codegen.cuda.run.ready import Machine, ready
-from tcl.codegen.devices.cupy_driver import Driver
+from tcl.codegen.cuda.run.ready import ready
 from tcl.codegen.loopir.layouts import WIDEST
+from tcl.executors import machine
 from tcl.executors.executor import Calls, Strides, distances
 from tcl.grammar.sized import SizedDef
 from tcl.selection.suggested_options import Chosen
 
 Key: TypeAlias = tuple[bool, Strides, tuple[bool, ...]]
-
-
-@functools.cache
-def this_machine() -> Machine:
-    """The GPUs that are here. Raises ``ArgumentError`` if CuPy is missing, or can use none."""
-    driver = Driver()
-    driver.check()
-    return Machine(driver)
 
 
 class CudaExecutor(Calls[Any]):
@@ -56,44 +47,39 @@ class CudaExecutor(Calls[Any]):
         """Those that calls needed so far."""
         return tuple(self._kernels.values())
 
-    def _inputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        return self._given(inputs).arrays
-
     def _given(self, inputs: Sequence[Any]) -> Given:
-        given = cuda_inputs(self._sized.checked, inputs, this_machine().driver)
+        given = given_inputs(self._sized.checked, inputs, machine.driver)
         if given.device != self._device:
+            where = "in the host's memory" if given.device == HOST else f"on cuda:{given.device}"
             raise ArgumentError(
                 f"this executor of {self._sized.checked.name} runs on cuda:{self._device}, "
-                f"but the inputs lie on cuda:{given.device}"
+                f"but the inputs lie {where}"
             )
         return given
 
-    def _first(
-        self, inputs: Sequence[Any], outputs: Sequence[Any] | None, unchecked: bool
-    ) -> Any | tuple[Any, ...]:
-        given = self._given(inputs)
-        driver = this_machine().driver
-        with driver.on(self._device):
-            results, standing = cuda_outputs(self._sized, given, outputs)
-            before = shadows(self._sized.checked, given)
-            kernel = self.kernel((*before, *standing), unchecked=unchecked)
-            library, device = given.library, self._device
-            addresses = [_address(s) for s in (*before, *standing)]
+    def _first(self, given: Given, outputs: Any, unchecked: bool) -> Any:
+        library, device = given.library, self._device
+        assert isinstance(library, CudaLibrary)
+        with machine.driver().on(device):
+            results, views = given_outputs(self._sized, given, outputs)
+            memory = (*given.views, *views)
+            kernel = self.kernel(memory, unchecked=unchecked)
+            if outputs is not None:
+                library.written(results)
+            addresses = [view.ctypes.data for view in memory]
             kernel(addresses, library.stream(device), lambda size: library.memory(size, device))
-        self._repeats[unchecked] = CudaRepeat(
-            kernel, given, results, (before, standing), self._sized
-        )
+        self._repeats[unchecked] = CudaRepeat(kernel, given, (results, views), self._sized)
         kept = outputs if isinstance(outputs, tuple | list) else results
         return kept[0] if len(kept) == 1 else tuple(kept)
 
     def prepare(self, inputs: Sequence[Any]) -> None:
         """Compile for the strides of these inputs and for new outputs."""
-        before = shadows(self._sized.checked, self._given(inputs))
+        given = self._given(inputs)
         new = self._new_strides()
-        strides = (*(s.strides for s in before), *new)
-        self._kernel((False, strides, (*map(_aligned, before), *(True for _ in new))))
+        strides = (*(view.strides for view in given.views), *new)
+        self._kernel((False, strides, (*map(_aligned, given.views), *(True for _ in new))))
 
-    def kernel(self, arrays: Sequence[Shadow], *, unchecked: bool = False) -> Launcher:
+    def kernel(self, arrays: Sequence[Array], *, unchecked: bool = False) -> Launcher:
         """The kernel for arrays like those that these stand for; inputs, then outputs.
 
         Compiled if neither this object nor the user's cache folder has it. Raises
@@ -113,7 +99,7 @@ class CudaExecutor(Calls[Any]):
                 strides,
                 aligned,
                 self._device,
-                this_machine(),
+                machine.this_machine(),
                 unchecked=unchecked,
             ),
         )
@@ -135,11 +121,13 @@ class CudaRepeat:
         self,
         kernel: Launcher,
         given: Given,
-        outputs: Sequence[Any],
-        standing: tuple[Sequence[Shadow], Sequence[Shadow]],
+        results: tuple[Sequence[Any], Sequence[Array]],
         sized: SizedDef,
     ) -> None:
-        library: Library = given.library
+        """``results`` are the outputs, and what stands for them."""
+        outputs, views = results
+        library = given.library
+        assert isinstance(library, CudaLibrary)
         self._kernel = kernel
         self._driver = kernel.driver
         self._device = kernel.device
@@ -149,15 +137,13 @@ class CudaRepeat:
         self._outputs = len(outputs)
         self._single = len(outputs) == 1
         self._likes = tuple(
-            library.like(array, WIDEST - 1 if _aligned(s) else s.dtype.itemsize - 1)
-            for array, s in zip(
-                (*given.arrays, *outputs), (*standing[0], *standing[1]), strict=True
-            )
+            library.like(array, WIDEST - 1 if _aligned(view) else view.dtype.itemsize - 1)
+            for array, view in zip((*given.arrays, *outputs), (*given.views, *views), strict=True)
         )
         checked = sized.checked
         new = tuple((sized.shapes[t.name], t.type) for t in checked.outputs)
         self._empty = None if checked.uninitialised else new
-        self._pairs = distances(*standing)
+        self._pairs = distances(given.views, views)
 
     def __call__(self, inputs: tuple[Any, ...], outputs: Sequence[Any] | None) -> Any:
         """Launch, and return the outputs; None if this call is not alike, or may be wrong. Raises
@@ -180,6 +166,8 @@ class CudaRepeat:
             for output, other, low, high in self._pairs:
                 if low < found[output] - found[other] < high:
                     return None
+            if not self._library.written(results):
+                return None
         kernel = self._kernel
         frame = kernel.frame()
         for slot, address in enumerate(found):
@@ -199,9 +187,5 @@ class CudaRepeat:
         return tuple([empty(shape, type_, device) for shape, type_ in self._empty])
 
 
-def _address(standing: Shadow) -> int:
-    return standing.ctypes.data
-
-
-def _aligned(standing: Shadow) -> bool:
-    return standing.ctypes.data % WIDEST == 0
+def _aligned(view: Array) -> bool:
+    return view.ctypes.data % WIDEST == 0

@@ -7,13 +7,15 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
-from tcl.arrays.arguments import Argument, Array, input_arrays
-from tcl.arrays.cuda_libraries import on_cuda
+from tcl.arrays.arguments import Argument, Array
+from tcl.arrays.given import Given
+from tcl.arrays.libraries import HOST
 from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.user_input import SourceLike, check_flag, check_sequence, text_of
+from tcl.executors.call_inputs import Inputs, inputs_of
 from tcl.executors.executor import Calls, Executor
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
@@ -109,39 +111,15 @@ class Kernels:
                 tell(text, (definition.name, finding.span), told=self._told)
 
     def executor(
-        self, entry_point: str, inputs: Sequence[Argument]
-    ) -> tuple[Calls[Any], tuple[Any, ...]]:
-        """The executor for these inputs' sizes, and the inputs as arrays."""
+        self, entry_point: str, inputs: Sequence[Argument] | Sequence[Any]
+    ) -> tuple[Calls[Any], Given]:
+        """The executor for these inputs' sizes and device, and the inputs as it takes them."""
         definition = self.definition(entry_point)
         check_sequence(definition, inputs)
-        if on_cuda(inputs):
-            return self._on_cuda(definition, inputs)
-        arrays = input_arrays(definition, inputs)
-        key = (entry_point, *(a.shape for a in arrays))
-        return self._kept(key, lambda: self._make(entry_point, arrays)), arrays
-
-    def _on_cuda(
-        self, definition: CheckedDef, inputs: Sequence[Any]
-    ) -> tuple[Calls[Any], tuple[Any, ...]]:
-        """Likewise, for arrays on a CUDA device."""
-        from tcl.arrays.cuda_arguments import cuda_inputs
-        from tcl.executors.call_inputs import gpu_inputs
-        from tcl.executors.cuda_executor import CudaExecutor, this_machine
-
-        machine = this_machine()
-        given = cuda_inputs(definition, inputs, machine.driver)
-
-        def make() -> CudaExecutor:
-            sized = self.size(definition, given.arrays)
-            options: Chosen | None = self._given(definition.name, given.arrays)
-            if options is None:
-                like = gpu_inputs(definition, given, machine)
-                query = Query.of(sized, like.arrays, like.gpu)
-                options = best_known(query, nearest=self.nearest)
-            return CudaExecutor(sized, options, given.device)
-
-        key = (definition.name, given.device, *(tuple(a.shape) for a in given.arrays))
-        return self._kept(key, make), given.arrays
+        found = inputs_of(definition, inputs)
+        given = found.given
+        key = (entry_point, given.device, *(view.shape for view in given.views))
+        return self._kept(key, lambda: self._make(definition, found)), given
 
     def _kept(self, key: tuple[object, ...], make: Callable[[], Calls[Any]]) -> Calls[Any]:
         """The executor of these sizes, made if there is none."""
@@ -153,13 +131,18 @@ class Kernels:
                     executor = self._executors[key] = make()
         return executor
 
-    def _make(self, entry_point: str, arrays: tuple[Array, ...]) -> Executor:
-        sized = self.size(self.defs[entry_point], arrays)
-        options = self._given(entry_point, arrays)
+    def _make(self, definition: CheckedDef, found: Inputs) -> Calls[Any]:
+        given = found.given
+        sized = self.size(definition, given.views)
+        options = self._given(definition.name, given.arrays)
         if options is None:
-            query = Query.of(sized, arrays, replace(host_cpu(), threads=self.threads))
-            options = best_known(query, nearest=self.nearest)
-        return Executor(sized, options, self.threads)
+            device = found.gpu or replace(host_cpu(), threads=self.threads)
+            options = best_known(Query.of(sized, given.views, device), nearest=self.nearest)
+        if given.device == HOST:
+            return Executor(sized, options, self.threads)
+        from tcl.executors.cuda_executor import CudaExecutor
+
+        return CudaExecutor(sized, options, given.device)
 
     def _given(self, entry_point: str, arrays: tuple[Any, ...]) -> Chosen | None:
         """The caller's options for these inputs; None if the best known are wanted."""

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
-import numpy as np
-from numpy import ndarray  # a name of its own: looked up at every call, for every array
-
-from tcl.arrays.arguments import (
-    Argument,
-    Array,
-    Scalar,
-    base_outputs,
-    input_arrays,
-    output_arrays,
-)
+from tcl.arrays.arguments import Array, Scalar
+from tcl.arrays.given import Given, given_inputs, given_outputs
+from tcl.arrays.libraries import HOST
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
-from tcl.codegen.cpu.run.launch import DATA, DIRECT, Frame, Launcher, address_of, words
+from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.ready import ready
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.user_input import check_flag, in_order
+from tcl.executors import machine
 from tcl.grammar.sized import SizedDef
 from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, applied
 
@@ -36,8 +30,8 @@ _K = TypeVar("_K")
 _L = TypeVar("_L")
 
 
-class Calls(Generic[_A]):
-    """A callable kernel for arrays of one kind: what all executors do.
+class Calls(ABC, Generic[_A]):
+    """A callable kernel for arrays on one device: what all executors do.
 
     Safe to call from several threads at once.
     """
@@ -49,7 +43,7 @@ class Calls(Generic[_A]):
             options = options.preferred or DEFAULT
         self._options: MappingOptions = options
         self._lock = threading.Lock()
-        self._repeats: list[Callable[[Any, Any], _A | tuple[_A, ...] | None] | None] = [None, None]
+        self._repeats: list[Callable[[Any, Any], Any] | None] = [None, None]
         """Does a call if it is like the last one that went well, checked and unchecked."""
 
     def __repr__(self) -> str:
@@ -90,29 +84,26 @@ class Calls(Generic[_A]):
             check_flag("unchecked", unchecked)
             repeat = self._repeats[1]
         if repeat is not None:
-            found = repeat(inputs, outputs)
+            found: _A | tuple[_A, ...] | None = repeat(inputs, outputs)
             if found is not None:
                 return found
-        arrays = self._inputs(inputs)
-        for tensor, array in zip(self._sized.checked.inputs, arrays, strict=True):
-            if array.shape != self._sized.shapes[tensor.name]:  # type: ignore[attr-defined]
+        given = self._given(inputs)
+        for tensor, view in zip(self._sized.checked.inputs, given.views, strict=True):
+            if view.shape != self._sized.shapes[tensor.name]:
                 raise ArgumentError(
                     f"input '{tensor.name}' of {self._sized.checked.name} has shape "
                     f"{self._sized.shapes[tensor.name]} in this executor, "
-                    f"but an array of shape {tuple(array.shape)} was given"  # type: ignore[attr-defined]
+                    f"but an array of shape {view.shape} was given"
                 )
-        return self._first(arrays, outputs, unchecked)
+        result: _A | tuple[_A, ...] = self._first(given, outputs, unchecked)
+        return result
 
-    def run(
-        self, inputs: Sequence[_A], outputs: Sequence[_A] | None, *, unchecked: bool = False
-    ) -> _A | tuple[_A, ...]:
+    def run(self, given: Given, outputs: Any, *, unchecked: bool = False) -> Any:
         """Run on inputs that are known to fit."""
-        found = self.again(tuple(inputs), outputs, unchecked)
-        return self._first(inputs, outputs, unchecked) if found is None else found
+        found = self.again(given.arrays, outputs, unchecked)
+        return self._first(given, outputs, unchecked) if found is None else found
 
-    def again(
-        self, inputs: tuple[_A | Scalar, ...], outputs: Sequence[_A] | None, unchecked: bool
-    ) -> _A | tuple[_A, ...] | None:
+    def again(self, inputs: tuple[Any, ...], outputs: Any, unchecked: bool) -> Any:
         """Run if this call is like the last one; None, and nothing done, if it is not."""
         if unchecked is False:
             repeat = self._repeats[0]
@@ -133,31 +124,30 @@ class Calls(Generic[_A]):
                     found = kernels[key] = made
         return found
 
-    def prepare(self, inputs: Sequence[_A]) -> None:
-        """Compile for the strides of these inputs and for new outputs."""
-        raise NotImplementedError
-
     def _new_strides(self) -> Strides:
         """Of new outputs."""
         outputs, shapes = self._sized.checked.outputs, self._sized.shapes
         return tuple(contiguous(shapes[t.name], numpy_dtype(t.type).itemsize) for t in outputs)
 
-    def _inputs(self, inputs: tuple[_A | Scalar, ...]) -> tuple[_A, ...]:
-        """The arguments of a call as arrays. Raises ``ArgumentError``."""
-        raise NotImplementedError
+    @abstractmethod
+    def prepare(self, inputs: Sequence[Any]) -> None:
+        """Compile for the strides of these inputs and for new outputs."""
 
-    def _first(
-        self, inputs: Sequence[_A], outputs: Sequence[_A] | None, unchecked: bool
-    ) -> _A | tuple[_A, ...]:
+    @abstractmethod
+    def _given(self, inputs: Sequence[Any]) -> Given:
+        """The inputs of a call. Raises ``ArgumentError``."""
+
+    @abstractmethod
+    def _first(self, given: Given, outputs: Any, unchecked: bool) -> Any:
         """A call that is not like the last one: everything about it is looked at."""
-        raise NotImplementedError
 
 
-class Executor(Calls[Array]):
-    """A callable kernel for NumPy arrays.
+class Executor(Calls[Any]):
+    """A callable kernel for arrays in the host's memory: NumPy's, torch's.
 
-    ``executor(*inputs)`` returns the output (or a tuple of outputs, in the order of the def);
-    ``outputs=`` writes into existing arrays. Inputs must have the sizes it was compiled for.
+    ``executor(*inputs)`` returns the output (or a tuple of outputs, in the order of the def), of
+    the library that the inputs are of; ``outputs=`` writes into existing arrays. Inputs must have
+    the sizes it was compiled for.
     Arrays may have any strides: kernels are compiled for strides as they come up, and kept.
     Safe to call from several threads at once. A copy, pickled or not, compiles anew.
 
@@ -180,25 +170,35 @@ class Executor(Calls[Array]):
         Known once a kernel is compiled; until then, how many it may use."""
         return max((k.threads for k in self._kernels.values()), default=self._most)
 
-    def _inputs(self, inputs: tuple[Argument, ...]) -> tuple[Array, ...]:
-        return input_arrays(self._sized.checked, inputs)
+    def _given(self, inputs: Sequence[Any]) -> Given:
+        given = given_inputs(self._sized.checked, inputs, machine.driver)
+        if given.device != HOST:
+            raise ArgumentError(
+                f"this executor of {self._sized.checked.name} runs on the CPU, "
+                f"but the inputs lie on cuda:{given.device}"
+            )
+        return given
 
-    def _first(
-        self, inputs: Sequence[Array], outputs: Sequence[Array] | None, unchecked: bool
-    ) -> Array | tuple[Array, ...]:
-        results = output_arrays(self._sized, inputs, base_outputs(outputs))
-        arrays = (*inputs, *results)
-        kernel = self.kernel(tuple(array.strides for array in arrays), unchecked=unchecked)
-        kernel(arrays)
-        fresh = not self._sized.checked.uninitialised
-        self._repeats[unchecked] = Repeat(kernel, inputs, results, fresh)
-        if outputs is not None:  # the caller's own, of whichever class they are
-            results = (outputs,) if isinstance(outputs, np.ndarray) else tuple(outputs)
+    def _first(self, given: Given, outputs: Any, unchecked: bool) -> Any:
+        results, views = given_outputs(self._sized, given, outputs)
+        memory = (*given.views, *views)
+        kernel = self.kernel(tuple(view.strides for view in memory), unchecked=unchecked)
+        if outputs is not None:
+            given.library.written(results)
+        kernel(memory)
+        if not given.copied:
+            fresh = not self._sized.checked.uninitialised
+            self._repeats[unchecked] = Repeat(kernel, given, (results, views), self._sized, fresh)
+        if isinstance(outputs, tuple | list):  # the caller's own, of whichever class they are
+            results = tuple(outputs)
+        elif outputs is not None:
+            results = (outputs,)
         return results[0] if len(results) == 1 else results
 
-    def prepare(self, inputs: Sequence[Array]) -> None:
+    def prepare(self, inputs: Sequence[Any]) -> None:
         """Compile for the strides of these inputs and for new outputs."""
-        self.kernel((*(a.strides for a in inputs), *self._new_strides()))
+        given = self._given(inputs)
+        self.kernel((*(view.strides for view in given.views), *self._new_strides()))
 
     def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
         """The kernel for arrays of these strides (in bytes; inputs, then outputs).
@@ -216,89 +216,81 @@ class Executor(Calls[Array]):
 
 
 class Repeat:
-    """Calls like one that went well, with its types, shapes and strides.
+    """Calls like one that went well, with its library, types, shapes and strides.
 
     What depends on those alone was found good and is not looked at again; what depends on the
     arrays at hand is: where they lie, whether they overlap, whether outputs may be written.
     """
 
     __slots__ = (
-        *("_call", "_empty", "_expected", "_frames", "_inputs", "_kernel", "_outputs", "_pairs"),
-        "_single",
+        *("_addresses", "_call", "_count", "_empty", "_frames", "_inputs", "_kernel", "_likes"),
+        *("_make", "_outputs", "_pairs", "_single", "_written"),
     )
 
     def __init__(
-        self, kernel: Launcher, inputs: Sequence[Array], outputs: Sequence[Array], fresh: bool
+        self,
+        kernel: Launcher,
+        given: Given,
+        results: tuple[Sequence[Any], Sequence[Array]],
+        sized: SizedDef,
+        fresh: bool,
     ) -> None:
-        """``fresh`` says whether outputs may be new arrays."""
-        arrays = (*inputs, *outputs)
+        """``results`` are the outputs, and as NumPy sees them; ``fresh`` says whether they may be
+        new arrays."""
+        outputs, views = results
+        library = given.library
         self._kernel = kernel
         self._call = kernel.best_call
         self._frames = kernel.frames
-        self._inputs = len(inputs)
+        self._addresses = library.addresses
+        self._written = library.written
+        self._make = library.empty
+        self._inputs = len(given.arrays)
         self._outputs = len(outputs)
+        self._count = self._inputs + self._outputs
         self._single = len(outputs) == 1
-        self._expected = tuple(
-            (position, a.dtype, a.shape, a.strides, a.dtype.alignment - 1)
-            for position, a in enumerate(arrays)
+        self._likes = tuple(
+            library.like(array, view.dtype.alignment - 1)
+            for array, view in zip((*given.arrays, *outputs), (*given.views, *views), strict=True)
         )
-        self._empty = tuple((a.shape, a.dtype) for a in outputs) if fresh else None
-        self._pairs = distances(inputs, outputs)
+        new = tuple((sized.shapes[t.name], t.type) for t in sized.checked.outputs)
+        self._empty = new if fresh else None
+        self._pairs = distances(given.views, views)
 
-    def __call__(
-        self, inputs: tuple[Argument, ...], outputs: Sequence[Array] | None
-    ) -> Array | tuple[Array, ...] | None:
+    def __call__(self, inputs: tuple[Any, ...], outputs: Any) -> Any:
         """Run, and return the outputs; None if this call is not alike, or may be wrong. Raises
         ``IndexError``, as the kernel does."""
         results = outputs if type(outputs) is tuple else self._results(outputs)
         if results is None or len(inputs) != self._inputs or len(results) != self._outputs:
             return None
+        addresses = self._addresses(inputs + results, self._likes)
+        if addresses is None:
+            return None
+        if outputs is not None:
+            for output, other, low, high in self._pairs:
+                if low < addresses[output] - addresses[other] < high:
+                    return None
+            if not self._written(results):
+                return None
         try:
             frame = self._frames.pop()
         except IndexError:
             frame = self._kernel.frame()
-        pointers = frame.pointers
-        addresses = []
-        for array, (position, dtype, shape, strides, unaligned) in zip(  # noqa: B905  # as long
-            inputs + results, self._expected
-        ):
-            if (
-                type(array) is not ndarray
-                or array.dtype is not dtype
-                or array.shape != shape
-                or array.strides != strides
-            ):
-                return self._unlike(frame)
-            address = words[(id(array) >> 3) + DATA] if DIRECT else address_of(array)
-            if address & unaligned:
-                return self._unlike(frame)
-            pointers[position] = address
-            addresses.append(address)
-        if outputs is not None:
-            for output, other, low, high in self._pairs:
-                if low < addresses[output] - addresses[other] < high:
-                    return self._unlike(frame)
-            for array in results:
-                if not array.flags.writeable:
-                    return self._unlike(frame)
+        frame.pointers[0 : self._count] = addresses  # type: ignore[assignment]
         if self._call(frame.at):
             raise self._kernel.failed(frame)
         self._frames.append(frame)
         return results[0] if self._single else results
 
-    def _unlike(self, frame: Frame) -> Array | None:
-        """None, after putting the frame back."""
-        self._frames.append(frame)
-        return None
-
-    def _results(self, outputs: Sequence[Array] | None) -> tuple[Array, ...] | None:
+    def _results(self, outputs: Any) -> tuple[Any, ...] | None:
         if isinstance(outputs, list):
             return tuple(outputs)
         if outputs is not None or self._empty is None:
             return None
+        make = self._make
         try:
-            return tuple([np.empty(shape, dtype) for shape, dtype in self._empty])
-        except MemoryError:
+            return tuple([make(shape, type_, HOST) for shape, type_ in self._empty])
+        except (MemoryError, RuntimeError):  # torch's, of the same
             return None
 
 

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from fake_cuda import FakeDriver
 
-from tcl.arrays.cuda_libraries import CupyArrays, TorchTensors
+from tcl.arrays.cupy_arrays import CupyArrays
+from tcl.arrays.torch_tensors import TorchTensors
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.grammar.types import ScalarType
 

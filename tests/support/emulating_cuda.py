@@ -16,7 +16,7 @@ import pytest
 from cuda_arrays import HostCupy
 from fake_cuda import FakeDriver
 
-from tcl.arrays import cuda_libraries
+from tcl.arrays import cupy_arrays
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emit.module import Module
@@ -26,8 +26,7 @@ from tcl.codegen.devices.cupy_driver import Loaded
 from tcl.codegen.devices.gpu import H200, GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
-from tcl.executors import call_inputs as inputs
-from tcl.executors import cuda_executor
+from tcl.executors import machine as executing
 from tcl.grammar.sized import SizedDef
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -97,8 +96,7 @@ def driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Emulating:
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
     made = Emulating()
     machine = Machine(made, lambda _: made.profile, made.emit)
-    for module in (cuda_executor, inputs):
-        monkeypatch.setattr(module, "this_machine", lambda: machine)
+    monkeypatch.setattr(executing, "this_machine", lambda: machine)
     host = HostCupy()
-    monkeypatch.setattr(cuda_libraries, "_cupy_arrays", lambda: host)
+    monkeypatch.setattr(cupy_arrays, "cupy_arrays", lambda: host)
     return made

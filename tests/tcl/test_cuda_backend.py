@@ -365,7 +365,7 @@ def test_checks_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is timed, or captured, are the kernels."""
     driver = FakeDriver({"gather": 4})
     machine = SimpleNamespace(driver=driver)
-    monkeypatch.setattr("tcl.backends.cuda_backend.this_machine", lambda: machine)
+    monkeypatch.setattr("tcl.executors.machine.this_machine", lambda: machine)
     backend = CudaBackend.described(GATHER, "f", [np.ones(10), np.zeros(256)], A100)
     kernel = backend.load(seal(Loadable(GATHERING, b"code")))
     arrays = [DeviceArray(FakeDevice(), address) for address in (16, 32, 48)]

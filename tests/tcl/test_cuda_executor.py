@@ -30,9 +30,9 @@ from cuda_modules import ADDING, GATHERING
 from fake_cuda import FakeDriver
 
 import tcl
-from tcl.arrays import cuda_libraries
-from tcl.arrays.cuda_libraries import TorchTensors
-from tcl.arrays.cuda_shadow import shadow
+from tcl.arrays import adopted, cupy_arrays, torch_tensors
+from tcl.arrays.shadow import shadow
+from tcl.arrays.torch_tensors import TorchTensors
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cuda.emit.module import Module
@@ -43,6 +43,7 @@ from tcl.codegen.devices.gpu import H200, GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors import cuda_executor
+from tcl.executors import machine as executing
 from tcl.executors.cuda_executor import CudaExecutor
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.types import SCALAR_TYPES
@@ -91,12 +92,12 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     made = Rig()
     adding(made.driver)
     machine = Machine(made.driver, lambda n: replace(H200, name=f"cuda:{n}"), made.emit)
-    monkeypatch.setattr(cuda_executor, "this_machine", lambda: machine)
+    monkeypatch.setattr(executing, "this_machine", lambda: machine)
     host = HostCupy()
-    monkeypatch.setattr(cuda_libraries, "_cupy_arrays", lambda: host)
+    monkeypatch.setattr(cupy_arrays, "cupy_arrays", lambda: host)
     if sys.modules.get("torch"):
         tensors = HostTorch()
-        monkeypatch.setattr(cuda_libraries, "_torch_tensors", lambda: tensors)
+        monkeypatch.setattr(torch_tensors, "torch_tensors", lambda: tensors)
     monkeypatch.setattr(ready, "cubin", lambda module, profile: Cubin(b"", ()))
     return made
 
@@ -126,7 +127,7 @@ EXPECTED = np.arange(1000, dtype=np.float32) + 0.5
 
 
 def no_slow_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_executor, "cuda_outputs", None)
+    monkeypatch.setattr(cuda_executor, "given_outputs", None)
 
 
 def test_a_call(make: Make, machine: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +183,7 @@ def test_compile(make: Make, machine: Rig) -> None:
         executor(*pair(make, device=1))
     with pytest.raises(ArgumentError, match=r"has shape \(1000,\) in this executor, but .* \(7,\)"):
         executor(*pair(make, 7))
-    with pytest.raises(ArgumentError, match="no input of add lies on a CUDA device"):
+    with pytest.raises(ArgumentError, match="but the inputs lie in the host's memory"):
         executor(np.zeros(1000, np.float32), np.zeros(1000, np.float32))
 
 
@@ -438,7 +439,7 @@ def test_other_libraries(kind: Any, rig: Rig, monkeypatch: pytest.MonkeyPatch) -
     package = SimpleNamespace(
         asarray=lambda foreign: foreign.array, from_dlpack=lambda foreign: foreign.array
     )
-    monkeypatch.setattr(cuda_libraries, "cupy", lambda what: package)
+    monkeypatch.setattr(adopted, "cupy", lambda what: package)
     a, b = pair(cupy_array)
     c = kind(cupy_array(np.zeros(1000, np.float32)))
     T = tcl.define(ADD)
@@ -498,6 +499,6 @@ def test_what_stands_for_an_array_is_not_read() -> None:
 def test_without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     a = Foreign(None)
     monkeypatch.setitem(sys.modules, "cupy", None)
-    cuda_executor.this_machine.cache_clear()
+    executing.this_machine.cache_clear()
     with pytest.raises(ArgumentError, match="needs the package CuPy"):
         tcl.define(ADD).add(a, a)

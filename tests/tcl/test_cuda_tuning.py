@@ -14,11 +14,11 @@ from emulating_cuda import driver as driver
 
 import tcl
 from tcl.api import size
-from tcl.arrays import cuda_libraries
+from tcl.arrays import torch_tensors
 from tcl.backends.targets import EmulatedTarget
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import H200
-from tcl.executors.call_inputs import GpuInputs, inputs_of
+from tcl.executors.call_inputs import inputs_of
 from tcl.selection.best_options import array_layouts, layout_key
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
@@ -51,7 +51,7 @@ def test_a_search_on_the_device_of_the_inputs(
     if library == "torch":
         pytest.importorskip("torch")
         tensors = HostTorch()
-        monkeypatch.setattr(cuda_libraries, "_torch_tensors", lambda: tensors)
+        monkeypatch.setattr(torch_tensors, "torch_tensors", lambda: tensors)
         make = torch_tensor
     a, b = rand(20, 33), rand(33, 12)
     path = tmp_path / "tuned.db"
@@ -148,7 +148,7 @@ def test_values_come_to_the_host_as_they_lie(
         array = cupy_array(values, strides=strides)
     checked = tcl.define("def f(float(M, N) A, float s) -> (B) { B(m, n) = A(m, n) * s }")
     found = inputs_of(checked.definition("f"), (array, 2.0))
-    assert isinstance(found, GpuInputs)
+    assert found.gpu is not None
     (host, number) = found.values()
     np.testing.assert_array_equal(host, values)
     assert host.strides == array.strides and float(number) == 2.0

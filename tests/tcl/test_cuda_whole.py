@@ -16,7 +16,7 @@ from emulating_cuda import driver as driver
 from places import ROOT
 
 import tcl
-from tcl.arrays import cuda_libraries
+from tcl.arrays import torch_tensors
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import T4
 from tcl.codegen.options.options import MappingOptions
@@ -69,7 +69,7 @@ def test_results(
     if library == "torch":
         pytest.importorskip("torch")
         tensors = HostTorch()
-        monkeypatch.setattr(cuda_libraries, "_torch_tensors", lambda: tensors)
+        monkeypatch.setattr(torch_tensors, "torch_tensors", lambda: tensors)
         make = torch_tensor
     source, inputs = DEFS[name]
     entry = source[4 : source.index("(")]

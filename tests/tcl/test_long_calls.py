@@ -36,7 +36,7 @@ if alike:  # as after a call that went well, of which it is known that it is lon
     from tcl.executors.executor import Repeat
     launcher = run.kernel(tuple(a.strides for a in (A, *outputs)))
     launcher.long = True
-    run._repeats[0] = Repeat(launcher, (A,), outputs, True)
+    run._repeats[0] = Repeat(launcher, run._given((A,)), (outputs, outputs), run.sized, True)
 small, G = tcl.define(SMALL, threads=threads).g, np.ones((512, 4096), np.float32)
 assert (small(G) == 4096).all()
 # Where Ctrl+C is ignored, as in a script's background jobs, another signal may be heard.

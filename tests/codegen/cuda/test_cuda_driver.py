@@ -13,7 +13,7 @@ import pytest
 from tcl.codegen.common.errors import ArgumentError, CompileError
 from tcl.codegen.devices import cupy_driver as module
 from tcl.codegen.devices.cupy_driver import Driver
-from tcl.executors import cuda_executor
+from tcl.executors import machine
 
 
 class NoContextError(RuntimeError):
@@ -122,15 +122,15 @@ def test_nothing_is_done_where_the_device_is_the_current_one(bindings: Bindings)
 
 
 def test_a_driver_that_is_missing_or_too_old(bindings: Bindings) -> None:
-    cuda_executor.this_machine.cache_clear()
+    machine.this_machine.cache_clear()
     try:
-        assert cuda_executor.this_machine() is cuda_executor.this_machine()
-        cuda_executor.this_machine.cache_clear()
+        assert machine.this_machine() is machine.this_machine()
+        machine.this_machine.cache_clear()
         bindings.refuses = True
         with pytest.raises(ArgumentError, match=r"a driver for it: cudaErrorInsufficientDriver"):
-            cuda_executor.this_machine()
+            machine.this_machine()
     finally:
-        cuda_executor.this_machine.cache_clear()
+        machine.this_machine.cache_clear()
 
 
 def test_loading(bindings: Bindings) -> None:

@@ -1,4 +1,5 @@
-"""NumPy arrays that stand for memory which the host cannot read."""
+"""NumPy arrays on memory of others; also on memory that the host cannot read, for which they
+stand."""
 
 from __future__ import annotations
 
@@ -32,14 +33,19 @@ class Shadow(np.ndarray[Any, np.dtype[Any]]):
 
 
 class _Interface:
-    def __init__(self, interface: dict[str, object]) -> None:
+    def __init__(self, interface: dict[str, object], keep: object) -> None:
         self.__array_interface__ = interface
+        self.keep = keep
 
 
-def shadow(
-    address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
-) -> Shadow:
-    """What stands for this memory."""
+def memory_view(
+    address: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    dtype: np.dtype[Any],
+    keep: object = None,
+) -> np.ndarray[Any, np.dtype[Any]]:
+    """An array on this memory, which lives as long as ``keep`` does; the array keeps it."""
     interface = {
         "version": 3,
         "data": (address if 0 not in shape else dtype.alignment, False),
@@ -47,4 +53,11 @@ def shadow(
         "strides": strides,
         "typestr": f"|V{dtype.itemsize}",
     }
-    return np.asarray(_Interface(interface)).view(dtype).view(Shadow)
+    return np.asarray(_Interface(interface, keep)).view(dtype)
+
+
+def shadow(
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+) -> Shadow:
+    """What stands for this memory."""
+    return memory_view(address, shape, strides, dtype).view(Shadow)

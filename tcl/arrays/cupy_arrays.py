@@ -1,0 +1,86 @@
+"""CuPy's arrays."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from tcl.arrays.arguments import Array
+from tcl.arrays.libraries import CudaLibrary, Like
+from tcl.arrays.shadow import shadow
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.devices.cupy_driver import Memory, cupy
+from tcl.grammar.types import ScalarType
+
+
+class CupyArrays(CudaLibrary):
+    """CuPy's arrays."""
+
+    noun = "a CuPy array"
+
+    def __init__(self) -> None:
+        package = cupy()
+        self._package = package
+        self._array = package.ndarray
+        self._stream = package.cuda.get_current_stream
+
+    def device(self, what: str, array: Any) -> int:
+        return int(array.data.device_id)
+
+    def view(self, what: str, array: Any) -> Array:
+        return shadow(array.data.ptr, array.shape, array.strides, array.dtype)
+
+    def like(self, array: Any, unaligned: int) -> Like:
+        plain = getattr(array, "_c_contiguous", False)  # of CuPy 14: as its flags say, but quick
+        return (
+            *(type(array), array.dtype, array.shape, array.strides, array.data.device_id),
+            *(unaligned, plain),
+        )
+
+    def addresses(self, arrays: tuple[Any, ...], likes: tuple[Like, ...]) -> list[int] | None:
+        found: list[int] = []
+        for array, (kind, dtype, shape, strides, device, unaligned, plain) in zip(  # noqa: B905
+            arrays, likes
+        ):
+            data = array.data if type(array) is kind else None
+            if (
+                data is None
+                or array.dtype is not dtype
+                or array.shape != shape
+                or not (array._c_contiguous if plain else array.strides == strides)
+                or data.device_id != device
+                or data.ptr & unaligned
+            ):
+                return None
+            found.append(data.ptr)
+        return found
+
+    def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Any:
+        return self._package.empty(shape, numpy_dtype(type_))
+
+    def filled(self, values: Array, device: int) -> Any:
+        return self._package.asarray(values)
+
+    def written(self, arrays: Sequence[Any]) -> bool:
+        return True
+
+    def memory(self, size: int, device: int) -> Memory:
+        found: Memory = self._package.cuda.alloc(size)
+        return found
+
+    def stream(self, device: int) -> int:
+        found: int = self._stream().ptr
+        return found
+
+    def conversion(self, type_: ScalarType) -> str:
+        return f".astype({type_.name!r})"
+
+    def moving(self, device: int) -> str:
+        return "cupy.asarray(...)"
+
+
+@functools.cache
+def cupy_arrays() -> CupyArrays:
+    """The library. Raises ``ArgumentError`` if CuPy is missing."""
+    return CupyArrays()

@@ -1,0 +1,76 @@
+"""What a call asks of a library of arrays; every library is one behind the same interface."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from tcl.arrays.arguments import Array
+from tcl.codegen.devices.cupy_driver import Memory
+from tcl.grammar.types import ScalarType
+
+HOST = -1
+"""The number of the device whose memory NumPy's arrays lie in. Those of CUDA count from 0."""
+
+Like: TypeAlias = tuple[Any, Any, Any, Any, int, int, bool]
+"""Type, element type, shape, strides, device, bits that no address has, and whether elements lie
+side by side in row-major order (which is quicker to ask for than strides)."""
+
+
+class Library(ABC):
+    """What arrays of one library are asked for."""
+
+    noun: str
+    """What one is called."""
+
+    @abstractmethod
+    def device(self, what: str, array: Any) -> int:
+        """The device that it lies on. Raises ``ArgumentError`` for one that no kernel is for."""
+
+    @abstractmethod
+    def view(self, what: str, array: Any) -> Array:
+        """The same memory as NumPy sees it; of a GPU's memory, what stands for it (``Shadow``).
+        Raises ``ArgumentError`` for what no tensor can be."""
+
+    @abstractmethod
+    def like(self, array: Any, unaligned: int) -> Like:
+        """What ``addresses`` compares arrays with. ``unaligned`` are bits that no address has."""
+
+    @abstractmethod
+    def addresses(self, arrays: tuple[Any, ...], likes: tuple[Like, ...]) -> list[int] | None:
+        """Where their first elements lie; None if one has another type, shape, strides or device
+        than the array that its ``like`` was made of. There are as many of both."""
+
+    @abstractmethod
+    def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Any:
+        """A new array. A GPU has to be the current one."""
+
+    @abstractmethod
+    def filled(self, values: Array, device: int) -> Any:
+        """A new array with these values. A GPU has to be the current one."""
+
+    @abstractmethod
+    def written(self, arrays: Sequence[Any]) -> bool:
+        """Whether these may be written to, which a kernel is about to do. Where the library counts
+        how often an array was written to, this counts."""
+
+    @abstractmethod
+    def conversion(self, type_: ScalarType) -> str:
+        """How one becomes one of another type."""
+
+    @abstractmethod
+    def moving(self, device: int) -> str:
+        """How an array of another device comes to this one."""
+
+
+class CudaLibrary(Library):
+    """A library whose arrays may lie on a CUDA device, which has to be the current one."""
+
+    @abstractmethod
+    def memory(self, size: int, device: int) -> Memory:
+        """Memory for work on the current stream."""
+
+    @abstractmethod
+    def stream(self, device: int) -> int:
+        """The caller's current stream."""

@@ -1,0 +1,66 @@
+"""NumPy's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcl.arrays.arguments import Array, base_array, refuse_mask
+from tcl.arrays.libraries import HOST, Library, Like
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.run.launch import DATA, DIRECT, address_of, words
+from tcl.grammar.types import ScalarType
+
+
+class NumpyArrays(Library):
+    """NumPy's arrays."""
+
+    noun = "a NumPy array"
+
+    def device(self, what: str, array: Any) -> int:
+        return HOST
+
+    def view(self, what: str, array: Any) -> Array:
+        refuse_mask(what, array)
+        return base_array(array)
+
+    def like(self, array: Any, unaligned: int) -> Like:
+        return type(array), array.dtype, array.shape, array.strides, HOST, unaligned, False
+
+    def addresses(self, arrays: tuple[Any, ...], likes: tuple[Like, ...]) -> list[int] | None:
+        found: list[int] = []
+        for array, (kind, dtype, shape, strides, _, unaligned, _) in zip(  # noqa: B905
+            arrays, likes
+        ):
+            if (
+                type(array) is not kind
+                or array.dtype is not dtype
+                or array.shape != shape
+                or array.strides != strides
+            ):
+                return None
+            address = words[(id(array) >> 3) + DATA] if DIRECT else address_of(array)
+            if address & unaligned:
+                return None
+            found.append(address)
+        return found
+
+    def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Array:
+        return np.empty(shape, numpy_dtype(type_))
+
+    def filled(self, values: Array, device: int) -> Array:
+        return values
+
+    def written(self, arrays: Sequence[Any]) -> bool:
+        return all([array.flags.writeable for array in arrays])
+
+    def conversion(self, type_: ScalarType) -> str:
+        return f".astype({type_.name!r})"
+
+    def moving(self, device: int) -> str:
+        return "numpy.asarray(...)"
+
+
+NUMPY = NumpyArrays()

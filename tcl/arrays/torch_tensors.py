@@ -1,0 +1,175 @@
+"""torch's tensors, on the host and on CUDA devices."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcl.arrays.arguments import Array
+from tcl.arrays.libraries import HOST, CudaLibrary, Like
+from tcl.arrays.shadow import memory_view, shadow
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.devices.cupy_driver import Memory
+from tcl.grammar.types import SCALAR_TYPES, ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    """Memory that a tensor holds."""
+
+    tensor: Any
+
+    @property
+    def ptr(self) -> int:
+        return int(self.tensor.data_ptr())
+
+
+class TorchTensors(CudaLibrary):
+    """torch's tensors."""
+
+    noun = "a torch tensor"
+
+    def __init__(self) -> None:
+        torch = sys.modules["torch"]
+        self._torch: Any = torch
+        self._records = self._torch.is_grad_enabled
+        self._count: Any = self._torch.autograd.graph.increment_version
+        self._dtypes = {
+            name: getattr(self._torch, name) for name in SCALAR_TYPES if hasattr(self._torch, name)
+        }
+        self._devices: dict[int, Any] = {}
+
+    def device(self, what: str, array: Any) -> int:
+        kind = array.device.type
+        if array.is_cuda:
+            return int(array.get_device())
+        if kind != "cpu":
+            raise ArgumentError(
+                f"{what} is a tensor on the device {kind!r}, for which there are no kernels; "
+                "move it with .to('cpu') or .to('cuda')"
+                if kind != "meta"
+                else f"{what} is a tensor on the device 'meta', which has no values; "
+                "make it on a device that has"
+            )
+        return HOST
+
+    def view(self, what: str, array: Any) -> Array:
+        name = str(array.dtype).removeprefix("torch.")
+        if name not in SCALAR_TYPES:
+            remedy = (
+                ".dequantize() gives one that is"
+                if array.is_quantized
+                else f"convert to one of {', '.join(SCALAR_TYPES)}"
+            )
+            raise ArgumentError(
+                f"{what} is a tensor of {array.dtype}, which is not supported; {remedy}"
+            )
+        if array.layout is not self._torch.strided or array.is_nested:
+            raise ArgumentError(
+                f"{what} is sparse, nested or laid out in another way of its own, which is not "
+                "supported; convert it with .to_dense(), or .to_padded_tensor(0.0)"
+            )
+        if array.is_neg():
+            raise ArgumentError(
+                f"{what} is negated lazily, which is not supported; convert it with .resolve_neg()"
+            )
+        if self._wrapped(array):
+            raise ArgumentError(
+                f"{what} stands for a tensor inside a transformation of torch, such as vmap, grad, "
+                "compile or export, and has no memory; register the def as an operator with "
+                "tcl.torch.op"
+            )
+        if array.requires_grad and self._records():
+            raise ArgumentError(
+                f"{what} requires grad, but what happens here is not recorded; "
+                "pass .detach(), or call under torch.no_grad()"
+            )
+        dtype = numpy_dtype(SCALAR_TYPES[name])
+        strides = tuple(dtype.itemsize * step for step in array.stride())
+        make = shadow if array.is_cuda else functools.partial(memory_view, keep=array)
+        return make(array.data_ptr(), tuple(array.shape), strides, dtype)
+
+    def _wrapped(self, array: Any) -> bool:
+        """Whether it stands for others: values are theirs, if there are any yet."""
+        keys = self._torch._C._dispatch_keys(array)
+        kinds = self._torch._C.DispatchKey
+        return bool(
+            self._torch._C._functorch.is_functorch_wrapped_tensor(array)
+            or keys.has(kinds.Python)
+            or keys.has(kinds.Functionalize)
+        )
+
+    def like(self, array: Any, unaligned: int) -> Like:
+        return (
+            *(type(array), array.dtype, array.shape, array.stride(), array.get_device()),
+            *(unaligned, array.is_contiguous()),
+        )
+
+    def addresses(self, arrays: tuple[Any, ...], likes: tuple[Like, ...]) -> list[int] | None:
+        found: list[int] = []
+        try:
+            for array, (kind, dtype, shape, strides, device, unaligned, plain) in zip(  # noqa: B905
+                arrays, likes
+            ):
+                if (
+                    type(array) is not kind
+                    or array.dtype is not dtype
+                    or array.shape != shape
+                    or not (array.is_contiguous() if plain else array.stride() == strides)
+                    or array.get_device() != device
+                    or array.is_neg()
+                    or (array.requires_grad and self._records())
+                ):
+                    return None
+                address = array.data_ptr()
+                if address & unaligned or (not address and 0 not in shape):
+                    return None  # nothing lies at 0: it has no memory
+                found.append(address)
+        except RuntimeError:  # it has no shape, no strides or no memory
+            return None
+        return found
+
+    def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Any:
+        return self._torch.empty(shape, dtype=self._dtypes[type_.name], device=self._on(device))
+
+    def filled(self, values: Array, device: int) -> Any:
+        if values.dtype.name == "bfloat16":  # NumPy's is none that torch knows
+            bits = self._torch.as_tensor(values.view(np.int16))
+            return bits.view(self._torch.bfloat16).to(self._on(device))
+        return self._torch.as_tensor(values).to(self._on(device))
+
+    def written(self, arrays: Sequence[Any]) -> bool:
+        self._count(arrays)  # so that what saved them for a backward pass finds them changed
+        return True
+
+    def memory(self, size: int, device: int) -> Memory:
+        return _Bytes(self._torch.empty(size, dtype=self._torch.uint8, device=self._on(device)))
+
+    def stream(self, device: int) -> int:
+        return int(self._torch.cuda.current_stream(device).cuda_stream)
+
+    def conversion(self, type_: ScalarType) -> str:
+        return f".to(torch.{type_.name})"
+
+    def moving(self, device: int) -> str:
+        return ".to('cpu')" if device == HOST else f".to('cuda:{device}')"
+
+    def _on(self, device: int) -> Any:
+        """The device as torch calls it."""
+        found = self._devices.get(device)
+        if found is None:
+            found = self._torch.device("cpu" if device == HOST else f"cuda:{device}")
+            self._devices[device] = found
+        return found
+
+
+@functools.cache
+def torch_tensors() -> TorchTensors:
+    """The library, which is imported already."""
+    return TorchTensors()
