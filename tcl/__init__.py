@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tcl import jax as jax
     from tcl.api import Definitions as Definitions
     from tcl.api import assert_almost_equal as assert_almost_equal
     from tcl.api import compile as compile
@@ -64,10 +65,15 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
+_PACKAGES = ("jax",)
+"""Those that are attributes without an import: ``tcl.jax.call``."""
+
 __all__ = ["__version__", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"tcl.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'tcl' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
@@ -76,4 +82,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_PACKAGES, *_HOME})

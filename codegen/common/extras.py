@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-Extra = Literal["bench", "bfloat16", "cuda", "distributed", "examples", "test"]
+Extra = Literal[
+    "bench", "bfloat16", "cuda", "distributed", "einsum", "examples", "jax", "test", "torch"
+]
 """The extras of the distribution ``tensorcomp``, as ``setup.cfg`` declares them."""
 
 

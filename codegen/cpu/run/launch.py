@@ -86,8 +86,8 @@ class Launcher:
     """
 
     __slots__ = (
-        *("_loaded", "_names", "_sites", "arguments", "call", "entry", "frames", "pool", "regions"),
-        *("long", "scratch", "threads"),
+        *("_loaded", "_names", "arguments", "call", "entry", "frames", "long", "pool", "regions"),
+        *("scratch", "sites", "threads"),
     )
 
     def __init__(
@@ -97,7 +97,8 @@ class Launcher:
         if there are regions that they can share, and a pool. Raises ``CompileError`` for code that
         cannot be loaded."""
         self._loaded = loaded = loaded or Loaded(code.object_code)  # lives as long as this
-        self._sites = code.sites
+        self.sites = code.sites
+        """The checks, as errors number them."""
         self._names = tuple(names)
         self.arguments = len(names)
         self.scratch = code.scratch
@@ -132,7 +133,7 @@ class Launcher:
         """The error of a failed check, by the number of its site and the value."""
         from tcl.codegen.loopir.sites import Site
 
-        s = self._sites[number]
+        s = self.sites[number]
         site = Site(self._names[s.tensor], s.axis, s.first, s.extent, s.unsigned)
         return IndexError(site.message(value))
 

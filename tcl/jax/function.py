@@ -1,0 +1,184 @@
+"""``call``: a def as a function of JAX's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from tcl.arrays.arguments import check_count, input_array
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.gradients import takes_outputs
+from tcl.common.user_input import SourceLike, check_flag, in_order
+from tcl.executors.dispatch import Kernels, OptionsLike
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.shown import kind_of
+from tcl.jax.primitive import Operation, primitive
+from tcl.selection.suggested_options import CacheFactory
+
+
+def call(
+    source: SourceLike,
+    entry_point: str,
+    options: OptionsLike = None,
+    *,
+    backward: str | None = None,
+    threads: int | None = None,
+    nearest: bool = False,
+    unchecked: bool = False,
+) -> Function:
+    """A def as a function of JAX's arrays on a CPU, which returns new ones.
+
+    It works as it is, under ``jax.jit``, ``jax.vmap`` (a call for each element of the batch),
+    ``jax.eval_shape``, ``jax.lax.scan``, ``cond`` and the like, and, where ``backward`` names the
+    def of the same text that computes gradients, under ``jax.grad`` and ``jax.vjp``; ``tcl docs
+    jax`` says what that def takes. A kernel is compiled when a program is, for its sizes.
+
+    ``options``, ``threads`` and ``nearest`` are as for ``tcl.define``, without factories that are
+    functions; nothing is ever tuned. ``unchecked`` leaves off the run-time checks of
+    data-dependent subscripts. Raises what ``tcl.define`` raises, and ``ArgumentError`` for a def
+    that is no function of arrays.
+    """
+    check_flag("unchecked", unchecked)
+    return Function(source, entry_point, options, backward, threads, nearest, unchecked)
+
+
+class Function:
+    """A def as a function of JAX's arrays. Safe to call from several threads at once."""
+
+    def __init__(
+        self,
+        source: SourceLike,
+        entry_point: str,
+        options: OptionsLike,
+        backward: str | None,
+        threads: int | None,
+        nearest: bool,
+        unchecked: bool,
+    ) -> None:
+        kernels = Kernels(source, options, threads, nearest)
+        if not isinstance(kernels.options, MappingOptions | CacheFactory | None):
+            raise OptionsError(
+                "an options factory may tune, or look at values, and neither can be done while "
+                "JAX traces a program: pass MappingOptions, a preset's name, or "
+                "make_load_from_cache_options_factory(...); tune before with "
+                "tcl.autotune(..., store_to_cache=True), which this loads from"
+            )
+        self._given = (
+            *(kernels.source, entry_point, kernels.options, backward),
+            *(threads, nearest, unchecked),
+        )
+        self._checked = checked = kernels.definition(entry_point)
+        missing = (
+            f"{checked.name} has no gradient; name a def that computes it, "
+            "tcl.jax.call(..., backward=NAME)"
+        )
+        forward = Operation(kernels, checked, missing, unchecked=unchecked)
+        gradient = None
+        if backward is not None:
+            its = kernels.definition(backward)
+            missing = (
+                f"the gradient of {checked.name} is {its.name}, which has no gradient of its own: "
+                "such a function can be differentiated once"
+            )
+            gradient = Operation(kernels, its, missing, unchecked=unchecked)
+        self._run = jax.jit(_differentiable(forward, gradient), inline=True)
+        names = ", ".join(t.name for t in checked.inputs)
+        results = ", ".join(t.name for t in checked.outputs)
+        self.__name__ = self.__qualname__ = checked.name
+        self.__doc__ = f"{checked.name}({names}) -> ({results})"
+
+    def __call__(self, /, *inputs: Any, **named: Any) -> Any:
+        """Run it, on inputs in the order of the def or by their names: arrays of JAX or NumPy; for
+        one of rank 0 also a number. Returns an array of JAX, or a tuple of them in the order of
+        the def.
+
+        Raises ``ArgumentError`` and ``RangeInferenceError`` for inputs that do not fit, when a
+        program that is traced is; JAX raises its own ``jax.errors.JaxRuntimeError`` for a
+        data-dependent subscript out of range, with the sentence of an ``IndexError``, when the
+        outputs are looked at.
+        """
+        if named:
+            inputs = in_order(self._checked, inputs, named, ())
+        for each in inputs:
+            if not isinstance(each, jax.Array):
+                inputs = self._arrays(inputs)
+                break
+        return self._run(*inputs)
+
+    def _arrays(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """The inputs as arrays. Looked at before JAX does, which converts silently."""
+        check_count(self._checked, inputs)
+        found = []
+        for tensor, given in zip(self._checked.inputs, inputs, strict=True):
+            if not isinstance(given, jax.Array):
+                if not isinstance(given, np.ndarray | np.generic | bool | int | float):
+                    raise ArgumentError(
+                        f"input '{tensor.name}' of {self._checked.name} has to be an array of JAX "
+                        f"or NumPy, not {kind_of(given)}"
+                    )
+                given = input_array(self._checked.name, tensor, given)
+            found.append(given)
+        return tuple(found)
+
+    def __repr__(self) -> str:
+        return f"<tcl function of JAX's arrays: {self.__doc__}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Function, self._given
+
+
+def _check_types(checked: CheckedDef) -> None:
+    """Raises ``ArgumentError`` if JAX has no arrays of the def's types as it is set."""
+    for tensor in (*checked.inputs, *checked.outputs):
+        dtype = numpy_dtype(tensor.type)
+        if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+            raise ArgumentError(
+                f"'{tensor.name}' of {checked.name} is {tensor.type}, which JAX has no arrays of "
+                "until jax.config.update('jax_enable_x64', True)"
+            )
+
+
+def _differentiable(forward: Operation, gradient: Operation | None) -> Any:
+    """The operation as a function of arrays, with its gradient."""
+    single = len(forward.checked.outputs) == 1
+
+    def run(*inputs: Any) -> Any:
+        _check_types(forward.checked)
+        outputs = primitive.bind(*inputs, operation=forward)
+        return outputs[0] if single else tuple(outputs)
+
+    run.__name__ = run.__qualname__ = forward.checked.name
+    if gradient is None:
+        return run
+    saves = takes_outputs(forward.checked, gradient.checked)
+    floats = [t.type.is_float for t in forward.checked.outputs]
+    wanted = [t.name if t.type.is_float else "" for t in forward.checked.inputs]
+
+    def forwards(*inputs: Any) -> tuple[Any, tuple[Any, ...]]:
+        found = differentiable(*inputs)  # for who differentiates twice, to be told of ``gradient``
+        outputs = (found,) if single else found
+        return found, (*inputs, *(outputs if saves else ()))
+
+    def backwards(saved: tuple[Any, ...], cotangents: Any) -> tuple[Any, ...]:
+        given = (cotangents,) if single else cotangents
+        given = [c for c, is_float in zip(given, floats, strict=True) if is_float]
+        rest = iter(primitive.bind(*saved, *given, operation=gradient))
+        results = []
+        for name, value in zip(wanted, saved, strict=False):
+            result = next(rest) if name else None
+            if result is not None and result.shape != value.shape:
+                raise ArgumentError(
+                    f"{gradient} returns a gradient of shape {result.shape} for '{name}' of "
+                    f"{forward}, whose shape is {value.shape}"
+                )
+            results.append(result)
+        return tuple(results)
+
+    differentiable = jax.custom_vjp(run)
+    differentiable.defvjp(forwards, backwards)
+    return differentiable

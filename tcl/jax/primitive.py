@@ -1,0 +1,184 @@
+"""A def as an operation of JAX's programs: what it makes of shapes, and what of it is compiled.
+
+A program that is traced has it as ``tcl``, a primitive of its own, and not as ``jax.ffi.ffi_call``:
+so shapes are known without a kernel, a kernel is compiled when a program is lowered for a CPU, and
+what cannot be is refused with the def's name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import jax
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from tcl.arrays.arguments import check_count
+from tcl.arrays.shadow import shadow
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.cpu.run.native import NativeEntry
+from tcl.codegen.cpu.run.ready import ingredients
+from tcl.executors.dispatch import Kernels
+from tcl.executors.executor import Executor, contiguous
+from tcl.grammar.checked import CheckedDef
+from tcl.jax.handler import Handler
+
+
+class Operation:
+    """A def as JAX's programs name it. Two are the same only if they are one object."""
+
+    def __init__(
+        self, kernels: Kernels, checked: CheckedDef, missing: str, *, unchecked: bool
+    ) -> None:
+        """``missing`` says why it has no gradient of its own. Raises ``ArgumentError`` for a def
+        that is no function of arrays."""
+        if checked.uninitialised:
+            names = ", ".join(f"'{n}'" for n in sorted(checked.uninitialised))
+            raise ArgumentError(
+                f"{checked.name} adds to what is in {names}, and a function of JAX makes its "
+                "outputs; write the reduction with '!', or pass what it adds to as an input"
+            )
+        self.checked = checked
+        self.missing = missing
+        self._kernels = kernels
+        self._unchecked = unchecked
+        self.eager = jax.jit(lambda *inputs: primitive.bind(*inputs, operation=self))
+        """The operation on arrays, outside of every program."""
+
+    def __repr__(self) -> str:
+        return self.checked.name
+
+    def executor(self, inputs: Sequence[Any]) -> Executor:
+        """The executor for inputs of these shapes, which has compiled nothing yet. Raises
+        ``ArgumentError`` and ``RangeInferenceError`` for inputs that do not fit."""
+        checked = self.checked
+        check_count(checked, inputs)
+        for tensor, given in zip(checked.inputs, inputs, strict=True):
+            what = f"input '{tensor.name}' of {checked.name}"
+            if not isinstance(given.dtype, np.dtype):  # a random key, for instance
+                raise ArgumentError(
+                    f"{what} is {tensor.type}, but an array of {given.dtype} was given"
+                )
+            if not all(isinstance(extent, int) for extent in given.shape):
+                raise ArgumentError(
+                    f"{what} has the shape ({', '.join(map(str, given.shape))}), and kernels are "
+                    "compiled for sizes that are numbers; export a program for each size"
+                )
+        standing = [_standing(tuple(given.shape), given.dtype) for given in inputs]
+        found, _ = self._kernels.executor(checked.name, standing)
+        return cast(Executor, found)
+
+    def outputs(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs' shapes and element types."""
+        shapes = self.executor(inputs).sized.shapes
+        return [
+            jax.core.ShapedArray(shapes[t.name], numpy_dtype(t.type)) for t in self.checked.outputs
+        ]
+
+    def target(self, inputs: Sequence[Any]) -> str:
+        """The name under which XLA finds the kernel for inputs of these shapes, which is compiled
+        if there is none. It is made of all that the kernel is made of."""
+        executor, checked = self.executor(inputs), self.checked
+        shapes = executor.sized.shapes
+        tensors = (*checked.inputs, *checked.outputs)
+        strides = tuple(contiguous(shapes[t.name], t.type.itemsize) for t in tensors)
+        launcher = executor.kernel(strides, unchecked=self._unchecked)
+        made_of = ingredients(
+            *(executor.sized, executor.options, strides, self._unchecked, self._kernels.threads)
+        )
+        # Not part of what kernels are made of, but of what they say of a failed check.
+        names = " ".join(t.name for t in tensors)
+        digest = hashlib.sha256(f"{made_of.digest} {names}".encode()).hexdigest()
+        stem = re.sub(r"[^A-Za-z0-9_]", "_", checked.name)[:_LONGEST]
+        kinds = [(t.type, shapes[t.name]) for t in tensors]
+        count = len(checked.inputs)
+        return _registered(
+            f"tcl_{stem}_{digest}",
+            lambda: Handler(NativeEntry(launcher), kinds[:count], kinds[count:]),
+        )
+
+
+_LONGEST = 64
+"""Characters of a def's name that a target's begins with."""
+
+
+def _standing(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """A NumPy array that stands for one of JAX, in row-major order. Nothing reads its values."""
+    return shadow(_ALIGNED, shape, contiguous(shape, dtype.itemsize), dtype)
+
+
+_ALIGNED = 1 << 12
+"""An address for what has none."""
+
+
+_handlers: dict[str, Handler] = {}
+"""XLA keeps what was registered for as long as the process lives."""
+_lock = threading.Lock()
+
+
+def _registered(name: str, make: Callable[[], Handler]) -> str:
+    """``name``, after making and registering the function, if there is none of this name yet."""
+    with _lock:
+        if name not in _handlers:
+            handler = make()
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler.address), platform="cpu")
+            _handlers[name] = handler
+    return name
+
+
+primitive = Primitive("tcl")
+"""Takes the inputs of a def, and ``operation=``; gives a list of its outputs."""
+primitive.multiple_results = True
+
+
+def _eager(*inputs: Any, operation: Operation) -> Any:
+    with jax.disable_jit(False):
+        return operation.eager(*inputs)
+
+
+def _abstract(*inputs: Any, operation: Operation) -> list[Any]:
+    return operation.outputs(inputs)
+
+
+def _lower(context: Any, *operands: Any, operation: Operation) -> Any:
+    return jax.ffi.ffi_lowering(operation.target(context.avals_in))(context, *operands)
+
+
+def _refuse(context: Any, *_: Any, operation: Operation) -> Any:
+    where = " and ".join(context.module_context.platforms)
+    raise ArgumentError(
+        f"{operation} of tcl.jax.call runs on a CPU alone, and this program is for {where}; give "
+        "it arrays on a CPU: jax.device_put(x, jax.devices('cpu')[0])"
+    )
+
+
+def _batched(inputs: Sequence[Any], axes: Sequence[Any], *, operation: Operation) -> Any:
+    """A call for each element of the batch, one after another."""
+    batches = {
+        k: jax.numpy.moveaxis(inputs[k], axis, 0) for k, axis in enumerate(axes) if axis is not None
+    }
+
+    def element(parts: dict[int, Any]) -> Any:
+        each = [parts.get(k, whole) for k, whole in enumerate(inputs)]
+        return primitive.bind(*each, operation=operation)
+
+    outputs = jax.lax.map(element, batches)
+    return outputs, [0] * len(outputs)
+
+
+def _differentiated(*_: Any, operation: Operation, **__: Any) -> Any:
+    raise ArgumentError(operation.missing)
+
+
+primitive.def_impl(_eager)
+primitive.def_abstract_eval(_abstract)
+mlir.register_lowering(primitive, _refuse)
+mlir.register_lowering(primitive, _lower, platform="cpu")
+batching.primitive_batchers[primitive] = _batched
+ad.primitive_jvps[primitive] = _differentiated
