@@ -85,6 +85,19 @@ def sized_of(text: str, **shapes: tuple[int, ...]) -> SizedDef:
     return infer(check(text)["f"], shapes)
 
 
+def test_nests_are_left_alone_where_the_least_chunk_is_more_than_a_cache_holds() -> None:
+    """All of ``A`` would be read for every ``r``, and be gone when it is read again."""
+    product = """def f(float(J, R) B, float(K, R) C, float(I, J, K) A) -> (P, O) {
+        P(j, k, r) = B(j, r) * C(k, r)
+        O(i, r) +=! A(i, j, k) * P(j, k, r)
+    }"""
+    for extent, together in ((128, 1), (16, 2)):
+        inputs = {"B": (extent, 16), "C": (extent, 16), "A": (extent,) * 3}
+        device = replace(host_cpu(), l1_bytes=1024, l2_bytes=512 << 10)
+        found = groups(lower(sized_of(product, **inputs)), device)
+        assert max(len(group.nests) for group in found) == together
+
+
 ROWS = "def f(float(M, N) A) -> (S, O) { S(m) +=! A(m, n)\n O(m, n) = A(m, n) / S(%s) }"
 
 

@@ -135,6 +135,8 @@ class Group:
         speed = _FROM_MEMORY if everything > device.l2_bytes else _FROM_CACHE
         if everything <= device.l1_bytes:
             return False
+        if self.bytes(program, self._spans([1] * len(self.shared))) > device.l2_bytes:
+            return False  # what the least chunk touches is gone before the next nest reads it
         work = sum(_points(n) / device.lanes(n.point.type) / 2 for n in self.nests)
         return again / speed > _WORTH * work
 
