@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from tcl.codegen.common.errors import CompileError as CompileError
     from tcl.codegen.common.errors import OptionsError as OptionsError
     from tcl.codegen.options.options import MappingOptions as MappingOptions
+    from tcl.einsums.einsum import einsum as einsum
+    from tcl.einsums.einsum import from_einsum as from_einsum
+    from tcl.einsums.opt_einsum_backend import tensordot as tensordot
+    from tcl.einsums.opt_einsum_backend import transpose as transpose
     from tcl.executors.cuda_executor import CudaExecutor as CudaExecutor
     from tcl.executors.executor import Executor as Executor
     from tcl.grammar.errors import ArgumentError as ArgumentError
@@ -47,6 +51,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "tcl.api": ("Definitions", "assert_almost_equal", "compile", "define"),
+    "tcl.einsums.einsum": ("einsum", "from_einsum"),
+    "tcl.einsums.opt_einsum_backend": ("tensordot", "transpose"),
     "tcl.executors.cuda_executor": ("CudaExecutor",),
     "tcl.executors.executor": ("Executor",),
     "tcl.codegen.common.errors": ("CompileError", "OptionsError"),

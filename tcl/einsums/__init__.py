@@ -1,0 +1,1 @@
+"""``einsum``: NumPy's subscripts become a def."""

@@ -1,0 +1,252 @@
+"""``tcl.einsum``, and ``tcl.from_einsum``, which shows the text that it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tcl.api import Definitions, define
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.einsums.element_types import Casting, checked_casting, common_type, element_type
+from tcl.einsums.indices import Indexed, Shape, with_ranks, with_shapes
+from tcl.einsums.notation import ELLIPSIS, read_letters, read_numbers
+from tcl.einsums.order import explicit_path, steps_of
+from tcl.einsums.text import NAME, def_text
+from tcl.executors.executor import Calls
+from tcl.grammar.errors import ArgumentError
+from tcl.grammar.plural import plural
+from tcl.grammar.shown import kind_of, shown
+from tcl.grammar.types import FLOAT32, ScalarType
+
+
+def einsum(
+    *arguments: Any,
+    out: Any = None,
+    dtype: Any = None,
+    order: str | None = "K",
+    casting: Casting = "safe",
+    optimize: Any = True,
+) -> Any:
+    """``numpy.einsum`` on arrays of any kind: ``einsum("bik,kj->bij", A, B)``.
+
+    All that NumPy's syntax has: implicit outputs, ``...``, repeated indices, extents of 1 that are
+    repeated, ``einsum(A, [0, 1], B, [1, 2], [0, 2])``. Operands are arrays of one kind, numbers
+    and lists of numbers. The expression becomes a def (``from_einsum`` shows it), which is compiled
+    for the operands' shapes and kept; what is kept is bounded.
+
+    The result is a new array, of no memory that an operand has, where NumPy gives views of
+    transposes and diagonals; one without dimensions is a number where the operands are NumPy's.
+
+    ``out``: an array to write the result into, which is returned; it shares no memory with an
+    operand. ``dtype``: the type to compute in; by default the one to which NumPy promotes the
+    operands and ``out``. ``casting``: which casts to these are allowed, as in
+    ``numpy.can_cast``. ``order``: ``"C"``, ``"F"``, ``"A"`` (F if all operands are) or ``"K"``,
+    which here is C. ``optimize``: True, or ``"greedy"`` or ``"optimal"``: the operands are taken in
+    the order that is estimated to be quickest, with intermediate results where these pay;
+    ``("greedy", most)``: with at most so many elements in each of these; a path, as of
+    ``numpy.einsum_path``: exactly that; False: all in one statement.
+
+    Raises ``ArgumentError`` for expressions, operands and options that are not right, and for
+    complex numbers.
+    """
+    expression, operands = _split(arguments)
+    plain = optimize is True and dtype is None and order == "K" and casting == "safe"
+    if plain:
+        latest = _latest.get(expression)
+        if latest is not None:
+            found = latest.again(operands, out)
+            if found is not None:
+                return found
+    layout = _layout(order)
+    operands = tuple(_operand(each, number) for number, each in enumerate(operands))
+    if out is not None and not (hasattr(out, "dtype") and hasattr(out, "shape")):
+        raise ArgumentError(f"einsum: out= has to be an array, not {kind_of(out)}")
+    path = explicit_path(optimize)
+    call = _call(
+        expression,
+        tuple(element_type(each, f"operand {n}") for n, each in enumerate(operands)),
+        tuple(tuple(np.shape(each)) for each in operands),
+        None if dtype is None else element_type(dtype, "dtype="),
+        None if out is None else element_type(out, "out="),
+        checked_casting(casting),
+        optimize if path is None else path,
+    )
+    if out is None and layout in "FA":
+        out = call.in_columns(operands, layout)
+    result = call(operands, out)
+    if plain and call.plain:
+        if len(_latest) >= _MOST_CALLS:
+            _latest.clear()
+        _latest[expression] = call
+    return result
+
+
+_MOST_CALLS = 512
+"""Of expressions with the types and shapes of their operands."""
+
+
+class _Call:
+    """An expression for operands of given types and shapes, and options."""
+
+    def __init__(self, indexed: Indexed, text: str, result: ScalarType, plain: bool) -> None:
+        """``plain``: a call without options would do the same."""
+        self.plain = plain
+        self._definitions: Definitions = define(text)
+        self._result = result
+        self._shape = tuple(indexed.sizes[label] for label in indexed.output)
+        self._several = len(self._definitions.definition(NAME).outputs) > 1
+        self._executor: Calls[Any] | None = None
+
+    def again(self, operands: tuple[Any, ...], out: Any) -> Any:
+        """The result, if operands and ``out`` are like those of the last call; None if not."""
+        executor = self._executor
+        if executor is None or (self._several and out is not None):
+            return None
+        found = executor.again(operands, None if out is None else (out,), False)
+        return found if found is None or out is not None else self._one(found)
+
+    def __call__(self, operands: tuple[Any, ...], out: Any) -> Any:
+        executor, arrays = self._definitions.executor(NAME, operands)
+        if out is None:
+            result = self._one(executor.run(arrays, None))
+        elif self._several:
+            if tuple(out.shape) != self._shape:
+                raise ArgumentError(
+                    f"einsum: the result has shape {self._shape}, and out= {tuple(out.shape)}"
+                )
+            result = out
+            out[...] = self._one(executor.run(arrays, None))
+        else:
+            result = executor.run(arrays, (out,))
+        self._executor = executor
+        return result
+
+    def _one(self, results: Any) -> Any:
+        """The result, without those on the way to it."""
+        found = results[-1] if self._several else results
+        return found if self._shape or type(found) is not np.ndarray else found[()]
+
+    def in_columns(self, operands: Sequence[Any], layout: str) -> Any:
+        """An array for the result whose first index runs quickest, if the layout is such a one.
+        Raises ``ArgumentError`` for arrays of a kind that have no layouts."""
+        if not all(isinstance(each, np.ndarray | np.generic | int | float) for each in operands):
+            raise ArgumentError(
+                f"einsum: order={layout!r} is for NumPy arrays; results of others are 'C'"
+            )
+        if layout == "A" and not all(np.asarray(each).flags.f_contiguous for each in operands):
+            return None
+        return np.empty(self._shape, numpy_dtype(self._result), order="F")
+
+
+_latest: dict[str, _Call] = {}
+"""The last call of an expression without options."""
+
+
+@lru_cache(_MOST_CALLS)
+def _call(
+    expression: str,
+    types: tuple[ScalarType, ...],
+    shapes: tuple[Shape, ...],
+    dtype: ScalarType | None,
+    out: ScalarType | None,
+    casting: Casting,
+    optimize: Any,
+) -> _Call:
+    indexed = with_shapes(read_letters(expression), shapes)
+    computed = common_type(types, dtype, out, casting)
+    result = computed if out is None else out
+    text = def_text(indexed, steps_of(indexed, optimize), types, computed, result)
+    plain = dtype is None and result == common_type(types, None, None, "safe")
+    return _Call(indexed, text, result, plain)
+
+
+def _split(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The expression in letters and the operands, of a call in either form."""
+    if arguments and isinstance(arguments[0], str):
+        return arguments[0], arguments[1:]
+    if len(arguments) < 2:
+        raise ArgumentError(
+            "einsum takes its subscripts as a string and then the operands, as in "
+            "einsum('ij,jk->ik', A, B), or each operand with a list of numbers, as in "
+            "einsum(A, [0, 1], B, [1, 2], [0, 2])"
+        )
+    explicit = len(arguments) % 2 == 1
+    lists = [*arguments[1::2], *([arguments[-1]] if explicit else [])]
+    return str(read_numbers(lists, explicit)), arguments[0 : len(arguments) - explicit : 2]
+
+
+def _operand(given: Any, number: int) -> Any:
+    """An operand that has a type and a shape, or is a number."""
+    if isinstance(given, bool | int | float) or (
+        hasattr(given, "dtype") and hasattr(given, "shape")
+    ):
+        return given
+    if isinstance(given, list | tuple):
+        try:
+            return np.asarray(given)
+        except ValueError:
+            raise ArgumentError(
+                f"einsum: operand {number} is a list whose parts are not of equal lengths"
+            ) from None
+    raise ArgumentError(
+        f"einsum: operand {number} has to be an array or a number, not {kind_of(given)}"
+    )
+
+
+def _layout(order: Any) -> str:
+    found = "K" if order is None else order.upper() if isinstance(order, str) else ""
+    if found not in ("C", "F", "A", "K"):
+        raise ArgumentError(f"einsum: order has to be 'C', 'F', 'A' or 'K', not {shown(order)}")
+    return found
+
+
+def from_einsum(
+    expression: str,
+    *operands: Any,
+    shapes: Sequence[Sequence[int]] | None = None,
+    optimize: Any = True,
+) -> str:
+    """The text of the def that ``einsum`` runs: ``print(from_einsum("bik,kj->bij", "float32"))``.
+
+    ``operands``: those of the call, or types of elements (``"float32"``, ``numpy.int8``): one for
+    each operand, or one for all; none is ``float32``. With operands, or with types and ``shapes``,
+    the text is exactly that of ``einsum(expression, *operands, optimize=optimize)``. Without shapes
+    all is one statement, no extent of 1 is repeated, and ``...`` is refused. Raises
+    ``ArgumentError``.
+    """
+    if not isinstance(expression, str):
+        raise ArgumentError(
+            f"from_einsum takes the expression as a string, not {kind_of(expression)}"
+        )
+    notation = read_letters(expression)
+    count = len(notation.terms)
+    given = [
+        each if _is_type(each) else _operand(each, number) for number, each in enumerate(operands)
+    ]
+    types = [element_type(each, f"operand {number}") for number, each in enumerate(given)]
+    types = types or [FLOAT32]
+    types = types * count if len(types) == 1 else types
+    if shapes is None and given and not any(map(_is_type, given)):
+        shapes = [np.shape(each) for each in given]
+    if shapes is not None:
+        indexed = with_shapes(notation, [tuple(shape) for shape in shapes])
+    elif any(ELLIPSIS in term for term in notation.terms):
+        raise notation.refused("pass operands, or shapes=, to say what '...' stands for")
+    else:
+        indexed = with_ranks(notation, [len(term) for term in notation.terms])
+    if len(types) != count:
+        raise notation.refused(
+            f"there are {plural(count, 'operand')}, but {plural(len(types), 'type')} of elements"
+        )
+    computed = common_type(types, None, None, "safe")
+    return def_text(indexed, steps_of(indexed, optimize), types, computed, computed)
+
+
+def _is_type(given: Any) -> bool:
+    """Whether it is a type of elements, and not an array or a number."""
+    return isinstance(given, str | type | np.dtype) or not (
+        isinstance(given, bool | int | float | list | tuple) or hasattr(given, "shape")
+    )

@@ -1,0 +1,115 @@
+"""The def of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tcl.einsums.indices import Indexed, Term
+from tcl.einsums.order import Step
+from tcl.grammar.types import ScalarType
+
+NAME = "einsum"
+"""Of the def."""
+RESULT = "Out"
+"""Of its last output, the others being on the way to it."""
+_LONGEST = 88
+"""Columns that the parameters may take on one line."""
+
+
+def def_text(
+    indexed: Indexed,
+    steps: Sequence[Step],
+    types: Sequence[ScalarType],
+    computed: ScalarType,
+    result: ScalarType,
+) -> str:
+    """The text whose last output is the value of the expression.
+
+    ``types`` are those of the operands. All is ``computed`` in one type, to which operands are cast
+    before anything is done with them, as NumPy does; the ``result`` is cast to another at the end.
+    Sums of bools are "or", products "and".
+    """
+    names = _index_names(indexed)
+    sizes = {label: name.upper() for label, name in names.items()}
+    inputs = _input_names(len(indexed.terms), set(sizes.values()))
+    cast_at_end = result != computed
+    tensors = [*inputs, *(f"Part{n + 1}" for n in range(len(steps) - (not cast_at_end)))]
+    if not cast_at_end:
+        tensors.append(RESULT)
+    terms: list[Term] = [*indexed.terms, *(step.gives for step in steps)]
+
+    def element(number: int) -> str:
+        read = _element(tensors[number], terms[number], names)
+        return read if number >= len(inputs) else _cast(read, types[number], computed)
+
+    statements = []
+    for number, step in enumerate(steps, start=len(inputs)):
+        product = (" && " if computed.is_bool else " * ").join(map(element, step.takes))
+        read = {label for taken in step.takes for label in terms[taken]} - {None}
+        reduces = bool(read - set(step.gives))
+        sign = ("max=!" if computed.is_bool else "+=!") if reduces else "="
+        statements.append(f"{_element(tensors[number], step.gives, names)} {sign} {product}")
+    if cast_at_end:
+        value = _cast(element(len(tensors) - 1), computed, result)
+        statements.append(f"{_element(RESULT, indexed.output, names)} = {value}")
+        tensors.append(RESULT)
+    parameters = [
+        f"{type_} {name}" if not term else f"{type_}({', '.join(_sizes(term, sizes))}) {name}"
+        for type_, name, term in zip(types, inputs, indexed.terms, strict=True)
+    ]
+    return _assembled(str(indexed.notation), parameters, tensors[len(inputs) :], statements)
+
+
+def _assembled(
+    comment: str, parameters: Sequence[str], outputs: Sequence[str], statements: Sequence[str]
+) -> str:
+    head = f"def {NAME}("
+    between = ", " if sum(map(len, parameters)) <= _LONGEST else ",\n" + " " * len(head)
+    lines = [
+        f"# {comment}",
+        f"{head}{between.join(parameters)}) -> ({', '.join(outputs)}) {{",
+        *(f"    {statement}" for statement in statements),
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _index_names(indexed: Indexed) -> dict[str, str]:
+    """The letters themselves, in lower case; ``x0``, ``x1`` for an ellipsis. Sizes are the same in
+    upper case, so that the two are never confused."""
+    labels = {label for term in indexed.terms for label in term if label is not None}
+    labels.update(indexed.output)
+    names = {}
+    for label in sorted(labels):
+        both = label.isupper() and label.lower() in labels
+        names[label] = f"x{label}" if label.isdigit() else label.lower() + "_" * both
+    return names
+
+
+def _input_names(count: int, taken: set[str]) -> list[str]:
+    """A, B, C, or others where sizes are called so."""
+    for letters in ("ABCDEFGH", "XYZ", "UVW"):
+        names = list(letters[:count])
+        if len(names) == count and taken.isdisjoint(names):
+            return names
+    return [f"In{number + 1}" for number in range(count)]
+
+
+def _sizes(term: Term, sizes: dict[str, str]) -> Iterable[str]:
+    return ("1" if label is None else sizes[label] for label in term)
+
+
+def _element(tensor: str, term: Term, names: dict[str, str]) -> str:
+    """The element at these indices."""
+    subscripts = ("0" if label is None else names[label] for label in term)
+    return f"{tensor}({', '.join(subscripts)})" if term else tensor
+
+
+def _cast(value: str, given: ScalarType, wanted: ScalarType) -> str:
+    """A value as another type. Floats become narrow integers by way of ``int64``, so that they wrap
+    as NumPy's do."""
+    if given == wanted:
+        return value
+    if given.is_float and wanted.is_integral and wanted.bits < 64:
+        value = f"int64({value})"
+    return f"{wanted}({value})"
