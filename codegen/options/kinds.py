@@ -193,12 +193,11 @@ def integer(value: object) -> int | None:
 
 
 def _integers(key: str, value: object) -> tuple[int, ...]:
+    if isinstance(value, (tuple, list)) and len(value) == 1 and isinstance(value[0], tuple | list):
+        value = value[0]  # as in .tile([16, 32])
     if not isinstance(value, (tuple, list)) or len(value) > MAX_RANK:
         raise OptionsError(f"{key}: must be a list of up to {MAX_RANK} integers: {shown(value)}")
     found = tuple(map(integer, value))
-    if len(value) == 1 and isinstance(value[0], tuple | list):
-        inside = ", ".join(map(shown, value[0]))
-        raise OptionsError(f"{key}: integers, not a list of them: write .{key}({inside})")
     if None in found:
         raise OptionsError(f"{key}: must be integers: {shown(value)}")
     return tuple(x for x in found if x is not None)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -252,7 +252,8 @@ PLAIN = NestOptions(**{key: option.kind.neutral for key, option in OPTIONS.items
 
 
 class OptionMethods(ABC):
-    """A method for each option of a nest. Every one returns new options."""
+    """A method for each option of a nest. Every one returns new options. Several values are given
+    one by one, ``tile(64, 64, 32)``, or as one list, ``tile([64, 64, 32])``."""
 
     __slots__ = ()
 
@@ -260,12 +261,12 @@ class OptionMethods(ABC):
     def _with(self, **choices: Any) -> MappingOptions:
         """The options, with these choices made."""
 
-    def chunk(self, *sizes: int) -> MappingOptions:
+    def chunk(self, *sizes: int | Sequence[int]) -> MappingOptions:
         """Divide the results into chunks of so many points for threads, or for the blocks of a
         GPU; 0 leaves a dimension whole."""
         return self._with(chunk=sizes)
 
-    def chunk_order(self, *positions: int) -> MappingOptions:
+    def chunk_order(self, *positions: int | Sequence[int]) -> MappingOptions:
         """Order the loops over chunks, outermost first."""
         return self._with(chunk_order=positions)
 
@@ -273,15 +274,15 @@ class OptionMethods(ABC):
         """Share chunks with the nest before, and run chunk by chunk after it."""
         return self._with(fuse=fuse)
 
-    def tile(self, *sizes: int) -> MappingOptions:
+    def tile(self, *sizes: int | Sequence[int]) -> MappingOptions:
         """Work on tiles of so many points of each dimension; 0 leaves a dimension untiled."""
         return self._with(tile=sizes)
 
-    def order(self, *positions: int) -> MappingOptions:
+    def order(self, *positions: int | Sequence[int]) -> MappingOptions:
         """Order the loops over tiles, outermost first."""
         return self._with(order=positions)
 
-    def inner_order(self, *positions: int) -> MappingOptions:
+    def inner_order(self, *positions: int | Sequence[int]) -> MappingOptions:
         """Order the loops inside a tile, outermost first."""
         return self._with(inner_order=positions)
 
@@ -289,11 +290,11 @@ class OptionMethods(ABC):
         """Run ``width`` points of a dimension at once; dimension -1 is the last output's."""
         return self._with(vectorize=(dimension, width))
 
-    def register(self, *sizes: int) -> MappingOptions:
+    def register(self, *sizes: int | Sequence[int]) -> MappingOptions:
         """Keep so many points of each dimension in registers; a reduction is unrolled."""
         return self._with(register=sizes)
 
-    def stage(self, *levels: int) -> MappingOptions:
+    def stage(self, *levels: int | Sequence[int]) -> MappingOptions:
         """Copy each operand inside of so many loops to where it is read in order; -1 does not."""
         return self._with(stage=levels)
 
@@ -301,15 +302,15 @@ class OptionMethods(ABC):
         """Write results past the caches."""
         return self._with(stream=stream)
 
-    def prefetch(self, *ahead: int) -> MappingOptions:
+    def prefetch(self, *ahead: int | Sequence[int]) -> MappingOptions:
         """Ask for each operand so many bytes ahead; 0 asks for nothing."""
         return self._with(prefetch=ahead)
 
-    def threads(self, *sizes: int) -> MappingOptions:
+    def threads(self, *sizes: int | Sequence[int]) -> MappingOptions:
         """Give dimensions so many threads of a GPU's block."""
         return self._with(threads=sizes)
 
-    def split(self, *parts: int) -> MappingOptions:
+    def split(self, *parts: int | Sequence[int]) -> MappingOptions:
         """Share reductions among so many blocks of a GPU."""
         return self._with(split=parts)
 
@@ -317,7 +318,7 @@ class OptionMethods(ABC):
         """Keep so many copies of each panel in a GPU's shared memory."""
         return self._with(buffers=count)
 
-    def mma(self, *dimensions: int) -> MappingOptions:
+    def mma(self, *dimensions: int | Sequence[int]) -> MappingOptions:
         """Multiply on a GPU's tensor cores along these dimensions."""
         return self._with(mma=dimensions)
 

@@ -71,6 +71,20 @@ def softmax() -> SizedDef:
     return sized(text, I=(8, 16))
 
 
+def test_several_values_may_be_one_list() -> None:
+    one_by_one = {
+        **dict.fromkeys(("chunk", "tile", "register", "stage", "prefetch"), (8, 4)),
+        **dict.fromkeys(("threads", "split"), (8, 4)),
+        **dict.fromkeys(("chunk_order", "order", "inner_order", "mma"), (1, 0)),
+    }
+    for name, values in one_by_one.items():
+        expected = getattr(MappingOptions(), name)(*values)
+        assert getattr(MappingOptions(), name)(list(values)) == expected
+        assert getattr(MappingOptions().nest(1), name)(values).own(1) == expected.default
+    with pytest.raises(OptionsError, match="tile: must be integers"):
+        MappingOptions().tile([8], [4])
+
+
 @given(options)
 def test_json_round_trip(o: MappingOptions) -> None:
     again = MappingOptions.from_json(o.to_json())

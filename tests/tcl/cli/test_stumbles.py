@@ -31,8 +31,6 @@ T = tcl.define(TEXT)
         (lambda: T.norm(X, G, np.float64(1)), r"number of NumPy's float64 .*; pass float\(x\)$"),
         (lambda: T.shifted(np.ones(3, np.int32), za=3.0), r"3.0 is not a value of; pass int\(x\)$"),
         (lambda: T.shifted(np.ones(3, np.int32), np.int64(3)), r"; pass int\(x\)$"),
-        (lambda: tcl.MappingOptions().tile([16, 32]), r"write .tile\(16, 32\)$"),  # type: ignore[arg-type]
-        (lambda: tcl.MappingOptions().nest(0).tile((16,)), r"write .tile\(16\)$"),  # type: ignore[arg-type]
         (
             lambda: tcl.define(TEXT, tcl.MappingOptions().nest(7).tile(8)).two(G),
             "there is no nest 7: two has ",
