@@ -9,8 +9,9 @@ from tcl.grammar.reference import Section
 from tcl.grammar.source import Source, Span
 
 
-class TclError(Exception):
-    """Base of every error that tcl raises on purpose."""
+class TclError(RuntimeError):
+    """Base of every error that tcl raises on purpose. A ``RuntimeError``, which is what programs
+    catch that call operators of frameworks."""
 
 
 @dataclass(frozen=True, slots=True)
