@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from tcl.arrays.adopted import adopted
 from tcl.arrays.arguments import Argument, Array
 from tcl.arrays.given import Given
 from tcl.codegen.common.errors import ArgumentError
@@ -34,10 +35,10 @@ def define(
     ``define(text).mm(A=a, B=b)``. Instead of a text, a ``pathlib.Path`` of a file that holds one.
 
     ``options`` says how to map them: ``MappingOptions``, a preset's name (``"naive"``,
-    ``"pointwise"``, ``"mlp"``, ``"conv"``), or a factory ``(source, entry_point, *inputs) ->
-    MappingOptions``. With none, the best way that is known is used: the tuning cache's, else a
-    heuristic default; what a cache has and does not apply is passed over, with one warning.
-    ``nearest=True``: for sizes that were not tuned, the tuning cache's options
+    ``"pointwise"``, ``"mlp"``, ``"conv"``), what ``Tuner.tune`` returned, or a factory ``(source,
+    entry_point, *inputs) -> MappingOptions``. With none, the best way that is known is used: the
+    tuning cache's, else a heuristic default; what a cache has and does not apply is passed over,
+    with one warning. ``nearest=True``: for sizes that were not tuned, the tuning cache's options
     for the nearest sizes that were, if they can be applied, with a ``TclWarning`` that says so.
     What is legal and probably not meant is a ``TclWarning``, here or where a call's sizes show it;
     ``strict=True`` makes it an error, as ``tcl check --strict`` does.
@@ -249,13 +250,14 @@ def _function(
 
 
 def assert_almost_equal(
-    actual: Array,
-    expected: Array,
-    *inputs: Array,
+    actual: Any,
+    expected: Any,
+    *inputs: Any,
     operations: int = 1,
     precision: float = 1e-7,
 ) -> None:
-    """Assert that two arrays agree within ``operations * precision * largest input``.
+    """Assert that two arrays agree within ``operations * precision * largest input``. They may be
+    of different libraries and lie on different devices.
 
     ``operations`` is the number of iterated operations per value, ``precision`` the relative
     precision of one. Raises ``AssertionError``, also for two shapes, and ``ArgumentError`` for
@@ -281,8 +283,9 @@ def assert_almost_equal(
 
 def _numbers(what: str, value: object) -> Array:
     """The values as float64; ``ArgumentError`` for what are no real numbers."""
-    found = np.asarray(value) if isinstance(value, np.ndarray | np.generic) else None
-    if found is None and isinstance(value, bool | int | float | list | tuple):
+    one = adopted(value)
+    found = one.library.numbers(one.array) if one is not None else None
+    if isinstance(value, np.generic | bool | int | float | list | tuple):
         with contextlib.suppress(ValueError):  # a ragged list
             found = np.asarray(value)
     if found is None or not np.can_cast(found.dtype, np.float64, "same_kind"):

@@ -73,6 +73,10 @@ class CupyArrays(CudaLibrary):
         found: int = self._stream().ptr
         return found
 
+    def numbers(self, array: Any) -> Array:
+        found: Array = array.get()
+        return found
+
     def conversion(self, type_: ScalarType) -> str:
         return f".astype({type_.name!r})"
 

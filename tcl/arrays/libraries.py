@@ -56,6 +56,10 @@ class Library(ABC):
         how often an array was written to, this counts."""
 
     @abstractmethod
+    def numbers(self, array: Any) -> Array:
+        """Its values as NumPy's, on the host: exactly, if in another type."""
+
+    @abstractmethod
     def conversion(self, type_: ScalarType) -> str:
         """How one becomes one of another type."""
 

@@ -56,6 +56,9 @@ class NumpyArrays(Library):
     def written(self, arrays: Sequence[Any]) -> bool:
         return all([array.flags.writeable for array in arrays])
 
+    def numbers(self, array: Any) -> Array:
+        return base_array(array)
+
     def conversion(self, type_: ScalarType) -> str:
         return f".astype({type_.name!r})"
 

@@ -154,6 +154,12 @@ class TorchTensors(CudaLibrary):
     def stream(self, device: int) -> int:
         return int(self._torch.cuda.current_stream(device).cuda_stream)
 
+    def numbers(self, array: Any) -> Array:
+        plain = array.detach().to("cpu").resolve_conj().resolve_neg()
+        # NumPy has no bfloat16, and 64 bits hold each value of the narrower types.
+        found: Array = (plain.double() if plain.is_floating_point() else plain).numpy()
+        return found
+
     def conversion(self, type_: ScalarType) -> str:
         return f".to(torch.{type_.name})"
 
