@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tcl.arrays.arguments import Argument, Array
 from tcl.arrays.given import Given
@@ -29,6 +29,9 @@ from tcl.grammar.warn import tell
 from tcl.selection.best_options import Query, best_known
 from tcl.selection.suggested_options import CacheFactory, Chosen
 
+if TYPE_CHECKING:
+    from tcl.tuner.run.tuner import TuningResult
+
 
 class OptionsFactory(Protocol):
     """Makes options for inputs that are about to be run on."""
@@ -36,8 +39,11 @@ class OptionsFactory(Protocol):
     def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None: ...
 
 
-OptionsLike: TypeAlias = MappingOptions | str | OptionsFactory | None
-"""Options, a preset's name, a factory, or None for the best way that is known."""
+OptionsLike: TypeAlias = (
+    "MappingOptions | str | OptionsFactory | TuningResult[MappingOptions] | None"
+)
+"""Options, a preset's name, a factory, what a search found, or None for the best way that is
+known."""
 
 
 class Kernels:
@@ -173,6 +179,12 @@ def _as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
         return options
     if callable(options) and not isinstance(options, type):
         return options
+    from tcl.tuner.run.tuner import TuningResult  # loaded already if there is one
+
+    if isinstance(options, TuningResult):
+        if options.options is None:
+            raise OptionsError("that search found nothing that works; give other options")
+        return _as_options(options.options)
     raise OptionsError(
         f"options have to be MappingOptions, a preset's name or a factory, not {kind_of(options)}"
         + "; make them with tcl.MappingOptions.from_dict(...)" * isinstance(options, dict)
