@@ -327,13 +327,14 @@ class MappingOptionsCache:
         inputs: Sequence[Argument] | Sequence[Any],
         count: int = 1,
         *,
+        winners: bool = False,
         threads: int | None = None,
         device: str | None = None,
     ) -> list[MappingOptions]:
         """The best ``count`` options for a def on inputs of these sizes, strides and types, on
         ``device`` (see ``Tuner``) with so many threads (see ``define``), best first; fewer, or
-        none, if fewer are known. What cannot be read, or are no options, is passed over. Raises
-        ``CacheError``."""
+        none, if fewer are known. With ``winners`` only those that a search ended with, one of each.
+        What cannot be read, or are no options, is passed over. Raises ``CacheError``."""
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ArgumentError(f"count must be a whole number from 1, not {shown(count)}")
         definition = Definitions(source).definition(entry_point)
@@ -343,9 +344,14 @@ class MappingOptionsCache:
         where = _where(found, None if device is None else target(device, cores), cores)
         if not os.path.exists(self._path):
             return []
+        check_flag("winners", winners)
+        cache = TuningCache(self._path)
         key = where.key(size(definition, found.arrays), found.arrays)
-        suggested = suggestions(TuningCache(self._path), key, definition.name, sys.maxsize)
-        return list(islice(suggested.options(), count))
+        options = suggestions(cache, key, definition.name, sys.maxsize).options()
+        if winners:
+            ended_with = cache.winners(key)
+            options = (each for each in options if each.to_json() in ended_with)
+        return list(islice(options, count))
 
 
 def make_naive_options_factory() -> OptionsFactory:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcl.tuner.cache.ranking import Record, ranked
+from tcl.tuner.cache.ranking import Record, ranked, winners
 from tcl.tuner.measure.finals import Entrant, placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
@@ -96,6 +96,14 @@ def test_a_winner_that_was_refuted_is_gone(h: History) -> None:
     h.heat(0, ("i", 10.0), ("n", 9.95), ("o", 11.0))
     h.add("i", None, "r2")
     assert h.order == "no"
+
+
+def test_each_search_has_one_winner(h: History) -> None:
+    h.add("l", 9.0, "a")
+    h.heat(0, ("i", 10.0), ("n", 9.95), run="a")
+    h.add("n", 9.0, "b")
+    h.add("x", None, "c")
+    assert winners(h.records) == {"i", "n"}
 
 
 def test_verdict_puts_the_incumbent_before_a_tie() -> None:

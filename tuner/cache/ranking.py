@@ -87,6 +87,14 @@ def ranked(records: Iterable[Record]) -> tuple[Record, ...]:
     return tuple(last[options] for options in sorted(times, key=rank))
 
 
+def winners(records: Iterable[Record]) -> frozenset[str]:
+    """The options that the searches ended with: one of each that found something."""
+    of_runs: dict[str, list[Record]] = {}
+    for record in records:
+        of_runs.setdefault(record.run, []).append(record)
+    return frozenset(best.options for run in of_runs.values() for best in ranked(run)[:1])
+
+
 def _heats(oldest_first: Sequence[Record]) -> list[list[Record]]:
     """The records of each heat in the order of its verdict, the newest heat first."""
     heats: dict[tuple[str, int], list[Record]] = {}

@@ -184,6 +184,15 @@ class TuningCache:
         nothing: tuple[tuple[Record, ...], str | None] = ((), None)
         return self.read(read, nothing)
 
+    def winners(self, key: CacheKey) -> frozenset[str]:
+        """The options that searches ended with, one of each, as far as rows can be read."""
+
+        def read(db: sqlite3.Connection) -> frozenset[str]:
+            row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
+            return ranking.winners(cache_rows.sound(db, row[0])[0]) if row else frozenset()
+
+        return self.read(read, frozenset())
+
     def best(self, key: CacheKey) -> Record | None:
         """The best options; None if nothing correct is known."""
         return next(iter(self.top(key, 1)), None)
