@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +21,6 @@ from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tcl.codegen.devices.gpu import GpuProfile
-    from tcl.codegen.options.options import MappingOptions
-    from tcl.grammar.sized import SizedDef
 
 _STAGES = (
     "ast",
@@ -103,11 +100,17 @@ def command(
 
     chosen = parse_options(options) or DEFAULT
     if device == "cpu":
-        click.echo(_on_cpu(stage, sized, chosen, threads))
-    else:
-        from tcl.cli.gpu import stage_text
+        if stage == "resources":
+            raise click.UsageError(
+                "--stage resources is what kernels take of a GPU; say of which, as in --device h200"
+            )
+        from tcl.backends.cpu_stages import cpu_stage
 
-        click.echo(stage_text(stage, sized, chosen, _gpu(device, threads)))
+        click.echo(cpu_stage(stage, sized, chosen, threads))
+    else:
+        from tcl.backends.gpu_stages import gpu_stage
+
+        click.echo(gpu_stage(stage, sized, chosen, _gpu(device, threads)))
 
 
 def _check(options: str | None, device: str, threads: int | None) -> None:
@@ -136,30 +139,6 @@ def _gpu(device: str, threads: int | None) -> GpuProfile:
             "as in --device a100, which is the one that it emulates"
         )
     return profile(device)
-
-
-def _on_cpu(stage: str, sized: SizedDef, chosen: MappingOptions, threads: int | None) -> str:
-    from tcl.codegen.cpu.run.kernel import compile_cpu
-    from tcl.codegen.cpu.thread_count import thread_count
-    from tcl.codegen.devices.cpu import host_cpu
-    from tcl.codegen.loopir.printer import show
-    from tcl.codegen.schedule.cpu import plan, scheduled, stages
-    from tcl.codegen.schedule.plan_text import plan_text
-
-    if stage == "resources":
-        raise click.UsageError(
-            "--stage resources is what kernels take of a GPU; say of which, as in --device h200"
-        )
-    device = replace(host_cpu(), threads=thread_count(threads))
-    if stage == "plan":
-        made = plan(sized, chosen, device, all_threads=False)
-        scheduled(made)  # which refuses what cannot be applied
-        return plan_text(made)
-    if stage in ("ir", "schedule"):
-        programs = [program for _, program in stages(sized, chosen, device, all_threads=False)]
-        return show(programs[0 if stage == "ir" else -1])
-    kernel = compile_cpu(sized, chosen, device=device, all_threads=False)
-    return kernel.llvm if stage == "source" else kernel.asm
 
 
 def _without_sizes(file: Path, entry: str | None, stage: str) -> str:

@@ -1,4 +1,4 @@
-"""What becomes of a def on a GPU, for ``tcl show``; no GPU is needed."""
+"""What becomes of a def on a GPU, stage by stage, as text; no GPU is needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tcl.grammar.sized import SizedDef
 _HEADS = ("kernel", "blocks", "threads", "registers", "shared", "spills", "stack", "occupancy")
 
 
-def stage_text(stage: str, sized: SizedDef, options: MappingOptions, profile: GpuProfile) -> str:
+def gpu_stage(stage: str, sized: SizedDef, options: MappingOptions, profile: GpuProfile) -> str:
     """A def on a GPU as ``ir``, ``plan``, ``schedule``, ``source``, ``asm`` or ``resources``."""
     if stage == "plan":
         made = plan(sized, options, profile)
