@@ -1,0 +1,309 @@
+"""The Python API of the original, Facebook's Tensor Comprehensions, over this package's own.
+
+A program of the original's runs after changing ``import tensor_comprehensions as tc`` to
+``import tcl.tensor_comprehensions as tc``, and its device where there is no GPU. docs/original.md
+lists what is mapped, what is accepted and noted, and what is refused. Names, keywords and return
+values are the original's; new programs are better off with ``import tcl``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from tcl.api import assert_almost_equal
+from tcl.codegen.common.errors import ArgumentError
+from tcl.executors.dispatch import unknown
+from tcl.grammar.shown import kind_of
+from tcl.grammar.warn import warn
+from tcl.tensor_comprehensions import tclib
+from tcl.tensor_comprehensions.options import OptionsLike
+from tcl.tensor_comprehensions.switches import LOG, SwitchedModule, state
+from tcl.tensor_comprehensions.tclib import (
+    CompilationCache,
+    MappingOptions,
+    MappingOptionsCache,
+    TcExecutor,
+    Tuner,
+    TunerConfig,
+    cuda_compiler,
+    debug_halide,
+    debug_lang,
+    debug_tc_mapper,
+    debug_tuner,
+    dump_cuda,
+    dump_ptx,
+    llvm_flags,
+    logtostderr,
+    nvcc_flags,
+)
+
+__all__ = [
+    "TC",
+    "CompilationCache",
+    "Executor",
+    "MappingOptions",
+    "MappingOptionsCache",
+    "TcExecutor",
+    "Tuner",
+    "TunerConfig",
+    "assert_almost_equal",
+    "autotune",
+    "autotune_and_compile",
+    "compile",
+    "cuda_compiler",
+    "debug_halide",
+    "debug_lang",
+    "debug_tc_mapper",
+    "debug_tuner",
+    "define",
+    "dump_cuda",
+    "dump_ptx",
+    "llvm_flags",
+    "logtostderr",
+    "make_autograd",
+    "make_autotuned_options_factory",
+    "make_load_from_cache_options_factory",
+    "make_naive_options_factory",
+    "nvcc_flags",
+]
+
+Path: TypeAlias = "str | os.PathLike[str]"
+Factory: TypeAlias = Callable[..., "OptionsLike | None"]
+"""``(tc, entry_point, *inputs) -> MappingOptions``."""
+
+
+class MisuseError(ArgumentError, AssertionError):
+    """Arguments that contradict each other, which the original asserts that they do not."""
+
+
+class Executor:
+    """A def compiled for the sizes of some inputs: ``executor(A, B)``."""
+
+    def __init__(self, executor: TcExecutor) -> None:
+        self.executor = executor
+
+    def __call__(
+        self, *inputs: Any, outputs: Sequence[Any] | None = None, unchecked: bool = False
+    ) -> Any:
+        """Run, into ``outputs`` if they are given. Returns the output, or a tuple of several.
+        ``unchecked`` leaves off the run-time checks of data-dependent subscripts. Raises
+        ``ArgumentError``, ``IndexError``."""
+        run = self.executor.unchecked_run if unchecked else self.executor.run
+        return run(inputs, () if outputs is None else outputs)
+
+
+def compile(tc: str, entry_point: str, mapping_options: OptionsLike, *inputs: Any) -> Executor:
+    """A kernel for one def on inputs of these sizes and strides. Raises what ``tcl.compile``
+    raises."""
+    return Executor(tclib.compile(tc, entry_point, inputs, mapping_options))
+
+
+def autotune(
+    tc: str,
+    entry_point: str,
+    *inputs: Any,
+    starting_options: OptionsLike | None = None,
+    tuner_config: TunerConfig | None = None,
+    cache_filename: Path | None = None,
+    load_from_cache: bool = False,
+    store_to_cache: bool = False,
+) -> MappingOptions:
+    """The best options that a search finds for such inputs. It starts from ``starting_options``, or
+    with ``load_from_cache`` from the best that ``cache_filename`` has: exactly one of them is
+    given. With ``store_to_cache`` what it finds is kept there. Raises ``MisuseError``, and what
+    ``tcl.autotune`` raises.
+    """
+    start = _start(
+        tc,
+        entry_point,
+        inputs,
+        starting_options,
+        cache_filename,
+        load_from_cache=load_from_cache,
+        store_to_cache=store_to_cache,
+    )
+    kept = cache_filename if store_to_cache and cache_filename is not None else ""
+    return Tuner(tc, kept).tune(entry_point, inputs, start, tuner_config or TunerConfig())
+
+
+def _start(
+    tc: str,
+    entry_point: str,
+    inputs: tuple[Any, ...],
+    given: OptionsLike | None,
+    cache_filename: Path | None,
+    *,
+    load_from_cache: bool,
+    store_to_cache: bool,
+) -> OptionsLike:
+    """What a search starts from. Raises ``MisuseError``."""
+    if cache_filename is not None and not (load_from_cache or store_to_cache):
+        raise MisuseError(
+            "cache_filename is used only with load_from_cache=True or store_to_cache=True; "
+            "say which"
+        )
+    if cache_filename is None and (load_from_cache or store_to_cache):
+        raise MisuseError("load_from_cache and store_to_cache need cache_filename=")
+    if (given is not None) == load_from_cache:
+        raise MisuseError("give either starting_options= or load_from_cache=True")
+    if given is not None:
+        return given
+    assert cache_filename is not None
+    found = MappingOptionsCache(cache_filename).load(tc, entry_point, inputs, 1)
+    if not found:
+        raise MisuseError(
+            f"{cache_filename} has no options for {entry_point} on inputs of shapes "
+            f"{_shapes(inputs)}; tune it with starting_options first"
+        )
+    return found[0]
+
+
+def autotune_and_compile(tc: str, entry_point: str, *inputs: Any, **settings: Any) -> Executor:
+    """``autotune`` with these settings, then ``compile`` with what it found."""
+    return compile(tc, entry_point, autotune(tc, entry_point, *inputs, **settings), *inputs)
+
+
+def make_naive_options_factory() -> Factory:
+    """A factory that always gives the naive options."""
+
+    def generate(tc: str, entry_point: str, *inputs: Any) -> MappingOptions:
+        return MappingOptions("naive")
+
+    return generate
+
+
+def make_load_from_cache_options_factory(cache_filename: Path) -> Factory:
+    """A factory that gives the best options of a cache's file, or None if it has none."""
+
+    def generate(tc: str, entry_point: str, *inputs: Any) -> MappingOptions | None:
+        found = MappingOptionsCache(cache_filename).load(tc, entry_point, inputs, 1)
+        return found[0] if found else None
+
+    return generate
+
+
+def make_autotuned_options_factory(
+    starting_options: OptionsLike | None = None,
+    tuner_config: TunerConfig | None = None,
+    cache_filename: Path | None = None,
+    load_from_cache: bool = False,
+    store_to_cache: bool = False,
+) -> Factory:
+    """A factory that calls ``autotune`` with these settings."""
+
+    def generate(tc: str, entry_point: str, *inputs: Any) -> MappingOptions:
+        return autotune(
+            tc,
+            entry_point,
+            *inputs,
+            starting_options=starting_options,
+            tuner_config=tuner_config,
+            cache_filename=cache_filename,
+            load_from_cache=load_from_cache,
+            store_to_cache=store_to_cache,
+        )
+
+    return generate
+
+
+class TC:
+    """The defs of a text, as methods: ``T.mm(A, B)``, or by name, ``T("mm", A, B)``. What is not
+    compiled yet for such inputs is, with the options that the factory gives for them."""
+
+    def __init__(self, tc: str, mapping_options_factory: Factory) -> None:
+        if not callable(mapping_options_factory):
+            raise ArgumentError(
+                "mapping_options_factory is called with (tc, entry_point, *inputs); "
+                f"{kind_of(mapping_options_factory)} was given, not a function: "
+                "take make_naive_options_factory()"
+            )
+        self.tc = tc
+        self.mapping_options_factory = mapping_options_factory
+        self.compilation_cache = CompilationCache(tc)
+        self._lock = threading.RLock()  # a factory may well call a def of this text
+        self._names = tclib.parse_defs(tc)
+        for name in self._names:
+            if name in self.__dict__ or hasattr(type(self), name):
+                warn(f"the name '{name}' is taken; call this def as T({name!r}, ...)")
+            else:
+                setattr(self, name, self._method(name))
+
+    def __getattr__(self, name: str) -> Any:
+        # Defs are attributes like any other; this says what there is not.
+        raise AttributeError(unknown(name, self.__dict__.get("_names", ())))
+
+    def __call__(
+        self,
+        entry_point: str,
+        *inputs: Any,
+        outputs: Sequence[Any] | None = None,
+        unchecked: bool = False,
+    ) -> Any:
+        """Run a def; see ``Executor``. Raises ``MisuseError`` if the factory has no options."""
+        executor = self.compilation_cache.executor(entry_point, inputs)
+        if executor is None:
+            with self._lock:
+                executor = self.compilation_cache.executor(entry_point, inputs)
+                if executor is None:
+                    executor = self._compiled(entry_point, inputs)
+        run = executor.unchecked_run if unchecked else executor.run
+        return run(inputs, () if outputs is None else outputs)
+
+    def _compiled(self, entry_point: str, inputs: tuple[Any, ...]) -> TcExecutor:
+        """With the factory's options."""
+        if not state.silent:
+            LOG.info("%s is compiled for inputs of shapes %s", entry_point, _shapes(inputs))
+        options = self.mapping_options_factory(self.tc, entry_point, *inputs)
+        if options is None:
+            raise MisuseError(
+                f"the factory has no options for {entry_point} on inputs of shapes "
+                f"{_shapes(inputs)}"
+            )
+        began = time.monotonic()
+        self.compilation_cache.compile(entry_point, inputs, options)
+        if not state.silent:
+            LOG.info("%s was compiled in %.0f ms", entry_point, 1e3 * (time.monotonic() - began))
+        made = self.compilation_cache.executor(entry_point, inputs)
+        assert made is not None
+        return made
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        def run(*inputs: Any, outputs: Sequence[Any] | None = None, unchecked: bool = False) -> Any:
+            return self(name, *inputs, outputs=outputs, unchecked=unchecked)
+
+        run.__name__ = run.__qualname__ = name
+        return run
+
+
+def define(tc: str, mapping_options_factory: Factory) -> TC:
+    """The defs of a text; see ``TC``. Raises ``TclSyntaxError``, ``TclSemanticError``."""
+    return TC(tc, mapping_options_factory)
+
+
+def make_autograd(
+    forward_fun: Callable[..., Any], backward_fun: Callable[..., Any] | None
+) -> Callable[..., Any]:
+    """A function with gradients, of torch's tensors.
+
+    ``forward_fun(*inputs)`` computes the outputs, ``backward_fun(*inputs, *gradients)`` a gradient
+    for each input, of the gradients of the outputs, which are made contiguous before. None stands
+    for an input that has no gradient.
+    """
+    from tcl.tensor_comprehensions.autograd import differentiable
+
+    return differentiable(forward_fun, backward_fun)
+
+
+def _shapes(inputs: Iterable[Any]) -> str:
+    return ", ".join(str(tuple(getattr(i, "shape", ()))) for i in inputs)
+
+
+SILENT: bool
+"""Whether neither compiling nor tuning is told about."""
+
+sys.modules[__name__].__class__ = SwitchedModule

@@ -1,0 +1,195 @@
+"""The original's switches: what is shown of compiling and tuning, and where.
+
+Each is a function of the package, ``tc.dump_cuda(True)``, and may as well be assigned,
+``tc.dump_cuda = True``. What they show goes to the logger ``tcl``.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from tcl.grammar.errors import ArgumentError
+from tcl.grammar.shown import shown
+
+LOG = logging.getLogger("tcl")
+
+
+class _ToStandardError(logging.Handler):
+    """Writes to what standard error is at that moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), file=sys.stderr)
+
+
+@dataclass(slots=True)
+class _State:
+    """What is switched on."""
+
+    silent: bool = False
+    to_stderr: bool = False
+    tuner: bool = False
+    stages: set[str] = field(default_factory=set)
+    """Names of switches of ``STAGES``."""
+    noted: set[str] = field(default_factory=set)
+    """What ``note_once`` told about."""
+    level: int | None = None
+    """The logger's, before it was changed."""
+
+
+state = _State()
+_handler = _ToStandardError()
+
+STAGES = {
+    "debug_lang": "ranges",
+    "debug_halide": "ir",
+    "debug_tc_mapper": "plan",
+    "dump_cuda": "source",
+    "dump_ptx": "asm",
+}
+"""Switch → the stage, as of ``tcl show``, that it shows of every kernel that is compiled."""
+
+
+def on(name: str, value: object) -> bool:
+    """The value of a switch; ``ArgumentError`` for what is neither true nor false."""
+    if isinstance(value, bool) or (isinstance(value, int) and value in (0, 1)):
+        return bool(value)
+    raise ArgumentError(f"{name} has to be True or False, not {shown(value)}")
+
+
+def text(name: str, value: object) -> str:
+    """The value of a setting that is a text; ``ArgumentError`` for anything else."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} has to be a string, not {shown(value)}")
+    return value
+
+
+def note_once(name: str, why: str) -> None:
+    """Tell, once in a process, that something of this name is accepted and changes nothing."""
+    if name not in state.noted:
+        state.noted.add(name)
+        LOG.warning("%s changes nothing here: %s", name, why)
+
+
+def logtostderr(value: bool) -> None:
+    """Write what the logger ``tcl`` is told to standard error, from level INFO on."""
+    state.to_stderr = on("logtostderr", value)
+    _refresh()
+
+
+def debug_lang(value: bool) -> None:
+    """Show the ranges and shapes of every def that is compiled."""
+    _switch("debug_lang", value)
+
+
+def debug_halide(value: bool) -> None:
+    """Show every def that is compiled as loops, before any option is applied."""
+    _switch("debug_halide", value)
+
+
+def debug_tc_mapper(value: bool) -> None:
+    """Show what each option comes to in every def that is compiled, and why."""
+    _switch("debug_tc_mapper", value)
+
+
+def debug_tuner(value: bool) -> None:
+    """Show how a search goes on, also where standard error is no terminal."""
+    state.tuner = on("debug_tuner", value)
+
+
+def dump_cuda(value: bool) -> None:
+    """Show the source of every kernel that is compiled: CUDA C++, or LLVM IR for a CPU."""
+    _switch("dump_cuda", value)
+
+
+def dump_ptx(value: bool) -> None:
+    """Show the assembly of every kernel that is compiled: PTX, or the CPU's."""
+    _switch("dump_ptx", value)
+
+
+def cuda_compiler(value: str) -> None:
+    """Accepted and noted: ``nvrtc``, ``nvcc`` or ``llvm``."""
+    if text("cuda_compiler", value) not in ("nvrtc", "nvcc", "llvm"):
+        raise ArgumentError(f"cuda_compiler has to be nvrtc, nvcc or llvm, not {shown(value)}")
+    note_once("cuda_compiler", _COMPILERS)
+
+
+def llvm_flags(value: str) -> None:
+    """Accepted and noted."""
+    text("llvm_flags", value)
+    note_once("llvm_flags", _COMPILERS)
+
+
+def nvcc_flags(value: str) -> None:
+    """Accepted and noted."""
+    text("nvcc_flags", value)
+    note_once("nvcc_flags", _COMPILERS)
+
+
+_COMPILERS = "kernels for a CPU are compiled by LLVM and those for a GPU by NVRTC, with flags fixed"
+
+SWITCHES: dict[str, Callable[[Any], None]] = {
+    each.__name__: each
+    for each in (
+        *(logtostderr, debug_lang, debug_halide, debug_tc_mapper, debug_tuner),
+        *(dump_cuda, dump_ptx, cuda_compiler, llvm_flags, nvcc_flags),
+    )
+}
+
+
+def _switch(name: str, value: object) -> None:
+    (state.stages.add if on(name, value) else state.stages.discard)(name)
+    _refresh()
+
+
+def _refresh() -> None:
+    """Show on standard error what is switched on: what somebody asks for is to be seen."""
+    if state.to_stderr or state.stages:
+        LOG.addHandler(_handler)
+        if state.level is None:
+            state.level = LOG.level
+            LOG.setLevel(logging.INFO)
+    elif state.level is not None:
+        LOG.removeHandler(_handler)
+        LOG.setLevel(state.level)
+        state.level = None
+
+
+@contextmanager
+def logged_from(level: int | None) -> Iterator[None]:
+    """Write what the logger ``tcl`` is told to standard error from this level on, meanwhile."""
+    if level is None or state.to_stderr:
+        yield
+        return
+    handler, before = _ToStandardError(level), LOG.level
+    LOG.addHandler(handler)
+    LOG.setLevel(min(level, LOG.getEffectiveLevel()))
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
+        LOG.setLevel(before)
+
+
+class SwitchedModule(ModuleType):
+    """A module in which assigning to a switch is the same as calling it."""
+
+    @property
+    def SILENT(self) -> bool:
+        """Whether neither compiling nor tuning is told about."""
+        return state.silent
+
+    @SILENT.setter
+    def SILENT(self, value: bool) -> None:
+        state.silent = on("SILENT", value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in SWITCHES and not callable(value):
+            SWITCHES[name](value)
+        else:
+            super().__setattr__(name, value)

@@ -1,0 +1,152 @@
+"""Programs in the original's style that tune: short searches, on torch's CPU tensors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import tcl.tensor_comprehensions as tc
+import tcl.tensor_comprehensions.tclib as tclib
+
+TENSORDOT = """
+def tensordot(float(N, C1, C2, H, W) I0, float(N, C2, C3, H, W) I1) -> (O) {
+    O(n, c1, c3, h, w) +=! I0(n, c1, c2, h, w) * I1(n, c2, c3, h, w)
+}
+"""
+ADD = "def add(float(N) A, float(N) B) -> (C) { C(i) = A(i) + B(i) }"
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    torch.manual_seed(0)
+    tc.SILENT = True
+    yield
+    tc.SILENT = False
+
+
+def short() -> tc.TunerConfig:
+    return tc.TunerConfig().threads(2).generations(2).pop_size(3)
+
+
+def test_tuning_and_compiling_at_once() -> None:
+    A, B = torch.randn(1000), torch.randn(1000)
+    add = tc.autotune_and_compile(
+        ADD, "add", A, B, starting_options="naive", tuner_config=short().number_elites(3)
+    )
+    C = add(A, B)
+    tc.assert_almost_equal(C, torch.add(A, B), A, B)
+    C.zero_()
+    add(A, B, outputs=(C,))
+    tc.assert_almost_equal(C, torch.add(A, B), A, B)
+
+
+def test_what_was_tuned_is_loaded_by_the_lower_layer(tmp_path: Path) -> None:
+    I0, I1 = torch.randn(2, 4, 3, 5, 4), torch.randn(2, 3, 4, 5, 4)
+    (tmp_path / "cache").touch()  # as tempfile.NamedTemporaryFile makes it
+    file = str(tmp_path / "cache")
+    tuner = tc.Tuner(TENSORDOT, file)
+    top1 = tuner.tune("tensordot", (I0, I1), tc.MappingOptions("naive"), short())
+    (best,) = tc.MappingOptionsCache(file).load(TENSORDOT, "tensordot", (I0, I1), 10)
+    assert str(top1) == str(best)
+    O = tclib.compile(TENSORDOT, "tensordot", (I0, I1), best).run((I0, I1), ())
+    ref = tclib.compile(TENSORDOT, "tensordot", (I0, I1), tc.MappingOptions("naive"))
+    tc.assert_almost_equal(ref.run((I0, I1), ()), O, I0, I1, operations=6)
+    nothing = tc.MappingOptionsCache(file).load(
+        tc=TENSORDOT, entry_point="tensordot", inputs=(I1, I0.flip(0)), num_candidates=1
+    )
+    assert nothing == []
+
+
+def test_gradients_of_what_is_tuned() -> None:
+    text = """
+    def square(float(N) A) -> (O) { O(n) = A(n) * A(n) }
+    def square_grad(float(N) A, float(N) d_O) -> (d_A) { d_A(n) = 2 * A(n) * d_O(n) }
+    """
+    tuned = tc.make_autotuned_options_factory(starting_options="naive", tuner_config=short())
+
+    def generate(tc_str: str, entry_point: str, *inputs: torch.Tensor) -> Any:
+        if entry_point == "square":
+            return tc.MappingOptions("naive")
+        return tuned(tc_str, entry_point, *inputs)
+
+    T = tc.define(text, generate)
+    A = torch.randn(500, requires_grad=True)
+    for _ in range(2):  # the second time nothing is tuned
+        A.grad = None
+        tc.make_autograd(T.square, T.square_grad)(A).sum().backward()
+    torch.testing.assert_close(A.grad, 2 * A.detach())
+
+
+REINFORCED = """
+import sys
+import torch
+import tcl.tensor_comprehensions as tc
+
+MOMENTS = '''
+def moments(float(N, K) I) -> (mean, var) {
+    mean(n) +=! I(n, r_k)
+     var(n) +=! I(n, r_k) * I(n, r_k)
+    mean(n)  = mean(n) / (K)
+     var(n)  =  var(n) / (K) - mean(n) * mean(n)
+}
+'''
+
+if __name__ == "__main__":
+    tc.SILENT = True
+    first = sys.argv[2] == "first"
+    config = tc.TunerConfig().threads(2).generations(2).pop_size(3)
+    T = tc.define(MOMENTS, tc.make_autotuned_options_factory(
+        starting_options="naive" if first else None, tuner_config=config,
+        cache_filename=sys.argv[1], load_from_cache=not first, store_to_cache=True))
+    I = torch.randn(8, 60)
+    mean, var = T.moments(I)
+    torch.testing.assert_close(mean, I.mean(1), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(var, I.var(1, unbiased=False), rtol=1e-4, atol=1e-5)
+    found = tc.MappingOptionsCache(sys.argv[1]).load(MOMENTS, "moments", (I,), 10)
+    print(len(found), found[0])
+"""
+
+
+def test_reinforcement_over_two_processes(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(REINFORCED)
+    file = str(tmp_path / "cache")
+
+    def run(which: str) -> tuple[int, str]:
+        command = [sys.executable, str(program), file, which]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        count, options = done.stdout.split(maxsplit=1)
+        return int(count), options
+
+    count, _ = run("first")
+    assert count == 1
+    count, _ = run("second")
+    assert count in (1, 2)  # the second search may end where it began
+
+
+def test_a_program_that_loads_or_else_tunes(tmp_path: Path) -> None:
+    file, tuned = str(tmp_path / "cache"), []
+
+    def generate(tc_str: str, entry_point: str, *inputs: torch.Tensor) -> Any:
+        loaded = tc.make_load_from_cache_options_factory(file)(tc_str, entry_point, *inputs)
+        if loaded is not None:
+            return loaded
+        tuned.append(entry_point)
+        return tc.make_autotuned_options_factory(
+            starting_options="naive",
+            tuner_config=short().devices("0"),
+            cache_filename=file,
+            store_to_cache=True,
+        )(tc_str, entry_point, *inputs)
+
+    A, B = torch.randn(300), torch.randn(300)
+    for _ in range(2):
+        tc.assert_almost_equal(tc.define(ADD, generate).add(A, B), A + B, A, B)
+    assert tuned == ["add"]
