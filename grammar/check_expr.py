@@ -15,6 +15,7 @@ from tcl.grammar import ast, literals
 from tcl.grammar import checked as c
 from tcl.grammar import types as t
 from tcl.grammar.builtins import BUILTINS
+from tcl.grammar.closest import alike
 from tcl.grammar.plural import plural
 from tcl.grammar.reference import Section
 from tcl.grammar.scope import Scope
@@ -34,8 +35,8 @@ class ExprChecker:
     """Names that are index variables whatever else: those on the left and those of ranges."""
     usable: frozenset[str] = frozenset()
     """Further names that some subscript or range uses, and that may therefore be indices."""
-    sizes_only: bool = False
-    """Checking a size expression: no indices, no tensor reads."""
+    in_range: bool = False
+    """Checking the bounds of a range, which are made of sizes."""
     lets: dict[str, ScalarType | None] = field(default_factory=dict)
     indices: dict[str, Span] = field(default_factory=dict)
     """Index variables seen so far, in order of appearance."""
@@ -66,11 +67,13 @@ class ExprChecker:
     def integral(self, expr: ast.Expr, what: str) -> c.Expr | None:
         """A checked integer expression, for a subscript or a range."""
         value = self.check(expr)
-        if value is None:
-            return None
+        return None if value is None else self.as_integer(value, what)
+
+    def as_integer(self, value: c.Expr, what: str) -> c.Expr | None:
+        """The integer that a checked expression has to be, with a concrete type."""
         if not value.type.is_integral:
             return self._problem(
-                expr.span,
+                value.span,
                 f"{what} has to be an integer, found {value.type}; cast it with int32()",
                 Section.SUBSCRIPTS,
             )
@@ -86,7 +89,7 @@ class ExprChecker:
         if name in self.lets:
             type_ = self.lets[name]
             return None if type_ is None else c.LetRef(name, type_, span)
-        if name in self.bound and not self.sizes_only:
+        if name in self.bound:
             self.indices.setdefault(name, span)
             return c.Index(name, span)
         if scope.is_tensor(name):
@@ -103,10 +106,10 @@ class ExprChecker:
             return self._problem(
                 span, f"'{name}' is a built-in function; call it: {name}(x)", Section.FUNCTIONS
             )
-        if self.sizes_only:
-            return self._problem(
-                span, f"'{name}' is no size; ranges are made of sizes and constants", Section.WHERE
-            )
+        if name not in self.usable and self.in_range:
+            close = "".join(f"; did you mean '{n}'?" for n in alike(name, scope.sizes, 1))
+            remedy = close or "; ranges are made of sizes and whole numbers"
+            return self._problem(span, f"'{name}' is no size{remedy}", Section.WHERE)
         if name not in self.usable:
             scope.undefined(name, span, f"name '{name}'")
             return None
@@ -115,13 +118,6 @@ class ExprChecker:
 
     def _read(self, expr: ast.Apply) -> c.Expr | None:
         name, scope = expr.name, self.scope
-        if self.sizes_only:
-            return self._problem(
-                expr.span,
-                f"'{name}' is a tensor read, which a range cannot contain; "
-                "pass the value as a size, or guard the access with ? :",
-                Section.WHERE,
-            )
         if name in self.lets or name in self.bound or (name in scope.sizes):
             return self._problem(
                 expr.name_span, f"'{name}' is no tensor and takes no subscripts", Section.SUBSCRIPTS

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from tcl.grammar import ast, literals, walk
 from tcl.grammar import checked as c
@@ -13,6 +13,7 @@ from tcl.grammar.check_expr import ExprChecker
 from tcl.grammar.plural import plural
 from tcl.grammar.reference import Section
 from tcl.grammar.scope import Scope, dims_of
+from tcl.grammar.size_expressions import no_size
 from tcl.grammar.traverse import reads
 from tcl.grammar.types import ScalarType
 
@@ -39,16 +40,10 @@ def check_assign(
 
     lets: list[c.Let] = []
     exists: list[c.Expr] = []
-    ranges: list[c.Range] = []
     for clause in statement.where:
         if isinstance(clause, ast.Let):
             _let(clause, checker, lets)
-        elif isinstance(clause, ast.Range):
-            sizes = ExprChecker(scope, sizes_only=True)
-            start = sizes.integral(clause.start, "the start of a range")
-            stop = sizes.integral(clause.stop, "the end of a range")
-            if start is not None and stop is not None:
-                ranges.append(c.Range(clause.index, start, stop, clause.span))
+    ranges = _ranges(statement, checker, lets)
     rhs = checker.check(statement.rhs)
     for clause in statement.where:
         if isinstance(clause, ast.Exists) and (value := checker.check(clause.value)) is not None:
@@ -167,6 +162,55 @@ def _ranged(statement: ast.Assign, scope: Scope) -> frozenset[str]:
         else:
             names.add(clause.index)
     return frozenset(names)
+
+
+def _ranges(statement: ast.Assign, checker: ExprChecker, lets: list[c.Let]) -> list[c.Range]:
+    """The explicit ranges. Their bounds may use every name that the statement binds to sizes."""
+    culprits: dict[str, c.Expr] = {}
+    for let in lets:
+        if found := no_size(let.value, culprits):
+            culprits[let.name] = found[1]
+    # Of its own: an index that a range uses, which is refused, is not reduced over as well.
+    sizes = replace(checker, in_range=True, indices={})
+    ranges: list[c.Range] = []
+    for clause in statement.where:
+        if isinstance(clause, ast.Range):
+            start = _bound(clause, clause.start, sizes, culprits)
+            stop = _bound(clause, clause.stop, sizes, culprits)
+            if start is not None and stop is not None:
+                ranges.append(c.Range(clause.index, start, stop, clause.span))
+    return ranges
+
+
+def _bound(
+    clause: ast.Range, expr: ast.Expr, checker: ExprChecker, culprits: Mapping[str, c.Expr]
+) -> c.Expr | None:
+    """The start or the end of a range: a size expression."""
+    value = checker.check(expr)
+    if value is None:
+        return None
+    found = no_size(value, culprits)
+    if found is None:
+        which = "start" if expr is clause.start else "end"
+        return checker.as_integer(value, f"the {which} of a range")
+    place, culprit = found
+    remedy = f"give '{clause.index}' every value that it may have, and guard with ? :"
+    match culprit:
+        case c.Index(name=name):
+            why = f"uses the index '{name}'"
+        case c.Read(tensor=name):
+            why = f"reads '{name}'"
+        case _:
+            why = f"uses a {culprit.type}"
+            remedy = "compute in integers, as in N * 3 / 2"
+    through = f"uses '{place.name}', which " if isinstance(place, c.LetRef) else ""
+    checker.scope.problem(
+        place.span,
+        f"the range of '{clause.index}' {through}{why}, but ranges are made of sizes and whole "
+        f"numbers alone; {remedy}",
+        Section.WHERE,
+    )
+    return None
 
 
 def _usable(statement: ast.Assign) -> Iterator[str]:

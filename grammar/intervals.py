@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from tcl.grammar import checked as c
+from tcl.grammar import integers
 from tcl.grammar.types import ScalarType
 
 Bounds: TypeAlias = tuple[float, float]
@@ -56,7 +57,7 @@ def quotient(a: Bounds, b: Bounds) -> Bounds:
 def _truncated(x: float, by: int) -> float:
     if math.isinf(x):
         return x if by > 0 else -x
-    return abs(int(x)) // abs(by) * (1 if (x < 0) == (by < 0) else -1)
+    return integers.quotient(int(x), by)
 
 
 def remainder(a: Bounds, b: Bounds) -> Bounds:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from tcl.grammar import checked as c
 from tcl.grammar.intervals import UNBOUNDED, Bounds, either, of_type, operation, within
+from tcl.grammar.size_expressions import NoValueError, SizeValues
 from tcl.grammar.traverse import walk
 from tcl.grammar.types import INDEX, INT64
 
@@ -116,6 +117,7 @@ class Analysis:
     lets: Mapping[str, c.Expr]
     ranges: dict[str, Bounds] = field(default_factory=dict)
     """Index → smallest and largest value, for the indices whose range is known."""
+    _sizes: SizeValues = field(init=False)
     _forms: dict[str, Linear] = field(default_factory=dict)
     """``let`` binding → its form."""
     _let_facts: dict[tuple[str, bool], Facts] = field(default_factory=dict)
@@ -130,6 +132,9 @@ class Analysis:
     """and inside the sides of ``? :``."""
     _stale: bool = True
     """Whether what is kept of the lets was worked out for other ranges."""
+
+    def __post_init__(self) -> None:
+        self._sizes = SizeValues(self.sizes, self.shapes, self.lets)
 
     def _prepare_lets(self) -> None:
         """Work out the lets in order, so that no chain of them is followed more than a step."""
@@ -154,19 +159,22 @@ class Analysis:
     def linear(self, expr: c.Expr) -> Linear:
         """The linear form of an integer expression."""
         if id(expr) not in self._known:
-            self._known[id(expr)] = expr, self._linear(expr)
+            value = self._size(expr)
+            form = self._linear(expr) if value is None else Linear({}, value)
+            self._known[id(expr)] = expr, form
         return self._known[id(expr)][1]
+
+    def _size(self, expr: c.Expr) -> int | None:
+        """The value of an expression of sizes alone; None of any other, or if it has none."""
+        try:
+            return self._sizes.value(expr)
+        except NoValueError:
+            return None
 
     def _linear(self, expr: c.Expr) -> Linear:
         match expr:
-            case c.Const(value=value):
-                return Linear({}, int(value))
             case c.Index(name=name):
                 return Linear({name: 1})
-            case c.Size(name=name) if name in self.sizes:
-                return Linear({}, self.sizes[name])
-            case c.Dimension(tensor=tensor, axis=axis) if tensor in self.shapes:
-                return Linear({}, self.shapes[tensor][axis])
             case c.LetRef(name=name) if expr.type.is_integral:
                 if self._stale:
                     self._prepare_lets()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from dataclasses import replace
 
 from tcl.grammar import types as t
 from tcl.grammar.checked import Binary, Cast, Const, Expr, Select, Unary
+from tcl.grammar.integers import OPERATIONS
 from tcl.grammar.types import ScalarType
 
 
@@ -76,7 +76,8 @@ def fold(expr: Unary | Binary) -> Expr | str:
     elif expr.op in "/%" and values[1] == 0:
         return "division of a number by zero"
     else:
-        result = _OPERATIONS[expr.op](values[0], values[1])
+        of_integers = isinstance(values[0], int) and isinstance(values[1], int)
+        result = (OPERATIONS if of_integers else _OF_FLOATS)[expr.op](values[0], values[1])
     if isinstance(result, float) and not math.isfinite(result):
         return "the value of this expression is too large for a float64"
     if isinstance(result, int) and not -(2**63) <= result < 2**64:
@@ -84,30 +85,4 @@ def fold(expr: Unary | Binary) -> Expr | str:
     return Const(result, expr.type, expr.span)
 
 
-def _divide(a: float, b: float) -> float:
-    if isinstance(a, int) and isinstance(b, int):
-        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    return a / b
-
-
-def _remainder(a: float, b: float) -> float:
-    if isinstance(a, int) and isinstance(b, int):
-        return a - b * _divide(a, b)
-    return math.fmod(a, b)
-
-
-_OPERATIONS: dict[str, Callable[[float, float], float]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _divide,
-    "%": _remainder,
-    "min": min,
-    "max": max,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
+_OF_FLOATS = {**OPERATIONS, "/": operator.truediv, "%": math.fmod}

@@ -18,8 +18,10 @@ from tcl.grammar.errors import ArgumentError, Diagnostic, RangeInferenceError
 from tcl.grammar.linear import Analysis, Linear
 from tcl.grammar.overflow import overflows
 from tcl.grammar.reference import Section
+from tcl.grammar.size_expressions import NoValueError, SizeValues
 from tcl.grammar.sized import How, Limit, SizedDef, SizedStatement
 from tcl.grammar.source import Source, Span
+from tcl.grammar.traverse import walk
 
 
 def infer(checked: c.CheckedDef, input_shapes: Mapping[str, tuple[int, ...]]) -> SizedDef:
@@ -127,6 +129,7 @@ class _Inference:
         self.source: Source = sizes.checked.source
         lets = {let.name: let.value for let in statement.lets}
         self.analysis = Analysis(sizes.values, sizes.shapes, lets)
+        self.size_values = SizeValues(sizes.values, sizes.shapes, lets)
         self.ranges: dict[str, tuple[int, int]] = {}
         """Index → (first, stop)."""
         self.limits: dict[str, tuple[Limit, Limit]] = {}
@@ -164,17 +167,48 @@ class _Inference:
         self.analysis.resolve(index, (first, max(first, stop - 1)))
 
     def _explicit(self, clause: c.Range) -> None:
-        bounds = []
-        for expr in (clause.start, clause.stop):
-            low, high = self.analysis.bounds(self.analysis.linear(expr))
-            if low != high:
-                raise self._fail(expr.span, "a range has to follow from sizes and constants alone")
-            bounds.append(int(low))
-        first, stop = bounds
+        first, stop = self._bound_of(clause, clause.start), self._bound_of(clause, clause.stop)
         if stop < first:
-            message = f"the range {first}:{stop} of '{clause.index}' ends before it starts"
-            raise self._fail(clause.span, message)
+            start, end = (self.source.one_line(e.span) for e in (clause.start, clause.stop))
+            sizes = self._sizes_in(clause.start, clause.stop)
+            values = f" is {first}:{stop}{sizes}, which" if sizes else ""
+            raise self._fail(
+                clause.span,
+                f"the range {start}:{end} of '{clause.index}'{values} ends before it starts; "
+                f"to have none of it then, end it at max({start}, {end})",
+            )
         self._resolve(clause.index, first, stop)
+
+    def _bound_of(self, clause: c.Range, expr: c.Expr) -> int:
+        """The value of the start or the end of a range."""
+        try:
+            value = self.size_values.value(expr)
+        except NoValueError as error:
+            sizes = self._sizes_in(error.place)
+            why = f"is more than 64 bits hold{sizes}"
+            if error.divisor is not None:
+                divisor = self.source.one_line(error.divisor.span)
+                zero = f"{divisor}, which is 0{sizes}" if sizes and divisor != "0" else "0"
+                why = f"divides by {zero}; say with ? : what it is then"
+            message = f"the range of '{clause.index}' {why}"
+            raise self._fail(error.place.span, message) from None
+        assert value is not None, "checked"
+        return value
+
+    def _sizes_in(self, *exprs: c.Expr) -> str:
+        """The sizes that expressions use, with their values, in words."""
+        found: dict[str, int] = {}
+        pending = list(reversed(exprs))
+        while pending:
+            for node in walk(pending.pop()):
+                match node:
+                    case c.Size(name=name):
+                        found[name.rsplit(".", 1)[-1]] = self.sizes.values[name]
+                    case c.Dimension(tensor=tensor, axis=axis):
+                        found[f"{tensor}.{axis}"] = self.sizes.shapes[tensor][axis]
+                    case c.LetRef(name=name):
+                        pending.append(self.analysis.lets[name])
+        return " for " + ", ".join(f"{n} = {v}" for n, v in found.items()) if found else ""
 
     # --- rounds ---
 

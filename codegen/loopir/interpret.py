@@ -18,6 +18,7 @@ from tcl.codegen.common.dtypes import storage_dtype
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import inside
+from tcl.grammar.integers import OPERATIONS, wrapped
 from tcl.grammar.types import BFLOAT16, FLOAT16, Kind, ScalarType
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -241,7 +242,7 @@ class _Run:
             case Kind.FLOAT:
                 return np.float64(value) if type_.bits == 64 else np.float32(value)
             case Kind.INT | Kind.UINT:
-                return _wrap(int(value), type_)
+                return wrapped(int(value), type_)
             case _:
                 assert_never(type_.kind)
 
@@ -250,7 +251,7 @@ class _Run:
             case ir.Const(value=constant, type=type_):
                 return self.typed(constant, type_)
             case ir.Position(index=index, type=type_):
-                return _wrap(self.index(index), type_)
+                return wrapped(self.index(index), type_)
             case ir.Variable(name=name):
                 if name in self.over:
                     return self.accumulators[self.own(name)]
@@ -296,11 +297,6 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _wrap(value: int, type_: ScalarType) -> int:
-    low, high = type_.limits
-    return (value - low) % (high - low + 1) + low
-
-
 def _arithmetic(op: str, a: Scalar, b: Scalar, type_: ScalarType) -> Scalar:
     if type_.is_bool:
         return (a or b) if op in ("+", "max") else (a and b)
@@ -312,10 +308,7 @@ def _arithmetic(op: str, a: Scalar, b: Scalar, type_: ScalarType) -> Scalar:
         if op == "%":
             return np.fmod(a, b)
         return {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[op](a, b)
-    if op in ("/", "%"):
-        quotient = 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-        return _wrap(quotient if op == "/" else a - b * quotient if b else 0, type_)
-    return _wrap({"+": a + b, "-": a - b, "*": a * b}[op], type_)
+    return wrapped(OPERATIONS[op](a, b), type_)
 
 
 def _cast(value: Scalar, source: ScalarType, target: ScalarType) -> Scalar:
@@ -331,7 +324,7 @@ def _cast(value: Scalar, source: ScalarType, target: ScalarType) -> Scalar:
             return np.float32(bits.view(np.float16))
         return np.uint32(int(bits) << 16).view(np.float32)
     if not source.is_float:
-        return _wrap(int(value), target)
+        return wrapped(int(value), target)
     low, high = target.limits
     if value != value:
         return 0

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from tcl.codegen.loopir import ir
 from tcl.grammar import checked as ck
+from tcl.grammar.integers import OPERATIONS
 from tcl.grammar.sized import SizedDef, SizedStatement
 from tcl.grammar.types import INT64, UINT64, Kind, ScalarType
 
@@ -198,15 +199,8 @@ def _exact_binary(
         if op == "*" and not left.terms:
             return right.scaled(left.constant)
         if op in ("/", "%") and not left.terms and not right.terms:
-            return ir.Affine((), _c_division(op, left.constant, right.constant))
+            return ir.Affine((), OPERATIONS[op](left.constant, right.constant))
     return ir.Binary(op, _as_value(left), _as_value(right), INT64)
-
-
-def _c_division(op: str, a: int, b: int) -> int:
-    if b == 0:
-        return 0
-    quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    return quotient if op == "/" else a - b * quotient
 
 
 def _preserves(source: ScalarType, target: ScalarType) -> bool:

@@ -47,6 +47,14 @@ def unmark(marked: str) -> Marked:
 
 
 ACCEPTED = """
+O(i) = s where i in 0:(0-N)%3+5
+---
+O(i) = s where i in N > 9 ? 1 : 2:N > 3 ? 3 : N
+---
+O(i) = s where i in 0:int32(N > 3 && !(M == N))+1, exists b(i)
+---
+O(i) +=! w ? b(i + k) : s where k in 0:h, h = max(N, M) / 2 % 3, w = M > N || h < 2
+---
 O(i) = b(i)
 ---
 O(i)=b(i)
@@ -476,11 +484,28 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
         "in a cycle",
     ),
     # where
-    ("O(i) = s where i in 0:«idx(0)»", "a range cannot contain"),
-    ("O(i) = s where i in 0:«s»", "a range cannot contain"),
-    ("O(i) = s where i in 0:«k», k = 3", "is no size"),
-    ("O(i) = s where i in 0:«j», j in 0:3".replace("O(i) =", "O(i) +=!"), "is no size"),
-    ("O(i) = s where i in 0:«1.5»", "has to be an integer"),
+    ("O(i) = s where i in 0:«idx(0)»", "the range of 'i' reads 'idx', but ranges are made of"),
+    ("O(i) = s where i in 0:«s»", "the range of 'i' reads 's', but"),
+    (
+        "O(i) = s where i in «int32(idx(0) * 0.5)»:9".replace("«int32(", "int32(«").replace(
+            " * 0.5)»", "» * 0.5)"
+        ),
+        "the range of 'i' reads 'idx'",
+    ),
+    ("O(i) = s where i in 0:«k»", "'k' is no size; ranges are made of sizes and whole numbers"),
+    ("O(i) = s where i in 0:«n», exists A(i, 0)", "'n' is no size; did you mean 'N'?"),
+    ("O(i) +=! s where i in 0:«j», j in 0:3", "the range of 'i' uses the index 'j', but ranges"),
+    ("O(i) = s where h = i + 1, i in 0:«h»", "uses 'h', which uses the index 'i', but"),
+    ("O(i) = s where h = idx(0), g = 2 * h, i in 0:«g»", "uses 'g', which reads 'idx', but"),
+    (
+        "O(i) = s where i in 0:int32(«N * 0.5»)",
+        "uses a float32, but ranges are made of sizes and "
+        "whole numbers alone; compute in integers, as in N * 3 / 2",
+    ),
+    ("O(i) = s where i in 0:int32(«sqrt(N)»)", "the range of 'i' uses a float32"),
+    ("O(i) = s where half_n = N / 2.0, i in 0:int32(«half_n»)", "which uses a float32"),
+    ("O(i) = s where i in 0:«2.0»", "the range of 'i' uses a float literal"),
+    ("O(i) = s where i in «N > 3»:N", "the start of a range has to be an integer, found bool"),
     ("O(i) = s where i in «c.0 > 2»:3", "has to be an integer"),
     ("O(i) = s where i in 0:3, «i» in 0:4", "has two ranges"),
     ("O(i) = s where i in 0:3, «N» in 0:4", "a range is given to an index"),
