@@ -18,9 +18,15 @@ from tcl.executors.dispatch import OptionsFactory as OptionsFactory
 from tcl.executors.dispatch import size as size
 from tcl.executors.executor import Calls, Executor
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.highlight import highlighted
+from tcl.grammar.parser import parse
+from tcl.grammar.printer import to_text
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.warn import warn
+from tcl.html import notebook
+from tcl.html.markup import Markup
+from tcl.html.tables import row, table
 
 
 def define(
@@ -126,6 +132,10 @@ class Definitions:
 
     def __repr__(self) -> str:
         return f"<tcl definitions: {', '.join(self._functions)}>"
+
+    def _repr_html_(self) -> str:
+        tables = [_arguments(definition) for definition in self._kernels.defs.values()]
+        return notebook.shown(highlighted(self._kernels.source.strip("\n")), tables)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._functions)
@@ -240,6 +250,28 @@ class DefFunction:
 
     def __repr__(self) -> str:
         return f"<tcl {self.__doc__}>"
+
+    def _repr_html_(self) -> str:
+        tree = next(d for d in parse(self._kernels.source).defs if d.name == self.__name__)
+        arguments = _arguments(self._kernels.definition(self.__name__))
+        return notebook.shown(highlighted(to_text(tree)), arguments)
+
+
+def _arguments(definition: CheckedDef) -> Markup:
+    """The def's inputs and outputs, as a table."""
+    rows = []
+    for tensor in definition.inputs + definition.outputs:
+        shape = ", ".join(map(str, tensor.dims or ()))
+        if tensor.dims is None and tensor.rank:
+            shape = ", ".join("…" * tensor.rank)
+        rows.append(
+            row(
+                tensor.name,
+                "input" if tensor.is_input else "output",
+                f"{tensor.type}({shape})" if shape else str(tensor.type),
+            )
+        )
+    return table((definition.name, "", "type"), rows)
 
 
 def _function(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -29,6 +30,7 @@ from tcl.common.user_input import (
 from tcl.executors.call_inputs import Inputs, inputs_of
 from tcl.executors.executor import Calls
 from tcl.grammar.closest import closest
+from tcl.grammar.log import logger
 from tcl.grammar.shown import kind_of, shown
 from tcl.selection.best_options import DEFAULT, named_options, suggestions
 from tcl.selection.suggested_options import CacheFactory, Choices
@@ -42,6 +44,8 @@ from tcl.tuner.run.tuner import TuningResult
 from tcl.tuner.run.workplace import Workplace, check_cores
 from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace
+
+_log = logger("tuning")
 
 Start: TypeAlias = MappingOptions | str | None
 Report: TypeAlias = Callable[[Event[MappingOptions]], object]
@@ -201,9 +205,10 @@ def autotune(
     one number of threads is not used with another.
 
     A search takes from seconds to minutes (``tuner_config`` bounds it), and shows meanwhile how it
-    goes: on standard error, as a panel on a terminal and as lines in a notebook, and nothing where
-    that is a file or a pipe, or where ``report`` takes the events. ``progress=True`` shows it
-    there, too, as lines; ``progress=False`` never.
+    goes: as a panel on a terminal (on standard error) and in a notebook, and nothing where standard
+    error is a file or a pipe, or where ``report`` takes the events. ``progress=True`` shows it
+    there, too, in a file as lines; ``progress=False`` never. The lines are also logged, at
+    ``INFO`` to ``tcl.tuning``, whoever listens there.
 
     Raises what ``Tuner.tune`` raises,
     ``ArgumentError`` for a combination that makes no sense, ``CacheError`` when there is nothing to
@@ -257,26 +262,35 @@ def _shown(
     config: TunerConfig | None,
     report: Report | None,
 ) -> Iterator[Report | None]:
-    """What takes the events of a search, and shows them if that is wanted."""
-    quiet = report is not None or not (_in_notebook() or _is_terminal(sys.stderr))
-    if progress is False or (progress is None and quiet):
-        yield report
-        return
-    from rich.console import Console
-
-    from tcl.progress.panel import Progress
-
+    """What takes the events of a search: shows them if that is wanted, and logs them."""
+    told = [] if report is None else [report]
     limit = config.settings.time_limit if isinstance(config, TunerConfig) else None
     shapes = (list(getattr(each, "shape", ())) for each in inputs)
     title = f"{entry_point} on {', '.join(map(str, shapes))}"
-    with Progress(title, None, limit, Console(stderr=True)) as shown:
+    if progress is None:
+        progress = report is None and (_in_notebook() or _is_terminal(sys.stderr))
+    with ExitStack() as open_:
+        if progress:
+            from rich.console import Console
 
-        def told(event: Event[MappingOptions]) -> None:
-            shown.report(event)
-            if report is not None:
-                report(event)
+            from tcl.progress.panel import Progress
 
-        yield told
+            shown = Progress(title, None, limit, Console(stderr=True), _in_notebook())
+            told.append(open_.enter_context(shown).report)
+        if _log.isEnabledFor(logging.INFO):
+            from tcl.progress.lines import Lines
+            from tcl.progress.state import SearchState
+
+            state = SearchState(None, limit)
+            lines = Lines(state, lambda line: _log.info("%s", line))
+            lines.begin(title)
+            told += [state.take, lines.report]
+
+        def tell(event: Event[MappingOptions]) -> None:
+            for each in told:
+                each(event)
+
+        yield tell if told else None
 
 
 def _is_terminal(stream: Any) -> bool:

@@ -30,6 +30,8 @@ from tcl.codegen.options.kinds import (
     integer,
 )
 from tcl.grammar.shown import kind_of, shown
+from tcl.html import notebook
+from tcl.html.tables import row, table
 
 PRESETS = ("naive", "pointwise", "mlp", "conv")
 """Names that ``MappingOptions`` takes. ``naive`` is the plain loop nest."""
@@ -453,6 +455,15 @@ class MappingOptions(OptionMethods):
 
     def __str__(self) -> str:
         return self.to_json()
+
+    def _repr_html_(self) -> str:
+        made = [("preset", self.preset, "")]
+        if self.merge is not None:
+            made.append(("merge", str(self.merge), ""))
+        for k, options in enumerate((self.default, *self.nests)):
+            nest = f"nest {k - 1}" if k else "every nest"
+            made += [(name, str(value), nest) for name, value in options.made().items()]
+        return notebook.shown(table(("option", "value", "of"), (row(*each) for each in made)))
 
 
 _KEYS = ("preset", "default", "nests", "merge")

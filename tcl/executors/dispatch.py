@@ -22,6 +22,7 @@ from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
 from tcl.grammar.errors import Diagnostic, RangeInferenceError, SourceError, TclSemanticError
 from tcl.grammar.findings import findings, size_findings
+from tcl.grammar.log import logger
 from tcl.grammar.ranges import infer
 from tcl.grammar.shown import kind_of
 from tcl.grammar.sized import SizedDef
@@ -31,6 +32,8 @@ from tcl.selection.suggested_options import CacheFactory, Chosen
 
 if TYPE_CHECKING:
     from tcl.tuner.run.tuner import TuningResult
+
+_log = logger("executors")
 
 
 class OptionsFactory(Protocol):
@@ -144,11 +147,16 @@ class Kernels:
         if options is None:
             device = found.gpu or replace(host_cpu(), threads=self.threads)
             options = best_known(Query.of(sized, given.views, device), nearest=self.nearest)
+        executor: Calls[Any]
         if given.device == HOST:
-            return Executor(sized, options, self.threads)
-        from tcl.executors.cuda_executor import CudaExecutor
+            executor = Executor(sized, options, self.threads)
+        else:
+            from tcl.executors.cuda_executor import CudaExecutor
 
-        return CudaExecutor(sized, options, given.device)
+            executor = CudaExecutor(sized, options, given.device)
+        shapes = [tuple(view.shape) for view in given.views]
+        _log.debug("%s on %s: options %s", definition.name, shapes, executor.options)
+        return executor
 
     def _given(self, entry_point: str, arrays: tuple[Any, ...]) -> Chosen | None:
         """The caller's options for these inputs; None if the best known are wanted."""

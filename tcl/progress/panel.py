@@ -1,4 +1,4 @@
-"""The tuner's progress: a live panel on a terminal, plain lines elsewhere."""
+"""The tuner's progress: a live panel on a terminal or in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tcl.common.number_format import plural
+from tcl.progress.cell import Cell
+from tcl.progress.lines import Lines
 from tcl.progress.state import Event, SearchState, Yardstick
-from tcl.progress.words import verdict
 from tcl.tuner.run import events
 
 _WIDTH = 84
@@ -23,7 +23,7 @@ without room that makes a new line, and the next frame would leave a border of t
 
 
 class Progress:
-    """Shows events as they come; a context manager."""
+    """Shows events as they come; a context manager. ``notebook``: below a notebook's cell."""
 
     def __init__(
         self,
@@ -31,25 +31,29 @@ class Progress:
         yardstick: Yardstick | None = None,
         time_limit: float | None = None,
         console: Console | None = None,
+        notebook: bool = False,
     ) -> None:
         self._title = title
         self._console = console or Console()
         self._state = SearchState(yardstick, time_limit)
-        self._live: Live | None = None
         self._drawn = 0
         """Columns of the last frame."""
         self._said: list[str] = []
         self.signalled = ""
         """The first signal that ended the search."""
-
-    def __enter__(self) -> Progress:
-        if self._console.is_terminal:
+        self._live: Live | Cell | None = None
+        if notebook:
+            self._live = Cell(self.panel, _WIDTH + _ROOM)
+        elif self._console.is_terminal:
             self._live = Live(
                 console=self._console, get_renderable=self.panel, refresh_per_second=8
             )
+        self._lines = Lines(self._state, self._say, briefly=self._live is not None)
+
+    def __enter__(self) -> Progress:
+        if self._live is not None:
             self._live.start()
-        else:
-            self._say(f"tuning {self._title}")
+        self._lines.begin(self._title)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -63,25 +67,13 @@ class Progress:
     def report(self, event: Event) -> None:
         """Take one event."""
         self._state.take(event)
-        match event:
-            case events.Resumed(generation=generation, results=results):
-                self._say(f"going on in generation {generation}, with {plural(results, 'result')}")
-            case events.Interrupted(reason=reason, level=level):
-                self.signalled = self.signalled or (reason if "SIG" in reason else "")
-                self._say(
-                    f"{reason}: what is in flight finishes, then the best is saved"
-                    if level == 1
-                    else f"{reason} again: stopped; everything measured is saved"
-                )
-            case events.Note(message=message):
-                self._say(message)
-            case events.CandidateDone(done=done, of=of) if self._live is None and done == of:
-                self._say(self._state.line())
-            case events.Raced() if self._live is None and self._state.finalists:
-                self._say(self._state.finals_line())
-            case events.Finished(decision=decision):
-                self._end()
-                self._say(verdict(decision))
+        if isinstance(event, events.Interrupted) and "SIG" in event.reason:
+            self.signalled = self.signalled or event.reason
+        if isinstance(event, events.Finished):
+            self._end()
+        elif isinstance(self._live, Cell):
+            self._live.refresh()
+        self._lines.report(event)
 
     def _say(self, line: str) -> None:
         self._said.append(line)

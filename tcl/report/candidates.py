@@ -6,11 +6,11 @@ import base64
 import time
 
 from tcl.common.number_format import duration, plural
+from tcl.html.markup import Markup, tag
+from tcl.html.tables import row, table
 from tcl.progress.words import FIRST
 from tcl.report.data import Page
 from tcl.report.log import Candidate, Try
-from tcl.report.markup import Markup, tag
-from tcl.report.outcome import row, table
 from tcl.tuner.cache.merge import Results
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.t4_format import to_t4

@@ -3,44 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
 
 from tcl.bench.roofline import describe_ceilings, quantity
 from tcl.common.number_format import duration, ratio_text
+from tcl.html.charts import bar
+from tcl.html.markup import Child, Markup, join, tag
+from tcl.html.tables import row, table
 from tcl.progress.words import BESIDE, name_of, verdict, winner_name
-from tcl.report.charts import bar
 from tcl.report.data import Page
 from tcl.report.log import Candidate
-from tcl.report.markup import Child, Markup, join, tag
 from tcl.tuner.measure.verdict import Verdict
 
 _CLEARLY = 0.97
 _EXAMPLES = 12
 """Reasons that are listed; the others are counted."""
-
-
-def table(headings: Sequence[str], rows: Iterable[Markup], numbers: Sequence[int] = ()) -> Markup:
-    """A table that scrolls by itself where the page is narrow."""
-    cells = (
-        tag("th", heading, class_="number" if k in numbers else None)
-        for k, heading in enumerate(headings)
-    )
-    head = tag("thead", tag("tr", cells)) if any(headings) else None
-    return tag("div", tag("table", head, tag("tbody", rows)), class_="scroll")
-
-
-def row(*cells: Child, numbers: Sequence[int] = (), **attributes: str | None) -> Markup:
-    """A row of a table, whose first cell is its heading."""
-    first, *rest = cells
-    return tag(
-        "tr",
-        tag("th", first),
-        (
-            tag("td", cell, class_="number" if k in numbers else "text")
-            for k, cell in enumerate(rest, 1)
-        ),
-        **attributes,
-    )
 
 
 def sentence(text: str) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tcl.common.files import write_whole
+from tcl.html.markup import Markup, join, tag
 from tcl.report.candidates import candidates_section
 from tcl.report.data import Page
-from tcl.report.markup import Markup, join, tag
 from tcl.report.outcome import failures_section, summary_section, times_section
 from tcl.report.search import importance_section, knobs_section, search_section
 from tcl.report.style import STYLE

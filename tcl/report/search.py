@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 
 from tcl.common.number_format import duration
+from tcl.html.charts import HALF, Dot, Line, Ticks, bar, legend, times_chart
+from tcl.html.markup import Markup, tag
+from tcl.html.tables import row, table
 from tcl.progress.words import FIRST
 from tcl.report.candidates import place_of
-from tcl.report.charts import HALF, Dot, Line, Ticks, bar, legend, times_chart
 from tcl.report.data import KnobRow, Page
 from tcl.report.glossary import KNOBS, kind_of
 from tcl.report.log import SearchLog, Try, best_and_median
-from tcl.report.markup import Markup, tag
-from tcl.report.outcome import row, sentence, table
+from tcl.report.outcome import sentence
 from tcl.tuner.space.knob_importance import Influence
 from tcl.tuner.space.knobs import Value
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from fake_search import search
 from rich.console import Console
+from rich.text import Text
 
 import tcl
 from tcl import tuning
+from tcl.progress.cell import Cell
 from tcl.tuner.run.events import Event
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
@@ -74,12 +79,74 @@ def test_nothing_on_a_terminal_either(
     assert capsys.readouterr() == ("", "")
 
 
-def test_lines_in_a_notebook(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Output:
+    """One output of a notebook, as IPython shows it."""
+
+    def __init__(self) -> None:
+        self.pictures: list[str] = []
+
+    def update(self, picture: str) -> None:
+        self.pictures.append(picture)
+
+
+@pytest.fixture
+def output(monkeypatch: pytest.MonkeyPatch) -> Output:
+    """A notebook's kernel runs this, with IPython and without its widgets."""
+    shown = Output()
+
+    def display(picture: str, *, display_id: bool) -> Output:
+        assert display_id and not shown.pictures
+        shown.update(picture)
+        return shown
+
     monkeypatch.setattr(tuning, "_in_notebook", lambda: True)
+    module = SimpleNamespace(HTML=str, display=display)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=module))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    return shown
+
+
+def test_a_panel_in_a_notebook(output: Output, capsys: pytest.CaptureFixture[str]) -> None:
     tcl.autotune(MM, "mm", A, A)
-    assert "generation 1/1: best so far" in capsys.readouterr().err
+    first, last = output.pictures[0], output.pictures[-1]
+    assert "tuning mm on [4, 4], [4, 4]" in first and "winner" not in first
+    assert "winner" in last
+    for picture in output.pictures:
+        assert "\x1b" not in picture and ElementTree.fromstring(picture).tag == "pre"
+    told = capsys.readouterr().err
+    assert told.endswith("as fast as the untuned default, timed in turns in the finals\n")
+    assert "tuning" not in told and "generation" not in told
+
+
+def test_none_in_a_notebook_that_wants_none(
+    output: Output, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tcl.autotune(MM, "mm", A, A, progress=False)
+    assert output.pictures == [] and capsys.readouterr() == ("", "")
+
+
+def test_a_cell_is_not_drawn_more_often_than_eyes_follow(output: Output) -> None:
+    now = [0.0]
+    cell = Cell(lambda: Text("<b>"), 20, lambda: now[0])
+    cell.start()
+    for now[0] in (0.1, 0.2, 0.3, 0.4, 0.6):
+        cell.refresh()
+    assert len(output.pictures) == 3
+    cell.stop()
+    assert "&lt;b&gt;" in output.pictures[-1] and len(output.pictures) == 4
+
+
+@pytest.mark.parametrize("settings", [{}, {"progress": False}, {"report": lambda event: None}])
+def test_the_lines_are_logged_for_who_listens(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], settings: dict[str, Any]
+) -> None:
+    with caplog.at_level(logging.INFO, "tcl.tuning"):
+        tcl.autotune(MM, "mm", A, A, **settings)
+    assert {(r.name, r.levelname) for r in caplog.records} == {("tcl.tuning", "INFO")}
+    assert caplog.messages[0] == "tuning mm on [4, 4], [4, 4]"
+    assert caplog.messages[2].startswith("generation 1/1: best so far")
+    assert caplog.messages[-1].endswith("timed in turns in the finals")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_it_is_on_or_off() -> None:

@@ -23,6 +23,7 @@ from tcl.tuner.run.checkpoint import Plan, SavedSearch, kept
 from tcl.tuner.run.events import Candidate, Decision, Event, Finished, Interrupted
 from tcl.tuner.run.ledger import Ledger
 from tcl.tuner.run.pipeline import Pipeline
+from tcl.tuner.run.result_html import result_html
 from tcl.tuner.run.search_loop import Search
 from tcl.tuner.run.stop_requests import FINISH, KILL, Interrupts, Watch
 from tcl.tuner.run.workplace import Here, Orders, Workplace, check_cores
@@ -60,6 +61,9 @@ class TuningResult(Generic[OptionsT]):
     def time(self) -> float | None:
         """Median seconds per call of the best options."""
         return self.best.time if self.best is not None else None
+
+    def _repr_html_(self) -> str:
+        return result_html(self.decision, self.history, self.interrupted, self.seconds)
 
 
 class Tuner(Generic[OptionsT]):

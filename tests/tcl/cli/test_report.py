@@ -20,11 +20,11 @@ from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import Yardstick
 from tcl.codegen.loopir.cost import Cost
 from tcl.common.files import write_whole
-from tcl.report.axes import Axis, of_times
+from tcl.html.axes import Axis, of_times
+from tcl.html.markup import Markup, join, tag
 from tcl.report.data import Page, collect
 from tcl.report.glossary import KNOBS, kind_of
 from tcl.report.log import SearchLog
-from tcl.report.markup import Markup, join, tag
 from tcl.report.page import render, write_page
 from tcl.tuner.cache.ranking import ranked
 from tcl.tuner.cache.t4_format import from_t4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcl.report.axes import Axis, of_times
-from tcl.report.markup import Markup, join, tag
+from tcl.html.axes import Axis, of_times
+from tcl.html.markup import Markup, join, tag
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76.0, 14.0, 12.0, 54.0
 _MANY = 500
