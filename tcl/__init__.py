@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tcl import jax as jax
+    from tcl import torch as torch
     from tcl.api import Definitions as Definitions
     from tcl.api import assert_almost_equal as assert_almost_equal
     from tcl.api import compile as compile
@@ -71,8 +72,8 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
-_PACKAGES = ("jax",)
-"""Those that are attributes without an import: ``tcl.jax.call``."""
+_PACKAGES = ("jax", "torch")
+"""Those that are attributes without an import: ``tcl.jax.call``, ``tcl.torch.op``."""
 
 __all__ = ["__version__", *sorted(_HOME)]
 

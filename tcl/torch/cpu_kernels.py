@@ -1,0 +1,120 @@
+"""Kernels of one def for torch's tensors on the CPU, found by their sizes and strides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import torch
+
+from tcl.arrays.shadow import memory_view
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.cpu.run.launch import Launcher
+from tcl.executors.dispatch import Kernels
+from tcl.executors.executor import Executor, contiguous
+from tcl.grammar.checked import CheckedDef
+from tcl.torch.tensors import check_inputs, torch_dtype
+
+Steps: TypeAlias = tuple[int, ...]
+"""Strides in elements, as torch counts them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What calls on inputs of some sizes and strides need."""
+
+    launcher: Launcher
+    outputs: tuple[tuple[tuple[int, ...], Steps, Any], ...]
+    """Sizes, strides and element type of each."""
+
+
+class CpuKernels:
+    """An operator on the CPU: a function of tensors that makes its outputs.
+
+    Safe to call from several threads at once. Gradients are not recorded here.
+    """
+
+    def __init__(self, kernels: Kernels, checked: CheckedDef, *, unchecked: bool) -> None:
+        self._kernels = kernels
+        self._checked = checked
+        self._unchecked = unchecked
+        self._rows: dict[tuple[Any, ...], Row] = {}
+        self._unaligned = tuple(t.type.itemsize - 1 for t in checked.inputs)
+        """For each input, bits that no address of an element has."""
+
+    def __call__(self, *inputs: Any) -> Any:
+        """One tensor, or a tuple of them. Raises ``ArgumentError``, what compiling raises, and
+        ``IndexError`` for a data-dependent subscript out of range."""
+        addresses = [t.data_ptr() for t in inputs]
+        if not all(addresses):
+            self._check_memory(inputs)
+        for address, bits in zip(addresses, self._unaligned, strict=True):
+            if address & bits:
+                return self(*map(self._aligned, inputs, self._unaligned))
+        row = self.row(inputs)
+        outputs = [torch.empty_strided(s, steps, dtype=d) for s, steps, d in row.outputs]
+        addresses += [t.data_ptr() for t in outputs]
+        launcher = row.launcher
+        frame = launcher.frame()
+        for position, address in enumerate(addresses):
+            frame.pointers[position] = address
+        if launcher.best_call(frame.at):
+            raise launcher.failed(frame)
+        launcher.frames.append(frame)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _check_memory(self, inputs: Sequence[Any]) -> None:
+        """Raises ``ArgumentError`` for a tensor with elements whose memory was given back."""
+        for tensor, argument in zip(self._checked.inputs, inputs, strict=True):
+            if argument.numel() and not argument.data_ptr():
+                raise ArgumentError(
+                    f"input '{tensor.name}' of {self._checked.name} has no memory: its storage "
+                    "was resized to nothing"
+                )
+
+    @staticmethod
+    def _aligned(tensor: Any, bits: int) -> Any:
+        """The tensor, or a copy of one whose elements lie across the boundaries of their type."""
+        if not tensor.data_ptr() & bits:
+            return tensor
+        return tensor.clone(memory_format=torch.contiguous_format)
+
+    def row(self, inputs: Sequence[Any]) -> Row:
+        """What calls on inputs like these need; compiled if it is not there."""
+        key = tuple([(t.dtype, t.shape, t.stride()) for t in inputs])
+        found = self._rows.get(key)
+        if found is None:
+            found = self._rows.setdefault(key, self._made(inputs))
+        return found
+
+    def _made(self, inputs: Sequence[Any]) -> Row:
+        checked = self._checked
+        check_inputs(checked, inputs)
+        standing = [
+            # Nothing reads their values: any address will do.
+            memory_view(_ALIGNED, tuple(a.shape), _strides(a), numpy_dtype(t.type))
+            for t, a in zip(checked.inputs, inputs, strict=True)
+        ]
+        found, _ = self._kernels.executor(checked.name, standing)
+        executor = cast(Executor, found)
+        shapes = [executor.sized.shapes[t.name] for t in checked.outputs]
+        new = [contiguous(s, t.type.itemsize) for s, t in zip(shapes, checked.outputs, strict=True)]
+        launcher = executor.kernel(
+            (*(s.strides for s in standing), *new), unchecked=self._unchecked
+        )
+        dtypes = [torch_dtype(t.type) for t in checked.outputs]
+        steps = [contiguous(s, 1) for s in shapes]
+        return Row(launcher, tuple(zip(shapes, steps, dtypes, strict=True)))
+
+
+_ALIGNED = 1 << 12
+
+
+def _strides(tensor: Any) -> tuple[int, ...]:
+    """In bytes. A dimension of one element has any in torch, and here that of a new tensor, so
+    that no kernel is compiled for another."""
+    new = contiguous(tuple(tensor.shape), 1)
+    each = zip(tensor.shape, tensor.stride(), new, strict=True)
+    return tuple(tensor.itemsize * (step if n > 1 else own) for n, step, own in each)

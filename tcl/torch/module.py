@@ -1,0 +1,96 @@
+"""``Module``: a def as a layer with parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from tcl.codegen.common.errors import ArgumentError
+from tcl.common.user_input import SourceLike
+from tcl.executors.dispatch import OptionsLike
+from tcl.grammar.closest import closest
+from tcl.grammar.plural import plural
+from tcl.grammar.shown import kind_of
+from tcl.torch.operator import op
+
+
+class Module(torch.nn.Module):  # type: ignore[misc]
+    """A layer: an operator some of whose inputs are the layer's own.
+
+        layer = tcl.torch.Module(source, "fc", parameters={"W": torch.randn(10, 20)},
+                                 backward="fc_grad")
+        Y = layer(X)
+
+    ``parameters`` gives those inputs by their names, as tensors of the declared types. One of a
+    floating-point type becomes a parameter of that name, any other one a buffer. A call takes the
+    other inputs, in the order of the def. ``options``, ``backward``, ``threads``, ``nearest`` and
+    ``unchecked`` are as for ``tcl.torch.op``, whose errors this raises.
+    """
+
+    def __init__(
+        self,
+        source: SourceLike,
+        entry_point: str,
+        options: OptionsLike = None,
+        *,
+        parameters: Mapping[str, Any],
+        backward: str | None = None,
+        threads: int | None = None,
+        nearest: bool = False,
+        unchecked: bool = False,
+    ) -> None:
+        super().__init__()
+        self.op = op(
+            source,
+            entry_point,
+            options,
+            backward=backward,
+            threads=threads,
+            nearest=nearest,
+            unchecked=unchecked,
+        )
+        """The operator."""
+        names = [t.name for t in self.op.checked.inputs]
+        for name, value in parameters.items():
+            self._keep(names, name, value)
+        self._own = [name if name in parameters else "" for name in names]
+        self._rest = [name for name in names if name not in parameters]
+
+    def _keep(self, names: list[str], name: str, value: Any) -> None:
+        """Make a tensor the layer's. Raises ``ArgumentError``."""
+        entry = self.op.checked.name
+        if name not in names:
+            near = closest(name, names)
+            hint = f"did you mean '{near}'?" if near else f"its inputs are {', '.join(names)}"
+            raise ArgumentError(f"{entry} has no input '{name}'; {hint}")
+        if not isinstance(value, torch.Tensor):
+            raise ArgumentError(
+                f"parameter '{name}' of {entry} has to be a torch tensor, not {kind_of(value)}"
+            )
+        try:
+            if value.is_floating_point():
+                kept = value if isinstance(value, torch.nn.Parameter) else torch.nn.Parameter(value)
+                self.register_parameter(name, kept)
+            else:
+                self.register_buffer(name, value)
+        except KeyError:
+            raise ArgumentError(
+                f"torch's modules have an attribute '{name}' already; "
+                f"call this input of {entry} something else"
+            ) from None
+
+    def forward(self, *inputs: Any) -> Any:
+        """The operator's outputs, on the layer's own tensors and these."""
+        if len(inputs) != len(self._rest):
+            raise ArgumentError(
+                f"this layer of {self.op.checked.name} takes "
+                f"{plural(len(self._rest), 'input')} ({', '.join(self._rest)}), "
+                f"but {len(inputs)} {'was' if len(inputs) == 1 else 'were'} given"
+            )
+        rest = iter(inputs)
+        return self.op(*[getattr(self, name) if name else next(rest) for name in self._own])
+
+    def extra_repr(self) -> str:
+        return self.op.__doc__ or ""

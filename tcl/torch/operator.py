@@ -1,0 +1,149 @@
+"""``op``: a def as an operator of torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+from tcl.arrays.arguments import check_count
+from tcl.codegen.common.errors import ArgumentError
+from tcl.common.user_input import SourceLike, check_flag, in_order
+from tcl.executors.dispatch import Kernels, OptionsLike
+from tcl.torch.gradients import recorded
+from tcl.torch.registration import NAMESPACE, registered
+from tcl.torch.stub import failures
+from tcl.torch.tensors import check_inputs, torch_dtype
+
+
+def op(
+    source: SourceLike,
+    entry_point: str,
+    options: OptionsLike = None,
+    *,
+    backward: str | None = None,
+    threads: int | None = None,
+    nearest: bool = False,
+    unchecked: bool = False,
+) -> Operator:
+    """A def as an operator of torch: a function of tensors that returns new ones.
+
+    It works under ``torch.compile(fullgraph=True)``, ``torch.export``, ``torch.autocast`` (inputs
+    of a floating-point type are converted to the one the def declares), ``torch.vmap`` (a call for
+    each element of the batch) and in CUDA graphs. ``backward`` names the def of the same text that
+    computes gradients; ``tcl docs gradients`` says what it takes.
+
+    The same text, def and options give the same operator, of the same name, in every process: a
+    program that was exported needs this call before it is loaded. ``options``, ``threads`` and
+    ``nearest`` are as for ``tcl.define``, without factories that are functions; nothing is ever
+    tuned. ``unchecked`` leaves off the run-time checks of data-dependent subscripts. Raises what
+    ``tcl.define`` raises, and ``ArgumentError`` for a def that no operator can be.
+    """
+    if torch.compiler.is_compiling():
+        raise ArgumentError(
+            "an operator cannot be made while a program is traced; call tcl.torch.op before"
+        )
+    check_flag("unchecked", unchecked)
+    kernels = Kernels(source, options, threads, nearest)
+    return Operator(kernels, entry_point, backward, threads, unchecked)
+
+
+class Operator:
+    """A def as an operator of torch: a function of tensors on one device that returns new ones."""
+
+    def __init__(
+        self,
+        kernels: Kernels,
+        entry_point: str,
+        backward: str | None,
+        threads: int | None,
+        unchecked: bool,
+    ) -> None:
+        self._given = (
+            *(kernels.source, entry_point, kernels.options),
+            *(backward, threads, kernels.nearest, unchecked),
+        )
+        forward = registered(kernels, entry_point, threads=threads, unchecked=unchecked)
+        gradient = backward and registered(kernels, backward, threads=threads, unchecked=unchecked)
+        self.overload = forward.overload
+        """The operator itself, ``torch.ops.tcl.NAME.default``. It knows of no gradients."""
+        self.checked = forward.checked
+        """The def."""
+        self._function = recorded(forward, gradient or None)
+        self._numbers = any(t.rank == 0 for t in self.checked.inputs)
+        self._forward = forward
+        names = ", ".join(t.name for t in self.checked.inputs)
+        results = ", ".join(t.name for t in self.checked.outputs)
+        self.__name__ = self.__qualname__ = self.checked.name
+        self.__doc__ = f"{self.checked.name}({names}) -> ({results})"
+
+    @property
+    def name(self) -> str:
+        """What torch calls it, ``tcl::NAME``: the def's name and a hash of the def and options."""
+        return f"{NAMESPACE}::{self._forward.name}"
+
+    def __call__(self, /, *inputs: Any, **named: Any) -> Any:
+        """Run it, on inputs in the order of the def or by their names; for one of rank 0 also a
+        number. Returns one tensor, or a tuple of them in the order of the def.
+
+        Raises ``ArgumentError`` and ``RangeInferenceError`` for inputs that do not fit, and
+        ``IndexError`` for a data-dependent subscript out of range.
+        """
+        if named:
+            inputs = in_order(self.checked, inputs, named)
+        if self._numbers:
+            inputs = self._as_tensors(inputs)
+        try:
+            if forward_ad._current_level >= 0:
+                return self._recorded(inputs)  # which refuses: tangents would be lost
+            if torch.is_grad_enabled():
+                for each in inputs:
+                    if each.requires_grad:
+                        return self._recorded(inputs)
+            return self.overload(*inputs)
+        except (AttributeError, RuntimeError, TypeError) as error:
+            known = failures.take(error)
+            if known is not None:
+                raise known from None
+            check_inputs(self.checked, inputs)  # which says it better, where these are wrong
+            raise
+
+    def _recorded(self, inputs: tuple[Any, ...]) -> Any:
+        """A call of which gradients are recorded."""
+        check_count(self.checked, inputs)
+        if torch.is_autocast_enabled(inputs[0].device.type):  # what is recorded is the conversion
+            inputs = self._forward.cast(inputs)
+        return self._function.apply(*inputs)
+
+    def _as_tensors(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Numbers for inputs of rank 0 as tensors, on the device of the first tensor."""
+        check_count(self.checked, inputs)
+        device = next((a.device for a in inputs if isinstance(a, torch.Tensor)), None)
+        return tuple(
+            torch.tensor(a, dtype=torch_dtype(t.type), device=device)
+            if t.rank == 0 and isinstance(a, bool | int | float)
+            else a
+            for t, a in zip(self.checked.inputs, inputs, strict=True)
+        )
+
+    def __repr__(self) -> str:
+        return f"<tcl operator {self.name}: {self.__doc__}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _operator, self._given
+
+
+def _operator(
+    source: str,
+    entry_point: str,
+    options: OptionsLike,
+    backward: str | None,
+    threads: int | None,
+    nearest: bool,
+    unchecked: bool,
+) -> Operator:
+    """An operator, as a copy makes it."""
+    return Operator(
+        Kernels(source, options, threads, nearest), entry_point, backward, threads, unchecked
+    )

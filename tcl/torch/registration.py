@@ -1,0 +1,181 @@
+"""A def as an operator of torch's dispatcher: its name, its schema, and what runs where.
+
+The operator is functional: it makes its outputs, in row-major order, and changes nothing. What is
+registered, by torch's dispatch keys:
+
+- ``CPU``, ``CUDA``: kernels for the sizes and strides at hand, compiled when these come up first;
+- fake tensors (``register_fake``): the outputs' sizes, strides and types, with all checks of a
+  call, so that what is wrong is said when a program is traced;
+- ``AutocastCPU``, ``AutocastCUDA``: inputs become the element types that the def declares;
+- ``torch.vmap``: a call for each element of the batch.
+
+Gradients are ``tcl.torch.gradients``' part, outside the operator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.codegen.options.options import MappingOptions
+from tcl.executors.dispatch import Kernels
+from tcl.grammar.canonical import canonical_text
+from tcl.grammar.checked import CheckedDef
+from tcl.selection.suggested_options import CacheFactory
+from tcl.torch.cpu_kernels import CpuKernels
+from tcl.torch.cuda_kernels import CudaKernels
+from tcl.torch.stub import implement, made_stub
+from tcl.torch.tensors import new_outputs, sized_for, torch_dtype
+
+NAMESPACE = "tcl"
+"""Operators are ``torch.ops.tcl.NAME``."""
+
+VERSION = 1
+"""Of what compiled and exported programs may rely on. Counted up when an operator with the same
+inputs would make other outputs, so that a program that was kept finds no operator rather than a
+different one."""
+
+_DIGITS = 16
+"""Of the hash in a name: two defs of one program share one with a probability below 1e-15."""
+
+
+class Registered:
+    """One operator. There is one of each name in a process."""
+
+    def __init__(
+        self,
+        name: str,
+        kernels: Kernels,
+        checked: CheckedDef,
+        *,
+        unchecked: bool = False,
+        native: bool = True,
+    ) -> None:
+        """``native``: on the CPU without Python, where that is possible."""
+        self.name = name
+        self.checked = checked
+        cpu = CpuKernels(kernels, checked, unchecked=unchecked)
+        library = torch.library.Library(NAMESPACE, "FRAGMENT")
+        self._library = library  # what is registered goes with it
+        count = len(checked.outputs)
+        arguments = ", ".join(f"Tensor x{k}" for k in range(len(checked.inputs)))
+        results = "Tensor" if count == 1 else f"({', '.join(['Tensor'] * count)})"
+        library.define(f"{name}({arguments}) -> {results}", tags=(torch.Tag.pt2_compliant_tag,))
+        self.overload = getattr(getattr(torch.ops, NAMESPACE), name).default
+        self._stub = made_stub(cpu, checked) if native else None
+        if self._stub is None:
+            library.impl(name, cpu, "CPU")
+        else:
+            implement(self._stub, NAMESPACE, name)
+        library.impl(name, CudaKernels(kernels, checked, unchecked=unchecked), "CUDA")
+        for device in ("cpu", "cuda"):
+            library.impl(name, self._autocast(device), f"Autocast{device.upper()}")
+        torch.library.register_fake(f"{NAMESPACE}::{name}", self._fake, lib=library)
+        torch.library.register_vmap(f"{NAMESPACE}::{name}", self._vmap, lib=library)
+
+    def _results(self, outputs: tuple[Any, ...]) -> Any:
+        return outputs[0] if len(self.checked.outputs) == 1 else outputs
+
+    def _fake(self, *inputs: Any) -> Any:
+        return self._results(new_outputs(sized_for(self.checked, inputs), inputs[0]))
+
+    def cast(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Inputs of a floating-point type as tensors of the one that the def declares."""
+        return tuple(
+            a.to(torch_dtype(t.type)) if t.type.is_float and a.is_floating_point() else a
+            for t, a in zip(self.checked.inputs, inputs, strict=True)
+        )
+
+    def _autocast(self, device: str) -> Callable[..., Any]:
+        def run(*inputs: Any) -> Any:
+            with torch.autocast(device, enabled=False):
+                return self.overload(*self.cast(inputs))
+
+        return run
+
+    def _vmap(self, info: Any, dims: tuple[int | None, ...], *inputs: Any) -> Any:
+        moved = [a if d is None else a.movedim(d, 0) for a, d in zip(inputs, dims, strict=True)]
+
+        def element(k: int) -> tuple[Any, ...]:
+            each = zip(moved, dims, strict=True)
+            found = self.overload(*(a if d is None else a[k] for a, d in each))
+            return (found,) if len(self.checked.outputs) == 1 else found
+
+        if info.batch_size:
+            elements = zip(*map(element, range(info.batch_size)), strict=True)
+            outputs = tuple(torch.stack(each) for each in elements)
+        else:
+            like = [
+                a if d is None else a.new_empty(a.shape[1:])
+                for a, d in zip(moved, dims, strict=True)
+            ]
+            sized = sized_for(self.checked, like)
+            outputs = tuple(o.new_empty((0, *o.shape)) for o in new_outputs(sized, inputs[0]))
+        return self._results(outputs), self._results((0,) * len(outputs))
+
+
+_registered: dict[str, Registered] = {}
+_lock = threading.Lock()
+
+
+def registered(
+    kernels: Kernels, entry_point: str, *, threads: int | None, unchecked: bool
+) -> Registered:
+    """The operator of a def, registered if there is none of its name yet.
+
+    ``threads``: what was asked for. Raises ``ArgumentError`` for a def that is no function of
+    tensors, and ``OptionsError`` for options that have no name.
+    """
+    checked = kernels.definition(entry_point)
+    name = _name(checked, kernels, threads, unchecked)
+    with _lock:
+        found = _registered.get(name)
+        if found is None:
+            _check(checked)
+            found = _registered[name] = Registered(name, kernels, checked, unchecked=unchecked)
+    return found
+
+
+def _check(checked: CheckedDef) -> None:
+    """Raises ``ArgumentError`` for a def that no operator can be."""
+    if not checked.inputs:
+        raise ArgumentError(
+            f"{checked.name} has no inputs, and an operator runs on the device of its inputs; "
+            "call it by tcl.define"
+        )
+    if checked.uninitialised:
+        names = ", ".join(f"'{n}'" for n in sorted(checked.uninitialised))
+        raise ArgumentError(
+            f"{checked.name} adds to what is in {names}, and an operator makes its outputs; "
+            "write the reduction with '!', or pass what it adds to as an input"
+        )
+
+
+def _name(checked: CheckedDef, kernels: Kernels, threads: int | None, unchecked: bool) -> str:
+    """The def's name and a hash of all that the operator's outputs and kernels depend on."""
+    options = kernels.options
+    if isinstance(options, MappingOptions):
+        policy = options.to_json()
+    elif options is None or isinstance(options, CacheFactory):
+        policy = repr(options)
+    else:
+        raise OptionsError(
+            "an operator's name tells its options apart, and a factory's cannot be told: pass "
+            "MappingOptions, a preset's name, or make_load_from_cache_options_factory(...); tune "
+            "before with tcl.autotune(..., store_to_cache=True), which operators load from"
+        )
+    tensors = [t.name for t in (*checked.inputs, *checked.outputs)]
+    parts = [VERSION, checked.name, canonical_text(checked), tensors, policy]
+    text = json.dumps([*parts, kernels.nearest, threads, unchecked])
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+    return f"{checked.name[:_LONGEST]}_{digest}"
+
+
+_LONGEST = 64
+"""Characters of a def's name that an operator's begins with."""

@@ -1,0 +1,211 @@
+"""The operator on the CPU without Python: loaded, registered, and its table filled."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tcl.codegen.common.errors import CompileError
+from tcl.codegen.cpu.object_code.kept import load_kept
+from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.cpu.run.native import NativeEntry
+from tcl.grammar.checked import CheckedDef
+from tcl.torch.cpu_kernels import CpuKernels
+from tcl.torch.stub_text import (
+    CALL,
+    FUNCTIONS,
+    MISSED,
+    PUBLISH,
+    TABLE,
+    TORCH,
+    Signature,
+    hashed,
+    text,
+)
+
+_SMALLEST = 16
+"""Slots of a table that is new. It is replaced by one of twice as many when half of them are in
+use."""
+
+_Words = ctypes.Array[ctypes.c_uint64]
+
+
+class Stub:
+    """The code of one operator, with its table. Lives as long as the process, as the operator."""
+
+    def __init__(self, kernels: CpuKernels, checked: CheckedDef) -> None:
+        """Raises ``OSError`` or ``AttributeError`` where torch has not the functions that it
+        needs."""
+        self._kernels = kernels
+        self._count = len(checked.inputs)
+        torch_functions = _library()
+        number = {
+            t.type: getattr(torch_functions, f"aoti_torch_dtype_{t.type}")()
+            for t in (*checked.inputs, *checked.outputs)
+        }
+        self._signature = Signature(
+            tuple((t.rank, number[t.type], t.type.itemsize) for t in checked.inputs),
+            tuple((t.rank, number[t.type]) for t in checked.outputs),
+        )
+        self._code = load_kept(text(self._signature), (CALL, PUBLISH, TORCH, TABLE, MISSED))
+        self.address = self._code.address(CALL)
+        """Of the function that torch calls."""
+        functions = (ctypes.c_uint64 * len(FUNCTIONS)).from_address(self._code.address(TORCH))
+        for position, name in enumerate(FUNCTIONS):
+            functions[position] = _address(getattr(torch_functions, name))
+        self._missed = _MISSED_TYPE(self._call_in_python)  # lives as long as the code that calls it
+        self._set(MISSED, _address(self._missed))
+        self._publish = _PUBLISH_TYPE(self._code.address(PUBLISH))
+        self._lock = threading.Lock()
+        self._rows: dict[tuple[int, ...], _Words] = {}
+        self._entries: dict[Launcher, NativeEntry] = {}
+        self._tables: list[_Words] = []
+        """All that there were: a thread may still look into an old one."""
+        self._renew()
+
+    def _set(self, symbol: str, value: int) -> None:
+        ctypes.c_uint64.from_address(self._code.address(symbol)).value = value
+
+    def _call_in_python(self, stack: int) -> int:
+        """A call that the code could not do: by the handles in ``stack``, to which those of the
+        outputs are written. The address of what is wrong, a text, or 0."""
+        try:
+            words = ctypes.c_uint64 * max(self._count, len(self._signature.outputs))
+            handles = words.from_address(stack)
+            inputs = _tensors(handles[: self._count])
+            found = self._kernels(*inputs)
+            self._remember(inputs)
+            outputs = found if isinstance(found, tuple) else (found,)
+            for position, handle in enumerate(_handles(outputs)):
+                handles[position] = handle
+        except BaseException as error:  # no exception leaves a callback
+            return failures.keep(error)
+        return 0
+
+    def _remember(self, inputs: Sequence[Any]) -> None:
+        """Add the row of inputs like these."""
+        key = tuple(n for t in inputs for n in (*t.shape, *t.stride()))
+        with self._lock:
+            if key in self._rows:
+                return
+            row = self._kernels.row(inputs)
+            entry = self._entries.get(row.launcher)
+            if entry is None:
+                entry = self._entries[row.launcher] = NativeEntry(row.launcher)
+            outputs = (n for sizes, steps, _ in row.outputs for n in (*sizes, *steps))
+            least = (int(t.numel() > 0) for t in inputs)
+            values = (entry.address, *key, *least, *outputs)
+            words = self._rows[key] = (ctypes.c_uint64 * len(values))(*values)
+            if 2 * len(self._rows) > len(self._tables[-1]) - 1:
+                self._renew()
+            else:
+                self._insert(key, words)
+
+    def _renew(self) -> None:
+        """A table of twice as many slots, with all rows."""
+        slots = 2 * (len(self._tables[-1]) - 1) if self._tables else _SMALLEST
+        table = (ctypes.c_uint64 * (1 + slots))(slots - 1)
+        self._tables.append(table)
+        for key, words in self._rows.items():
+            self._insert(key, words)
+        self._publish(self._code.address(TABLE), ctypes.addressof(table))
+
+    def _insert(self, key: tuple[int, ...], words: _Words) -> None:
+        """Publish a row in the last table, of which at least half is empty."""
+        table = self._tables[-1]
+        slot = hashed(key) & table[0]
+        while table[1 + slot]:
+            slot = (slot + 1) & table[0]
+        self._publish(ctypes.addressof(table) + 8 * (1 + slot), ctypes.addressof(words))
+
+
+_MISSED_TYPE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+_PUBLISH_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class Failures(threading.local):
+    """What went wrong in the last call of this thread that Python did for a stub.
+
+    A C++ exception takes the text to whoever called the operator, as a ``RuntimeError``; the
+    exception itself is kept for callers of ours, who raise that.
+    """
+
+    _error: BaseException | None = None
+    _text = ctypes.create_string_buffer(b"")
+
+    def keep(self, error: BaseException) -> int:
+        """The address of the text, which stays until the next one."""
+        self._error = error.with_traceback(None)  # whose frames hold the inputs
+        told = str(error) or type(error).__name__
+        self._text = ctypes.create_string_buffer(told.encode("utf-8", "replace"))
+        return ctypes.addressof(self._text)
+
+    def take(self, raised: BaseException) -> BaseException | None:
+        """The exception behind one that was raised by a stub; None for all others."""
+        error, self._error = self._error, None
+        told = self._text.value.decode("utf-8")
+        return error if error is not None and told in str(raised) else None
+
+
+failures = Failures()
+
+
+def _address(function: Any) -> int:
+    """Where a C function lies."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """torch's C interface."""
+    return ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+
+
+def made_stub(kernels: CpuKernels, checked: CheckedDef) -> Stub | None:
+    """The stub of an operator; None where there can be none: of a torch without the functions that
+    it needs, and where exceptions are not known to pass through code that LLVM made here."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return Stub(kernels, checked)
+    except (AttributeError, OSError):
+        return None
+
+
+def implement(stub: Stub, namespace: str, name: str) -> None:
+    """Make a stub what runs for tensors on the CPU. Raises ``CompileError`` if torch refuses."""
+    library = ctypes.c_void_p()
+    functions = _library()
+    refused = functions.aoti_torch_library_init_impl(
+        namespace.encode(), b"CPU", b"tcl.torch.stub", 0, ctypes.byref(library)
+    ) or functions.aoti_torch_library_impl(library, name.encode(), ctypes.c_void_p(stub.address))
+    if refused:
+        raise CompileError(f"torch refused the operator {namespace}::{name}")
+
+
+def _tensors(handles: Sequence[int]) -> list[Any]:
+    """The tensors of handles, which are used up. (torch's function for one handle leaks it.)"""
+    capsules = [_capsule(handle, None, None) for handle in handles]
+    found: list[Any] = torch._C._aoti.alloc_tensors_by_stealing_from_void_ptrs(capsules)
+    return found
+
+
+def _handles(tensors: Sequence[Any]) -> list[int]:
+    """Handles of tensors."""
+    capsules = torch._C._aoti.unsafe_alloc_void_ptrs_from_tensors(list(tensors))
+    return [int(_content(capsule, None)) for capsule in capsules]
+
+
+_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_content = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)

@@ -1,0 +1,67 @@
+"""torch's tensors as arguments of a def: their types, and what is wrong with one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tcl.arrays.arguments import check_count, wrong_rank
+from tcl.codegen.common.errors import ArgumentError
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.ranges import infer
+from tcl.grammar.shown import kind_of
+from tcl.grammar.sized import SizedDef
+from tcl.grammar.types import ScalarType
+
+
+def torch_dtype(type_: ScalarType) -> Any:
+    """The dtype of tensors of this type."""
+    return getattr(torch, type_.name)
+
+
+def check_inputs(checked: CheckedDef, inputs: Sequence[Any]) -> None:
+    """Raises ``ArgumentError`` unless the inputs are strided tensors of the declared element types
+    and ranks, on one device. Reads nothing but what a tensor that is being traced has, too."""
+    check_count(checked, inputs)
+    for tensor, argument in zip(checked.inputs, inputs, strict=True):
+        what = f"input '{tensor.name}' of {checked.name}"
+        if not isinstance(argument, torch.Tensor):
+            raise ArgumentError(f"{what} has to be a torch tensor, not {kind_of(argument)}")
+        dtype = torch_dtype(tensor.type)
+        if argument.dtype != dtype:
+            raise ArgumentError(
+                f"{what} is {tensor.type}, but a tensor of {argument.dtype} was given; "
+                f"convert it with .to({dtype})"
+            )
+        if argument.layout != torch.strided:
+            raise ArgumentError(
+                f"{what} has to be a strided tensor, not one of the layout {argument.layout}; "
+                "convert it with .to_dense()"
+            )
+        if argument.ndim != tensor.rank:
+            raise ArgumentError(wrong_rank(what, tensor, tuple(argument.shape)))
+        if argument.device != inputs[0].device:
+            raise ArgumentError(
+                f"{what} lies on {argument.device}, but '{checked.inputs[0].name}' on "
+                f"{inputs[0].device}; move it with .to({str(inputs[0].device)!r})"
+            )
+
+
+def sized_for(checked: CheckedDef, inputs: Sequence[Any]) -> SizedDef:
+    """The def with the sizes of these tensors. A size that torch holds as a symbol is fixed to
+    its value. Raises ``ArgumentError`` and ``RangeInferenceError``."""
+    check_inputs(checked, inputs)
+    shapes = {
+        t.name: tuple(int(n) for n in a.shape) for t, a in zip(checked.inputs, inputs, strict=True)
+    }
+    return infer(checked, shapes)
+
+
+def new_outputs(sized: SizedDef, like: Any) -> tuple[Any, ...]:
+    """New tensors for the outputs, row-major, on the device of ``like``; being traced if it is."""
+    return tuple(
+        like.new_empty(sized.shapes[t.name], dtype=torch_dtype(t.type))
+        for t in sized.checked.outputs
+    )

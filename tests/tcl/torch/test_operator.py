@@ -1,0 +1,340 @@
+"""Defs as operators of torch: values, arguments, names, threads, memory."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch_defs import MM, PICK, TYPES
+
+import tcl
+from tcl.executors.dispatch import Kernels
+from tcl.torch.registration import NAMESPACE, Registered
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+
+
+def dense(*shape: int) -> Any:
+    return torch.rand(*shape)
+
+
+def permuted(*shape: int) -> Any:
+    return torch.rand(*reversed(shape)).permute(*reversed(range(len(shape))))
+
+
+def sliced(*shape: int) -> Any:
+    return torch.rand(*(2 * n + 1 for n in shape))[tuple(slice(1, None, 2) for _ in shape)]
+
+
+def expanded(*shape: int) -> Any:
+    return torch.rand(1, *shape[1:]).expand(*shape)
+
+
+def unaligned(*shape: int) -> Any:
+    values = torch.rand(*shape)
+    memory = bytearray(b"\0" + values.numpy().tobytes())
+    found = torch.frombuffer(memory, dtype=torch.float32, offset=1).reshape(*shape)
+    assert found.data_ptr() % 4
+    return found
+
+
+def swapped(*shape: int) -> Any:
+    """With the strides that torch gives dimensions of one element at will."""
+    return torch.rand(*shape).as_strided(shape, (7,) * len(shape)) if 1 in shape else dense(*shape)
+
+
+LAYOUTS = [dense, permuted, sliced, expanded, unaligned]
+
+
+@pytest.mark.parametrize("make", LAYOUTS)
+@pytest.mark.parametrize("shape", [(5, 4, 3), (1, 1, 1), (0, 4, 3), (5, 0, 3), (5, 4, 0)])
+def test_values_for_all_layouts(make: Callable[..., Any], shape: tuple[int, int, int]) -> None:
+    if make is unaligned and 0 in shape:
+        pytest.skip("there is no memory that could lie so")
+    m, k, n = shape
+    mm = tcl.torch.op(MM, "mm")
+    A, B = make(m, k), make(k, n)
+    for _ in range(2):  # by Python, then by what it left
+        C = mm(A, B)
+        torch.testing.assert_close(C, A @ B)
+        assert C.is_contiguous()
+    torch.testing.assert_close(mm(B=B, A=A), A @ B)
+
+
+def test_all_types_and_numbers() -> None:
+    mix = tcl.torch.op(TYPES, "mix")
+    n = 9
+    X, Y = torch.rand(n).bfloat16(), torch.rand(n).half()
+    Z, W = torch.arange(n, dtype=torch.uint8), torch.arange(n) % 2 == 0
+    expected = torch.where(W, X.float() + Y.float() + Z.float(), torch.tensor(2.5))
+    torch.testing.assert_close(mix(X, Y, Z, W, 2.5), expected)
+    torch.testing.assert_close(mix(X, Y, Z, W, torch.tensor(2.5)), expected)
+
+
+def test_several_outputs_and_checked_subscripts() -> None:
+    pick = tcl.torch.op(PICK, "pick")
+    X, at = torch.arange(5.0), torch.tensor([0, 4], dtype=torch.int32)
+    for _ in range(2):
+        out, after = pick(X, at)
+        assert out.tolist() == [0, 4] and after.tolist() == [1, 5]
+        with pytest.raises(IndexError, match="index 5 is out of range for dimension 0 of tensor X"):
+            pick(X, at + 1)
+    with pytest.raises(RuntimeError, match="index 5 is out of range"):
+        pick.overload(X, at + 1)
+
+
+A, B = torch.rand(2, 3), torch.rand(3, 4)
+WRONG: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda f: f(A), "mm takes 2 inputs (A, B), but 1 argument was given: B is missing"),
+    (lambda f: f(A, B, B), "mm takes 2 inputs (A, B), but 3 arguments were given"),
+    (lambda f: f(A, C=B), "mm has no input 'C': that is an output"),
+    (
+        lambda f: f(A, B.double()),
+        "input 'B' of mm is float32, but a tensor of torch.float64 was given; convert it with "
+        ".to(torch.float32)",
+    ),
+    (
+        lambda f: f(A, B[0]),
+        "input 'B' of mm has 2 dimensions (K, N), but an array of shape (4,) was given",
+    ),
+    (lambda f: f(A, A), "dimension 0 of 'B' is 2, but K is 3 from dimension 1 of 'A'"),
+    (lambda f: f(A, B.numpy()), "input 'B' of mm has to be a torch tensor, not"),
+    (lambda f: f(A, [1.0]), "input 'B' of mm has to be a torch tensor, not"),
+    (lambda f: f(A, None), "input 'B' of mm has to be a torch tensor, not"),
+    (lambda f: f(A, B.to_sparse()), "input 'B' of mm has to be a strided tensor, not one of"),
+    (lambda f: f(A, B.to("meta")), "input 'B' of mm lies on meta, but 'A' on cpu; move it with"),
+]
+
+
+@pytest.mark.parametrize("k", range(len(WRONG)))
+def test_what_is_wrong_is_one_sentence(k: int) -> None:
+    call, sentence = WRONG[k]
+    mm = tcl.torch.op(MM, "mm")
+    torch.testing.assert_close(mm(A, B), A @ B)
+    with pytest.raises(tcl.ArgumentError) as caught:
+        call(mm)
+    assert str(caught.value).startswith(sentence)
+    torch.testing.assert_close(mm(A, B), A @ B)  # nothing is left of it
+
+
+def test_defs_that_no_operator_can_be() -> None:
+    add = "def add(float(N) X) -> (S) { S += X(n) }"
+    with (
+        pytest.warns(tcl.TclWarning),
+        pytest.raises(tcl.ArgumentError, match="adds to what is in 'S', and an operator makes"),
+    ):
+        tcl.torch.op(add, "add")
+    with pytest.raises(tcl.ArgumentError, match="has no inputs, and an operator runs on"):
+        tcl.torch.op("def one() -> (O) { O = 1 }", "one")
+    with pytest.raises(tcl.ArgumentError, match="there is no def 'mn'; there are: mm, mm_grad"):
+        tcl.torch.op(MM, "mn")
+    with pytest.raises(tcl.OptionsError, match="a factory's cannot be told"):
+        tcl.torch.op(MM, "mm", tcl.make_naive_options_factory())
+
+
+def test_names_tell_defs_and_options_apart() -> None:
+    """And are the same for the same, whatever the text looks like."""
+    twice = MM.replace("A(m, k) * B(k, n)", "2 * A(m, k) * B(k, n)")
+    spaced = MM.replace("+=!", " +=!  ")
+    mm = tcl.torch.op(MM, "mm")
+    assert mm.name == tcl.torch.op(spaced, "mm").name
+    assert mm.overload is tcl.torch.op(spaced, "mm").overload
+    others = [
+        tcl.torch.op(twice, "mm"),
+        tcl.torch.op(
+            MM.replace("(M, K) A, float(K, N) B) ->", "(M, K) X, float(K, N) B) ->").replace(
+                " A(m, k) * B(k, n)", " X(m, k) * B(k, n)"
+            ),
+            "mm",
+        ),
+        tcl.torch.op(MM, "mm", "naive"),
+        tcl.torch.op(MM, "mm", threads=1),
+        tcl.torch.op(MM, "mm", nearest=True),
+        tcl.torch.op(MM, "mm", unchecked=True),
+        tcl.torch.op(MM, "mm", tcl.make_load_from_cache_options_factory("a.db")),
+        tcl.torch.op(MM, "mm", tcl.make_load_from_cache_options_factory("b.db")),
+    ]
+    assert len({mm.name, *(o.name for o in others)}) == 1 + len(others)
+    torch.testing.assert_close(others[0](A, B), 2 * (A @ B))
+    torch.testing.assert_close(mm(A, B), A @ B)
+
+
+def test_a_name_is_the_same_in_every_process() -> None:
+    """What was kept by another process finds the operator by it."""
+    assert tcl.torch.op(MM, "mm").name == "tcl::mm_288b69b65ce53baa"
+
+
+def test_names_that_torch_would_not_take() -> None:
+    name = "f" + "x" * 3000
+    double = tcl.torch.op(f"def {name}(float(N) self) -> (out) {{ out(i) = 2 * self(i) }}", name)
+    assert double(self=torch.ones(2)).tolist() == [2, 2]
+
+
+def test_copies_are_the_same_operator() -> None:
+    mm = tcl.torch.op(MM, "mm", "naive", backward="mm_grad", threads=1)
+    for other in (copy.deepcopy(mm), pickle.loads(pickle.dumps(mm))):
+        assert other.overload is mm.overload
+        torch.testing.assert_close(other(A, B), A @ B)
+
+
+def test_lazily_negated_tensors_and_subclasses() -> None:
+    mm = tcl.torch.op(MM, "mm")
+    negated = torch.imag(torch.conj(torch.complex(A, A)))
+    assert negated.is_neg()
+    torch.testing.assert_close(mm(negated, B), -(A @ B))
+
+    class Mine(torch.Tensor):  # type: ignore[misc]
+        pass
+
+    torch.testing.assert_close(mm(A.as_subclass(Mine), B).as_subclass(torch.Tensor), A @ B)
+    with torch.inference_mode():
+        torch.testing.assert_close(mm(A, B), A @ B)
+
+
+def test_a_tensor_whose_memory_was_given_back() -> None:
+    mm = tcl.torch.op(MM, "mm")
+    X = torch.rand(2, 3)
+    torch.testing.assert_close(mm(X, B), X @ B)
+    X.untyped_storage().resize_(0)
+    for _ in range(2):
+        with pytest.raises(tcl.ArgumentError, match="'A' of mm has no memory"):
+            mm(X, B)
+
+
+def many_calls(mm: Any, count: int) -> None:
+    """What is expected is computed without torch's own threads, which do not survive a fork."""
+    for k in range(count):
+        X, Y = torch.full((1 + k % 40, 5), 2.0), torch.arange(3.0).expand(5, 3)
+        assert mm(X, Y).tolist() == [[0, 10, 20]] * (1 + k % 40)
+        with pytest.raises(tcl.ArgumentError, match="mm takes arrays in which the two are equal"):
+            mm(X, Y[:3])
+
+
+def test_eight_threads() -> None:
+    """Whose calls meet new sizes, known ones, and mistakes at the same time."""
+    mm = tcl.torch.op(MM, "mm", "naive")
+    problems: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            many_calls(mm, 120)
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+
+
+def test_forked() -> None:
+    mm = tcl.torch.op(MM, "mm", "naive")
+    many_calls(mm, 5)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        signal.alarm(60)
+        try:
+            many_calls(mm, 60)  # with sizes that the parent did not see
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_inputs_are_not_kept_and_may_go_in_flight() -> None:
+    """The outputs own nothing of the inputs, and an input may lose its last name in a call."""
+    mm = tcl.torch.op(MM, "mm")
+    held = []
+
+    def fresh(*shape: int) -> Any:
+        array = torch.rand(*shape)
+        held.append(StorageWeakRef(array.untyped_storage()))
+        return array
+
+    stop = threading.Event()
+
+    def collect() -> None:
+        while not stop.is_set():
+            gc.collect()
+
+    thread = threading.Thread(target=collect)
+    thread.start()
+    try:
+        for _ in range(50):
+            C = mm(fresh(6, 6), fresh(6, 6))
+            assert C.isfinite().all()
+    finally:
+        stop.set()
+        thread.join()
+    with pytest.raises(tcl.ArgumentError):
+        mm(fresh(6, 6), fresh(5, 5))
+    gc.collect()
+    assert all(each.expired() for each in held)
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize(
+    "count", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)], ids=["some", "million"]
+)
+def test_memory_is_flat(count: int) -> None:
+    mm, pick = tcl.torch.op(MM, "mm"), tcl.torch.op(PICK, "pick")
+    X, at = torch.arange(5.0), torch.tensor([0, 4], dtype=torch.int32)
+
+    def calls(times: int) -> None:
+        for k in range(times):
+            mm(A, B)
+            pick(X, at)
+            if k % 100 == 0:
+                with pytest.raises(IndexError):
+                    pick(X, at + 1)
+
+    calls(2000)
+    before = resident()
+    calls(count // 2)
+    assert resident() - before < 1 << 20
+
+
+@pytest.fixture(params=[True, False], ids=["native", "python"])
+def implementation(request: pytest.FixtureRequest) -> Any:
+    """The operator of ``mm`` by the one implementation, or by the other."""
+    kernels = Kernels(MM, None, None, False)
+    name = f"test_mm_{request.param}"
+    packet = getattr(getattr(torch.ops, NAMESPACE), name, None)
+    if packet is None:
+        made = Registered(name, kernels, kernels.definition("mm"), native=request.param)
+        _KEPT.append(made)
+        packet = getattr(getattr(torch.ops, NAMESPACE), name)
+    return packet.default
+
+
+_KEPT: list[Registered] = []
+
+
+def test_both_implementations_agree(implementation: Any) -> None:
+    for make in (*LAYOUTS, swapped):
+        for _ in range(2):
+            X, Y = make(5, 4), make(4, 3)
+            torch.testing.assert_close(implementation(X, Y), X @ Y)
+    with pytest.raises((RuntimeError, tcl.ArgumentError), match="but K is 3 from dimension 1"):
+        implementation(A, A)
