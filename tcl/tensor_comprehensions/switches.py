@@ -1,7 +1,8 @@
 """The original's switches: what is shown of compiling and tuning, and where.
 
 Each is a function of the package, ``tc.dump_cuda(True)``, and may as well be assigned,
-``tc.dump_cuda = True``. What they show goes to the logger ``tcl``.
+``tc.dump_cuda = True``. What they show goes to the logger ``tcl.tensor_comprehensions``; how a
+search goes is logged to ``tcl.tuning``.
 """
 
 from __future__ import annotations
@@ -15,16 +16,26 @@ from types import ModuleType
 from typing import Any
 
 from tcl.grammar.errors import ArgumentError
+from tcl.grammar.log import logger
 from tcl.grammar.shown import shown
 
-LOG = logging.getLogger("tcl")
+LOG = logger("tensor_comprehensions")
 
 
-class _ToStandardError(logging.Handler):
+class _Stderr(logging.Handler):
     """Writes to what standard error is at that moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
         print(self.format(record), file=sys.stderr)
+
+
+class _Unseen(_Stderr):
+    """Likewise, where neither a switch nor the program's own logging shows it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        above = [h for name in ("", "tcl") for h in logging.getLogger(name).handlers]
+        if LOG.name not in _shown and all(isinstance(h, logging.NullHandler) for h in above):
+            super().emit(record)
 
 
 @dataclass(slots=True)
@@ -38,12 +49,13 @@ class _State:
     """Names of switches of ``STAGES``."""
     noted: set[str] = field(default_factory=set)
     """What ``note_once`` told about."""
-    level: int | None = None
-    """The logger's, before it was changed."""
 
 
 state = _State()
-_handler = _ToStandardError()
+_handler = _Stderr()
+_shown: dict[str, int] = {}
+"""Loggers that write to standard error as long as a switch says so, with their levels before."""
+LOG.addHandler(_Unseen(logging.WARNING))
 
 STAGES = {
     "debug_lang": "ranges",
@@ -77,7 +89,7 @@ def note_once(name: str, why: str) -> None:
 
 
 def logtostderr(value: bool) -> None:
-    """Write what the logger ``tcl`` is told to standard error, from level INFO on."""
+    """Write what all loggers of tcl are told to standard error, from level INFO on."""
     state.to_stderr = on("logtostderr", value)
     _refresh()
 
@@ -98,8 +110,9 @@ def debug_tc_mapper(value: bool) -> None:
 
 
 def debug_tuner(value: bool) -> None:
-    """Show how a search goes on, also where standard error is no terminal."""
+    """Show how searches go on, line by line."""
     state.tuner = on("debug_tuner", value)
+    _refresh()
 
 
 def dump_cuda(value: bool) -> None:
@@ -149,31 +162,35 @@ def _switch(name: str, value: object) -> None:
 
 def _refresh() -> None:
     """Show on standard error what is switched on: what somebody asks for is to be seen."""
-    if state.to_stderr or state.stages:
-        LOG.addHandler(_handler)
-        if state.level is None:
-            state.level = LOG.level
-            LOG.setLevel(logging.INFO)
-    elif state.level is not None:
-        LOG.removeHandler(_handler)
-        LOG.setLevel(state.level)
-        state.level = None
+    if state.to_stderr:
+        wanted = {"tcl"}  # that of all rooms
+    else:
+        wanted = {"tcl.tuning"} if state.tuner else set()
+        wanted |= {LOG.name} if state.stages else set()
+    for name in _shown.keys() - wanted:
+        logging.getLogger(name).removeHandler(_handler)
+        logging.getLogger(name).setLevel(_shown.pop(name))
+    for name in wanted - _shown.keys():
+        _shown[name] = logging.getLogger(name).level
+        logging.getLogger(name).addHandler(_handler)
+        logging.getLogger(name).setLevel(logging.INFO)
 
 
 @contextmanager
 def logged_from(level: int | None) -> Iterator[None]:
-    """Write what the logger ``tcl`` is told to standard error from this level on, meanwhile."""
-    if level is None or state.to_stderr:
+    """Write what is logged to standard error from this level on, meanwhile."""
+    if level is None or state.to_stderr or state.tuner:
         yield
         return
-    handler, before = _ToStandardError(level), LOG.level
-    LOG.addHandler(handler)
-    LOG.setLevel(min(level, LOG.getEffectiveLevel()))
+    log, handler = logging.getLogger("tcl"), _Stderr(level)
+    before = log.level
+    log.addHandler(handler)
+    log.setLevel(min(level, log.getEffectiveLevel()))
     try:
         yield
     finally:
-        LOG.removeHandler(handler)
-        LOG.setLevel(before)
+        log.removeHandler(handler)
+        log.setLevel(before)
 
 
 class SwitchedModule(ModuleType):

@@ -3,6 +3,7 @@ tuple, ``tclib.compile(text, "mm", (A, B), options).run((A, B))``."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -206,7 +207,7 @@ class Tuner:
             raise ArgumentError(f"the fourth argument is a TunerConfig, not {kind_of(config)}")
         start = own_options(options)
         arrays = detached("inputs", inputs)
-        progress = False if state.silent else state.tuner or None
+        logged = state.to_stderr or state.tuner or (config.level or logging.ERROR) <= logging.INFO
         with logged_from(config.level):
             best = tcl.autotune(
                 self._tc,
@@ -216,7 +217,7 @@ class Tuner:
                 tuner_config=config.config,
                 cache_filename=self._cache or None,
                 store_to_cache=bool(self._cache),
-                progress=progress,
+                progress=False if state.silent or logged else None,
             )
         if best is None:
             LOG.warning("nothing that was tried for %s works; the start is returned", entry_point)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import logging
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -31,7 +33,7 @@ def _as_at_first(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     tc.SILENT = False
     for name in (*switches.STAGES, "logtostderr", "debug_tuner"):
         getattr(tc, name)(False)
-    assert not switches.LOG.handlers
+    assert switches._shown == {}
 
 
 # --- options ---
@@ -205,6 +207,54 @@ def test_compilers_and_their_flags_are_noted(caplog: pytest.LogCaptureFixture) -
         tc.nvcc_flags("--use_fast_math")
     found = [r.getMessage().split()[0] for r in caplog.records]
     assert found == ["cuda_compiler", "llvm_flags", "nvcc_flags"]
+
+
+def test_a_search_is_shown_where_that_is_asked_for(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[object] = []
+
+    def autotune(*given: Any, progress: bool | None, **settings: Any) -> None:
+        told.append(progress)
+        logging.getLogger("tcl.tuning").info("generation 1")
+
+    monkeypatch.setattr(tcl, "autotune", autotune)
+    tuner, config = tc.Tuner(ADD), tc.TunerConfig()
+
+    def shown() -> str:
+        assert str(tuner.tune("add", (A, B), "naive", config)) == str(tc.MappingOptions("naive"))
+        return capfd.readouterr().err
+
+    assert shown() == ""
+    tc.debug_tuner(True)
+    assert shown() == "generation 1\n"
+    tc.logtostderr(True)
+    assert shown().startswith("generation 1\nnothing that was tried for add works")
+    tc.debug_tuner(False)
+    tc.logtostderr(False)
+    config.logtostderr(True)
+    assert shown().startswith("generation 1\n")
+    config.stderrthreshold(3)
+    tc.SILENT = True
+    assert shown() == ""
+    assert told == [None, False, False, False, False]
+
+
+def test_a_note_is_seen_where_nothing_is_configured() -> None:
+    program = """
+import sys
+import tcl.tensor_comprehensions as tc
+for _ in range(2):
+    tc.MappingOptions("naive").mapToBlocks([1]).mapToThreads([1])
+print("torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "False\n"  # it is imported with the first tensor
+    notes = done.stderr.splitlines()
+    assert [n.partition(" changes nothing here: ")[0] for n in notes] == [
+        "MappingOptions.mapToBlocks",
+        "MappingOptions.mapToThreads",
+    ]
 
 
 @pytest.mark.parametrize("name", [*switches.SWITCHES, "SILENT"])
