@@ -191,8 +191,8 @@ class CompilationCache:
 
 
 class Tuner:
-    """Searches for fast options of the defs of one text; with a cache's file, what is found is kept
-    there."""
+    """Searches for fast options of the defs of one text; with the name of a cache's file, what is
+    found is kept there."""
 
     def __init__(self, tc: str, cache_filename: str | os.PathLike[str] = "") -> None:
         self._tc = tc
@@ -225,10 +225,10 @@ class Tuner:
 
 
 class MappingOptionsCache:
-    """The options in a cache's file."""
+    """The options in a cache's file; an empty name is a cache that has none."""
 
     def __init__(self, cache_filename: str | os.PathLike[str]) -> None:
-        self._cache = tcl.MappingOptionsCache(cache_filename)
+        self._cache = tcl.MappingOptionsCache(cache_filename) if cache_filename != "" else None
 
     def load(
         self, tc: str, entry_point: str, inputs: Sequence[Any], num_candidates: int
@@ -236,6 +236,8 @@ class MappingOptionsCache:
         """The best options for such inputs, at most so many: of each search that was kept in the
         file those that it ended with. Raises ``CacheError``."""
         arrays = detached("inputs", inputs)
+        if self._cache is None:
+            return []
         found = self._cache.load(tc, entry_point, arrays, num_candidates, winners=True)
         return [MappingOptions(each) for each in found]
 

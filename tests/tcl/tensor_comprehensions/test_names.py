@@ -303,6 +303,10 @@ def test_a_factory_without_options_is_an_assertion() -> None:
         T.add(A, B)
 
 
+def test_a_cache_without_a_name_is_empty() -> None:
+    assert tc.MappingOptionsCache("").load(ADD, "add", (A, B), 1) == []
+
+
 def test_other_mistakes_are_errors_of_the_run_time() -> None:
     with pytest.raises(RuntimeError, match="type"):
         tc.define("def f(int(N) X) -> (Y) { Y(i) = X(i) }", tc.make_naive_options_factory())
