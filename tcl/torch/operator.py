@@ -32,7 +32,7 @@ def op(
     It works under ``torch.compile(fullgraph=True)``, ``torch.export``, ``torch.autocast`` (inputs
     of a floating-point type are converted to the one the def declares), ``torch.vmap`` (a call for
     each element of the batch) and in CUDA graphs. ``backward`` names the def of the same text that
-    computes gradients; ``tcl docs gradients`` says what it takes.
+    computes gradients; ``tcl docs torch`` says what it takes.
 
     The same text, def and options give the same operator, of the same name, in every process: a
     program that was exported needs this call before it is loaded. ``options``, ``threads`` and
