@@ -37,7 +37,7 @@ def of_type(expr: c.Expr, found: Bounds) -> Bounds:
 
 def _corners(values: Iterable[float]) -> Bounds:
     known = list(values)
-    return (min(known), max(known)) if not any(map(math.isnan, known)) else UNBOUNDED
+    return (min(known), max(known)) if not any(x != x for x in known) else UNBOUNDED
 
 
 def product(a: Bounds, b: Bounds) -> Bounds:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from tcl.grammar import checked as c
 from tcl.grammar.intervals import UNBOUNDED, Bounds, either, of_type, operation, within
@@ -192,7 +192,7 @@ class Analysis:
                 return self._exact(expr, Linear({}).plus(form, factor))
             case c.Binary(op="/" | "%" | "min" | "max"):
                 low, high = self.bounds_of_operation(expr, NO_FACTS)
-                return Linear({}, int(low)) if low == high else Linear({expr: 1})
+                return Linear({}, cast(int, low)) if low == high else Linear({expr: 1})
             case c.Cast(operand=operand, type=type_) if operand.type.is_integral:
                 form = self.linear(operand)
                 plain = form.is_affine and type_ in (INDEX, INT64)

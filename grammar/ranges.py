@@ -35,7 +35,7 @@ def infer(checked: c.CheckedDef, input_shapes: Mapping[str, tuple[int, ...]]) ->
     for tensor in checked.inputs:
         if tensor.name not in input_shapes:
             raise ArgumentError(f"the shape of input '{tensor.name}' is missing")
-        shape = tuple(int(n) for n in input_shapes[tensor.name])
+        shape = tuple(input_shapes[tensor.name])
         if len(shape) != tensor.rank:
             raise ArgumentError(
                 f"input '{tensor.name}' has {tensor.rank} dimensions, "
@@ -293,8 +293,8 @@ class _Inference:
                 low, lowest = first, bound
             if last < high:
                 high, highest = last, bound
-        if math.isinf(low) or math.isinf(high):
-            return None
+        if isinstance(low, float) or isinstance(high, float):
+            return None  # all else are integers
         self._check_agreement(index, bounds)
         if high < low and not any(b.stop <= b.first for b in bounds):
             raise self._fail(
@@ -303,14 +303,14 @@ class _Inference:
                 f"it to be at least {int(low)} and '{highest.limit.tensor}' at most {int(high)}",
             )
         self.limits[index] = lowest.limit, highest.limit
-        return int(low), max(int(low), int(high) + 1)
+        return low, max(low, high + 1)
 
     def _limits(self, index: str, bound: _Bound) -> tuple[float, float]:
         """The smallest and largest value of ``index`` that one bound allows."""
         k = bound.form.terms[index]
         a, b = self.analysis.bounds(bound.form.plus(Linear({index: k}), -1))
         # first <= k * index + rest <= stop - 1 for all values of the rest
-        above, below = bound.first - int(a), bound.stop - 1 - int(b)
+        above, below = bound.first - a, bound.stop - 1 - b
         if k > 0:
             first, last = -(-above // k), below // k
             low, high = bound.low, bound.high

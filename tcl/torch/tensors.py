@@ -10,6 +10,7 @@ import torch
 from tcl.arrays.arguments import check_count, wrong_rank
 from tcl.codegen.common.errors import ArgumentError
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.errors import TclError
 from tcl.grammar.ranges import infer
 from tcl.grammar.shown import kind_of
 from tcl.grammar.sized import SizedDef
@@ -50,13 +51,20 @@ def check_inputs(checked: CheckedDef, inputs: Sequence[Any]) -> None:
 
 
 def sized_for(checked: CheckedDef, inputs: Sequence[Any]) -> SizedDef:
-    """The def with the sizes of these tensors. A size that torch holds as a symbol is fixed to
-    its value. Raises ``ArgumentError`` and ``RangeInferenceError``."""
+    """The def with the sizes of these tensors.
+
+    Sizes that torch holds as symbols stay such, and sizes of outputs are expressions of them: what
+    range inference compares becomes a condition of the program that is traced. Where it needs a
+    number, the symbol is fixed to its value. Raises ``ArgumentError`` and ``RangeInferenceError``.
+    """
     check_inputs(checked, inputs)
-    shapes = {
-        t.name: tuple(int(n) for n in a.shape) for t, a in zip(checked.inputs, inputs, strict=True)
-    }
-    return infer(checked, shapes)
+    shapes = {t.name: tuple(a.shape) for t, a in zip(checked.inputs, inputs, strict=True)}
+    try:
+        return infer(checked, shapes)
+    except (TclError, TypeError):
+        if all(isinstance(n, int) for shape in shapes.values() for n in shape):
+            raise
+        return infer(checked, {name: tuple(map(int, shape)) for name, shape in shapes.items()})
 
 
 def new_outputs(sized: SizedDef, like: Any) -> tuple[Any, ...]:

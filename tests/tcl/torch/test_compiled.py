@@ -87,15 +87,50 @@ def test_two_versions_of_one_def_compiled_by_inductor() -> None:
         torch.testing.assert_close(compiled(A.t(), B), factor * (A @ B))
 
 
-def test_a_compiled_program_for_several_sizes() -> None:
-    mm, soft = tcl.torch.op(MM, "mm"), tcl.torch.op(SOFT, "soft")
+SIZES = """
+def conv(float(N, C, H, W) X, float(M, C, KH, KW) K) -> (Y) {
+    Y(n, m, h, w) +=! X(n, c, 2 * h + kh, w + kw) * K(m, c, kh, kw)
+}
+def padded(float(N) X) -> (Y) {
+    Y(i) = (i >= 1 && i < N + 1) ? X(i - 1) : 0.0 where i in 0:N+2
+}
+def some(float(N) X, float(M) Z) -> (Y) { Y(i, j) = X(N - 1 - i) * Z(j) where i in 0:N%3+1 }
+"""
 
-    def program(A: Any, B: Any) -> Any:
-        return soft(mm(A, B).flatten())[0].sum()
 
-    compiled = torch.compile(program, fullgraph=True, dynamic=True, backend="aot_eager")
-    for m, k, n in ((3, 4, 5), (6, 7, 8), (2, 9, 5)):
-        torch.testing.assert_close(compiled(torch.rand(m, k), torch.rand(k, n)), torch.tensor(1.0))
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("conv", [[(2, 3, 9, 8), (4, 3, 5, 6)], [(3, 2, 13, 12), (5, 2, 4, 7)]]),
+        ("padded", [[(4,)], [(9,)], [(5,)]]),
+        ("some", [[(7,), (4,)], [(8,), (9,)], [(11,), (3,)]]),
+    ],
+)
+def test_one_program_for_all_sizes(name: str, shapes: list[list[tuple[int, ...]]]) -> None:
+    """Sizes of outputs are expressions of torch's symbols."""
+    operator = tcl.torch.op(SIZES, name)
+    programs = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        programs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(
+        lambda *inputs: operator(*inputs) + 1, fullgraph=True, dynamic=True, backend=backend
+    )
+    for each in shapes:
+        inputs = [torch.rand(shape) for shape in each]
+        torch.testing.assert_close(compiled(*inputs), operator(*inputs) + 1)
+    assert len(programs) == 1
+    (node,) = (n for n in programs[0].graph.nodes if n.target is operator.overload)
+    assert any(isinstance(n, torch.SymInt) for n in node.meta["example_value"].shape)
+
+
+def test_mistakes_have_numbers_where_sizes_are_symbols() -> None:
+    mm = tcl.torch.op(MM, "mm")
+    compiled = torch.compile(mm, fullgraph=True, dynamic=True, backend="eager")
+    with pytest.raises(Exception, match="dimension 0 of 'B' is 3, but K is 4 from"):
+        compiled(torch.rand(5, 4), torch.rand(3, 6))
 
 
 _LOADS = """
