@@ -200,6 +200,15 @@ class Executor(Calls[Any]):
         given = self._given(inputs)
         self.kernel((*(view.strides for view in given.views), *self._new_strides()))
 
+    def numba(self, *, unchecked: bool = False) -> Any:
+        """The kernel as a function for code that Numba compiles: of row-major arrays, inputs and
+        then outputs, of which new ones are made if they are left out; it returns the outputs.
+        ``tcl docs numba`` says more. Raises ``ArgumentError`` for types that Numba lacks."""
+        from tcl.executors.numba_call import numba_function
+
+        check_flag("unchecked", unchecked)
+        return numba_function(self, unchecked=unchecked)
+
     def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
         """The kernel for arrays of these strides (in bytes; inputs, then outputs).
 
