@@ -1,13 +1,27 @@
 """``tcl.einsum`` beside ``numpy.einsum(optimize=True)`` and ``torch.einsum``.
 
-    python -m benchmarks.einsum
+    python -m benchmarks.einsum                      # 1 and 2 threads, in processes of their own
+    python -m benchmarks.einsum --threads 1 --rows Tucker MTTKRP
+    python -m benchmarks.einsum --out FILE
 
-The expressions were chosen, with their sizes, before any of them was measured.
+The expressions were chosen, with their sizes, before any of them was measured. See
+``benchmarks/README.md`` for how it is measured.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +55,153 @@ ROWS = (
     Row("MTTKRP", "ijk,jr,kr->ir", ((128, 128, 128), (128, 16), (128, 16))),
     Row("Khatri-Rao", "ir,jr->ijr", ((200, 32), (200, 32))),
 )
+
+
+ROUNDS = 11
+SAMPLE = 0.01
+"""Seconds that a sample lasts at least, where a call is shorter."""
+PAUSE = 0.02
+"""Seconds between contenders, in which threads of the last one stop waiting for work."""
+ALONE = os.environ.get("TCL_NUM_THREADS") == "1"
+CLOCK = time.thread_time if ALONE else time.perf_counter
+"""With one thread its own time, so that what else runs on the machine counts for little."""
+TOLERANCE = 1e-3
+"""Of float32 sums of up to a million terms, relative to the largest."""
+
+
+def contenders(row: Row) -> dict[str, Callable[[], object]]:
+    """A call of each, on the same memory."""
+    import numpy as np
+    import torch
+
+    import tcl
+
+    random = np.random.default_rng(0)
+    arrays = [random.random(shape, dtype=np.float32) for shape in row.shapes]
+    tensors = [torch.from_numpy(array) for array in arrays]
+    return {
+        "tcl": lambda: tcl.einsum(row.expression, *arrays),
+        "numpy": lambda: np.einsum(row.expression, *arrays, optimize=True),
+        "torch": lambda: torch.einsum(row.expression, *tensors),
+    }
+
+
+def measured(row: Row) -> dict[str, list[float]]:
+    """Seconds per call: a sample of each contender in each round, in another order each time."""
+    import numpy as np
+
+    runs = contenders(row)
+    expected = np.asarray(runs["numpy"]())
+    for name, run in runs.items():  # compiled here, and compared
+        worst = np.max(np.abs(np.asarray(run()) - expected), initial=0)
+        if worst > TOLERANCE * np.max(np.abs(expected)):
+            raise SystemExit(f"{name} is wrong by {worst:g} on {row.name}")
+    calls = {name: max(1, round(SAMPLE / seconds(run, 3))) for name, run in runs.items()}
+    names = list(runs)
+    samples: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(ROUNDS):
+        for name in names[turn % 3 :] + names[: turn % 3]:
+            time.sleep(PAUSE)
+            runs[name]()
+            samples[name].append(seconds(runs[name], calls[name]))
+    return samples
+
+
+def seconds(run: Callable[[], object], calls: int) -> float:
+    """Of a call, on average."""
+    start = CLOCK()
+    for _ in range(calls):
+        run()
+    return (CLOCK() - start) / calls
+
+
+def child(rows: Sequence[Row], threads: int) -> None:
+    """Measure, and print a line of JSON for each row."""
+    import torch
+
+    torch.set_num_threads(threads)
+    for row in rows:
+        print(json.dumps(measured(row)), flush=True)
+
+
+def run(rows: Sequence[Row], threads: int) -> list[dict[str, Any]]:
+    """The rows in a process that has so many threads, printed as they come."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TCL_NUM_THREADS")
+    command = [
+        *(sys.executable, "-m", "benchmarks.einsum", "--child", "--threads", str(threads)),
+        *("--rows", *(row.name for row in rows)),
+    ]
+    environment = os.environ | dict.fromkeys(names, str(threads))
+    print(
+        f"\n{threads} thread{'s' * (threads > 1)}: microseconds of a call; the better peer's / ours"
+    )
+    found = []
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for row, line in zip(rows, process.stdout, strict=True):
+            samples = json.loads(line)
+            times = {name: median(each) for name, each in samples.items()}
+            ratio = min(times["numpy"], times["torch"]) / times["tcl"]
+            shown = "".join(f"{name} {1e6 * t:9.1f}  " for name, t in times.items())
+            print(f"{row.name:34}{shown}{ratio:6.2f}", flush=True)
+            found.append(
+                {
+                    "row": row.name,
+                    "expression": row.expression,
+                    "shapes": row.shapes,
+                    "threads": threads,
+                    "ratio": round(ratio, 3),
+                    "seconds": times,
+                    "samples": samples,
+                }
+            )
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    won = sum(each["ratio"] > 1 for each in found)
+    print(f"quicker than both on {won} of {len(found)}")
+    return found
+
+
+def main() -> None:
+    """Measure, print, and write what ``--out`` says."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rows", nargs="+", help="names of rows", default=[r.name for r in ROWS])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    unknown = set(given.rows) - {row.name for row in ROWS}
+    if unknown:
+        parser.error(f"there is no row {', '.join(sorted(unknown))}")
+    rows = [row for row in ROWS if row.name in given.rows]
+    if given.child:
+        child(rows, given.threads[0])
+        return
+    loads = [os.getloadavg()[0]]
+    found = [each for threads in given.threads for each in run(rows, threads)]
+    loads.append(os.getloadavg()[0])
+    if given.out:
+        given.out.write_text(json.dumps({**machine(), "loads": loads, "rows": found}, indent=1))
+
+
+def machine() -> dict[str, Any]:
+    """Where and with what it was measured."""
+    import numpy
+    import opt_einsum
+    import torch
+
+    from tcl.codegen.devices.cpu import host_cpu
+
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "cpu": host_cpu().name,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "torch": torch.__version__,
+        "opt_einsum": opt_einsum.__version__,
+    }
+
+
+if __name__ == "__main__":
+    main()

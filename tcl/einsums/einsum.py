@@ -19,7 +19,7 @@ from tcl.executors.executor import Calls
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.plural import plural
 from tcl.grammar.shown import kind_of, shown
-from tcl.grammar.types import FLOAT32, ScalarType
+from tcl.grammar.types import FLOAT32, SCALAR_TYPES, ScalarType
 
 
 def einsum(
@@ -67,10 +67,10 @@ def einsum(
     path = explicit_path(optimize)
     call = _call(
         expression,
-        tuple(element_type(each, f"operand {n}") for n, each in enumerate(operands)),
-        tuple(tuple(np.shape(each)) for each in operands),
-        None if dtype is None else element_type(dtype, "dtype="),
-        None if out is None else element_type(out, "out="),
+        tuple([element_type(each, f"operand {n}").name for n, each in enumerate(operands)]),
+        tuple([tuple(np.shape(each)) for each in operands]),
+        None if dtype is None else element_type(dtype, "dtype=").name,
+        None if out is None else element_type(out, "out=").name,
         checked_casting(casting),
         optimize if path is None else path,
     )
@@ -109,6 +109,9 @@ class _Call:
         return found if found is None or out is not None else self._one(found)
 
     def __call__(self, operands: tuple[Any, ...], out: Any) -> Any:
+        found = self.again(operands, out)
+        if found is not None:
+            return found
         executor, arrays = self._definitions.executor(NAME, operands)
         if out is None:
             result = self._one(executor.run(arrays, None))
@@ -148,18 +151,21 @@ _latest: dict[str, _Call] = {}
 @lru_cache(_MOST_CALLS)
 def _call(
     expression: str,
-    types: tuple[ScalarType, ...],
+    types: tuple[str, ...],
     shapes: tuple[Shape, ...],
-    dtype: ScalarType | None,
-    out: ScalarType | None,
+    dtype: str | None,
+    out: str | None,
     casting: Casting,
     optimize: Any,
 ) -> _Call:
+    """Types are given by their names, which take less time to look up."""
     indexed = with_shapes(read_letters(expression), shapes)
-    computed = common_type(types, dtype, out, casting)
-    result = computed if out is None else out
-    text = def_text(indexed, steps_of(indexed, optimize), types, computed, result)
-    plain = dtype is None and result == common_type(types, None, None, "safe")
+    given = [SCALAR_TYPES[name] for name in types]
+    written = None if out is None else SCALAR_TYPES[out]
+    computed = common_type(given, None if dtype is None else SCALAR_TYPES[dtype], written, casting)
+    result = written or computed
+    text = def_text(indexed, steps_of(indexed, optimize), given, computed, result)
+    plain = dtype is None and result == common_type(given, None, None, "safe")
     return _Call(indexed, text, result, plain)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -30,26 +31,31 @@ def element_type(given: Any, whose: str) -> ScalarType:
     if isinstance(given, bool | int | float):
         given = np.asarray(given)
     dtype = given if isinstance(given, type | np.dtype | str) else getattr(given, "dtype", given)
-    name = str(dtype).removeprefix("torch.")
-    if name not in SCALAR_TYPES:
-        try:
-            name = np.dtype(dtype).name
-        except TypeError:
-            raise ArgumentError(
-                f"einsum: {whose} has to be a type of elements, not {_written(dtype)}"
-            ) from None
-    found = SCALAR_TYPES.get(name)
-    if found is None and "complex" in name:
+    try:
+        return _read(dtype)
+    except TypeError:
+        raise ArgumentError(
+            f"einsum: {whose} has to be a type of elements, not {_written(dtype)}"
+        ) from None
+    except KeyError as error:
+        name = error.args[0]
+    if "complex" in name:
         raise ArgumentError(
             f"einsum: {whose} is {name}, and there are no complex numbers; "
             "compute with real and imaginary parts"
         )
-    if found is None:
-        raise ArgumentError(
-            f"einsum: {whose} is {name}, which is not supported; "
-            f"convert to one of {', '.join(SCALAR_TYPES)}"
-        )
-    return found
+    raise ArgumentError(
+        f"einsum: {whose} is {name}, which is not supported; "
+        f"convert to one of {', '.join(SCALAR_TYPES)}"
+    )
+
+
+@lru_cache(64)
+def _read(dtype: Any) -> ScalarType:
+    """What a dtype stands for. Raises ``KeyError`` with the name of a type that defs do not have,
+    and ``TypeError`` for what is no dtype."""
+    name = str(dtype).removeprefix("torch.")
+    return SCALAR_TYPES[name if name in SCALAR_TYPES else np.dtype(dtype).name]
 
 
 def _written(dtype: Any) -> str:

@@ -165,7 +165,8 @@ def _letters(indexed: Indexed) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Estimate:
-    """What steps take, in the time of one multiplication and addition of a matrix product."""
+    """What steps take, in the time of one multiplication and addition of a matrix product: some 40
+    of these take a nanosecond. Measured on products of three and four operands."""
 
     indexed: Indexed
 
@@ -199,18 +200,14 @@ class _Estimate:
     def time(self, product: _Product) -> float:
         """Of a step, with those that it takes."""
         labels = product.keeps.union(*map(self._has, product.takes))
-        factors = len(product.takes)
-        each = _MATRIX if factors == 2 and self._is_matrix_product(product) else _OTHER
-        total = _STEP + self._size(labels) * each * max(1, factors - 1)
+        whole = labels in (product.keeps, *map(self._has, product.takes))
+        total = _STEP + self._size(labels) * (_ONCE if whole else 1) * max(
+            1, len(product.takes) - 1
+        )
         for one in product.takes:
             if isinstance(one, _Product):
                 total += self.time(one) + _STORED * self._size(one.keeps)
         return total
-
-    def _is_matrix_product(self, product: _Product) -> bool:
-        """Whether each of two factors is used for many results, so that registers hold sums."""
-        left, right = map(self._has, product.takes)
-        return bool((left & right) - product.keeps and left - right and right - left)
 
     def _has(self, one: int | _Product) -> frozenset[str]:
         return one.keeps if isinstance(one, _Product) else _labels(self.indexed.terms[one])
@@ -219,14 +216,12 @@ class _Estimate:
         return float(math.prod(self.indexed.sizes[label] for label in labels))
 
 
-_MATRIX = 1.0
-"""A multiplication and addition of a matrix product."""
-_OTHER = 4.0
-"""One of another product, whose factors are read for each."""
+_ONCE = 4.0
+"""A multiplication and addition where a factor or the result has another element for each."""
 _STORED = 8.0
 """Writing an element of an intermediate result, and reading it."""
-_STEP = 10_000.0
-"""A statement's loops, and the threads that wait for each other after it."""
+_STEP = 60_000.0
+"""A statement's loops, and the threads that wait for each other after it: about 2 µs."""
 
 
 def _listed(product: _Product, indexed: Indexed) -> tuple[Step, ...]:
