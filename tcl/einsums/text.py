@@ -27,8 +27,11 @@ def def_text(
 
     ``types`` are those of the operands. All is ``computed`` in one type, to which operands are cast
     before anything is done with them, as NumPy does; the ``result`` is cast to another at the end.
-    Sums of bools are "or", products "and".
+    Intermediate results of 16-bit floats are kept in ``float32``. Sums of bools are "or", products
+    "and".
     """
+    if len(steps) > 1:
+        computed = computed.compute
     names = _index_names(indexed)
     sizes = {label: name.upper() for label, name in names.items()}
     inputs = _input_names(len(indexed.terms), set(sizes.values()))

@@ -192,6 +192,14 @@ def test_sums_of_float16_are_rounded_once() -> None:
     assert tcl.einsum("ij->", a) == np.float16(3 * 4095.5)
 
 
+def test_intermediate_results_of_float16_do_not_overflow() -> None:
+    a, b, c = np.full((64, 64), 60, "e"), np.full((64, 64), 60, "e"), np.full((64, 64), 1e-4, "e")
+    assert len(steps("ij,jk,kl->il", *[(64, 64)] * 3)) == 2
+    found = tcl.einsum("ij,jk,kl", a, b, c)
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found, a.astype("f") @ b @ c, rtol=1e-3)
+
+
 def test_dtype_and_casting() -> None:
     a, b = rand(3, 4), rand(4, 5)
     check("ij,jk", a, b, dtype="f4", casting="same_kind")
