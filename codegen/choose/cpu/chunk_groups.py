@@ -135,10 +135,17 @@ class Group:
         speed = _FROM_MEMORY if everything > device.l2_bytes else _FROM_CACHE
         if everything <= device.l1_bytes:
             return False
-        if self.bytes(program, self._spans([1] * len(self.shared))) > device.l2_bytes:
+        least = self.bytes(program, self._spans([1] * len(self.shared)))
+        if least > device.l2_bytes and self._affine:
             return False  # what the least chunk touches is gone before the next nest reads it
         work = sum(_points(n) / device.lanes(n.point.type) / 2 for n in self.nests)
         return again / speed > _WORTH * work
+
+    @property
+    def _affine(self) -> bool:
+        """Whether no values decide what is read, so that it is known how much that is."""
+        subscripts = (s for n in self.nests for r in refs(n) for s in r.subscripts)
+        return all(isinstance(s, ir.Affine) for s in subscripts)
 
     @property
     def extents(self) -> tuple[int, ...]:
