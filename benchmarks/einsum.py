@@ -133,8 +133,9 @@ def run(rows: Sequence[Row], threads: int) -> list[dict[str, Any]]:
     ]
     environment = os.environ | dict.fromkeys(names, str(threads))
     print(
-        f"\n{threads} thread{'s' * (threads > 1)}: microseconds of a call; the better peer's / ours, and that of the least samples"
+        f"\n{threads} thread{'s' * (threads > 1)}: microseconds of a call (medians), and the better"
     )
+    print("peer's over ours, of the medians and of the least samples")
     found = []
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
