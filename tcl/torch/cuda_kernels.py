@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ import torch
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.loopir.layouts import WIDEST
 from tcl.executors.dispatch import Kernels
+from tcl.executors.executor import Calls
 from tcl.grammar.checked import CheckedDef
 
 
@@ -24,28 +26,42 @@ class CudaKernels:
         self._kernels = kernels
         self._checked = checked
         self._unchecked = unchecked
-        self._called: set[tuple[Any, ...]] = set()
-        """What calls depended on that went well."""
+        self._latest: Calls[Any] | None = None
+        self._waits: dict[tuple[Any, ...], bool] = {}
+        """For inputs like those of calls that went well, whether a call is waited for."""
 
     def __call__(self, *inputs: Any) -> Any:
-        key = tuple((t.shape, t.stride(), t.device, t.data_ptr() % WIDEST == 0) for t in inputs)
-        captured = torch.cuda.is_current_stream_capturing()
-        if captured and key not in self._called:
+        """One tensor, or a tuple of them. Raises ``ArgumentError``, what compiling raises, and
+        ``IndexError`` for a data-dependent subscript out of range."""
+        with torch.no_grad():  # it is recorded outside, if at all
+            if torch.cuda.is_current_stream_capturing():
+                self._check_capture(inputs)
+            elif self._latest is not None:
+                found = self._latest.again(inputs, None, self._unchecked)
+                if found is not None:
+                    return found
+            executor, given = self._kernels.executor(self._checked.name, inputs)
+            found = executor.run(given, None, unchecked=self._unchecked)
+        self._latest = executor
+        checks = any(s.checks for s in executor.sized.statements)
+        self._waits[_likeness(inputs)] = checks and not self._unchecked
+        return found
+
+    def _check_capture(self, inputs: Sequence[Any]) -> None:
+        """Raises ``ArgumentError`` for a call that a capture does not allow."""
+        waits = self._waits.get(_likeness(inputs))
+        if waits is None:
             raise ArgumentError(
                 f"{self._checked.name} was not called with these sizes and strides before the "
                 "capture, in which no kernel can be compiled; call it once before"
             )
-        with torch.no_grad():  # it is recorded outside, if at all
-            executor, given = self._kernels.executor(self._checked.name, inputs)
-            if (
-                captured
-                and not self._unchecked
-                and any(s.checks for s in executor.sized.statements)
-            ):
-                raise ArgumentError(
-                    f"{self._checked.name} waits for the checks of its data-dependent subscripts, "
-                    "which no capture allows; make the operator with unchecked=True"
-                )
-            found = executor.run(given, None, unchecked=self._unchecked)
-        self._called.add(key)
-        return found
+        if waits:
+            raise ArgumentError(
+                f"{self._checked.name} waits for the checks of its data-dependent subscripts, "
+                "which no capture allows; make the operator with unchecked=True"
+            )
+
+
+def _likeness(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """What a kernel depends on."""
+    return tuple((t.shape, t.stride(), t.device, t.data_ptr() % WIDEST == 0) for t in inputs)

@@ -90,6 +90,11 @@ def test_no_gradient_is_made_up(mm: Any) -> None:
     C = plain(A, B)
     with pytest.raises(tcl.ArgumentError, match=r"mm has no gradient; name a def that computes it"):
         C.sum().backward()
+    compiled = torch.compile(plain, fullgraph=True, backend="aot_eager")
+    with pytest.raises(Exception, match="mm has no gradient; name a def that computes it"):
+        compiled(A, B)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(A, B), A @ B)
     (first,) = torch.autograd.grad((mm(A, B) ** 2).sum(), A, create_graph=True)
     with pytest.raises(tcl.ArgumentError, match="is mm_grad, which has no gradient of its own"):
         first.sum().backward()
