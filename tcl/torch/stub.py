@@ -38,7 +38,8 @@ _Words = ctypes.Array[ctypes.c_uint64]
 
 
 class Stub:
-    """The code of one operator, with its table. Lives as long as the process, as the operator."""
+    """The code of one operator, with its table. It is never freed: a thread of torch may still run
+    it when the interpreter ends."""
 
     def __init__(self, kernels: CpuKernels, checked: CheckedDef) -> None:
         """Raises ``OSError`` or ``AttributeError`` where torch has not the functions that it
@@ -69,6 +70,7 @@ class Stub:
         self._tables: list[_Words] = []
         """All that there were: a thread may still look into an old one."""
         self._renew()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def _set(self, symbol: str, value: int) -> None:
         ctypes.c_uint64.from_address(self._code.address(symbol)).value = value

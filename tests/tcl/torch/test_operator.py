@@ -19,6 +19,7 @@ from torch_defs import MM, PICK, TYPES
 
 import tcl
 from tcl.executors.dispatch import Kernels
+from tcl.torch import stub
 from tcl.torch.registration import NAMESPACE, Registered
 
 
@@ -313,6 +314,15 @@ def test_memory_is_flat(count: int) -> None:
     before = resident()
     calls(count // 2)
     assert resident() - before < 1 << 20
+
+
+def test_a_torch_without_the_functions_that_calls_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python does it all."""
+    monkeypatch.setattr(stub, "_library", lambda: object())
+    mm = tcl.torch.op(MM.replace("A(m, k) * B", "4 * A(m, k) * B"), "mm")
+    torch.testing.assert_close(mm(A, B), 4 * (A @ B))
+    with pytest.raises(tcl.ArgumentError, match="dimension 0 of 'B' is 2"):
+        mm(A, A)
 
 
 @pytest.fixture(params=[True, False], ids=["native", "python"])
