@@ -10,6 +10,7 @@ one (``add_dynamic_addr``), with a warning; a call from a function with ``cache=
 
 from __future__ import annotations
 
+import ctypes
 import keyword
 import math
 import threading
@@ -141,6 +142,8 @@ def _made(executor: Executor, unchecked: bool) -> Any:
     entry = _Entry(executor, unchecked)
     number = len(_entries)
     _entries.append(entry)
+    # Threads without the GIL may still run it when Python clears its modules.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(entry))
     if numba.config.DISABLE_JIT:
         return _in_python(executor, entry.inputs, unchecked)
     names: dict[str, Any] = {

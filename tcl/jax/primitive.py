@@ -7,6 +7,7 @@ what cannot be is refused with the def's name.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import re
 import threading
@@ -118,7 +119,7 @@ _ALIGNED = 1 << 12
 
 
 _handlers: dict[str, Handler] = {}
-"""XLA keeps what was registered for as long as the process lives."""
+"""By name. XLA keeps what was registered as long as the process lives."""
 _lock = threading.Lock()
 
 
@@ -127,6 +128,8 @@ def _registered(name: str, make: Callable[[], Handler]) -> str:
     with _lock:
         if name not in _handlers:
             handler = make()
+            # Threads of XLA may still run it when Python clears its modules.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(handler))
             jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler.address), platform="cpu")
             _handlers[name] = handler
     return name

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import pickle
 import re
 import subprocess
 import sys
+import textwrap
 import threading
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -431,6 +434,48 @@ def test_an_exported_program() -> None:
     check = jax.export.DisabledSafetyCheck.custom_call(name)
     exported = jax.export.export(jax.jit(mm), disabled_checks=[check])(a, b)
     np.testing.assert_array_equal(exported.call(a, b), product(a, b))
+
+
+def test_a_cache_of_compiled_programs(tmp_path: Path) -> None:
+    """It never takes one version of a def for another, and finds the kernel in a new process."""
+    code = """
+    import sys, jax, jax.numpy as jnp, tcl
+    number, folder = sys.argv[1:]
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    f = tcl.jax.call(f"def f(float(N) A) -> (B) {{ B(n) = A(n) + {number} }}", "f")
+    print(jax.jit(f)(jnp.zeros(3)).tolist())
+    """
+    written = []
+    for number in (1, 1, 2):
+        command = [sys.executable, "-c", textwrap.dedent(code), str(number), str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.stdout.strip() == str([float(number)] * 3), done.stderr
+        written.append({p.name for p in tmp_path.iterdir() if "jit_f" in p.name})
+    assert written[0] and len(written[2]) > len(written[0])
+    assert {n for n in written[1] if n.endswith("-cache")} <= written[0]
+
+
+def test_several_devices() -> None:
+    """XLA gathers what lies on several, unless a program says that each has its part."""
+    code = """
+    import jax, jax.numpy as jnp, numpy as np, tcl
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+    text = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    mm, mesh = tcl.jax.call(text, "mm"), Mesh(jax.devices(), ("x",))
+    A, B = jnp.arange(32.0).reshape(8, 4), jnp.ones((4, 5))
+    spread = jax.device_put(A, NamedSharding(mesh, P("x", None)))
+    assert len(spread.devices()) == 4
+    np.testing.assert_array_equal(jax.jit(mm)(spread, B), A @ B)
+    specs = {"in_specs": (P("x", None), P()), "out_specs": P("x", None)}
+    apart = jax.jit(jax.shard_map(mm, mesh=mesh, **specs))(spread, B)
+    np.testing.assert_array_equal(apart, A @ B)
+    assert len(apart.devices()) == 4
+    """
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    subprocess.run(command, env={**os.environ, **flags}, check=True, timeout=120)
 
 
 def test_jax_is_imported_when_it_is_asked_for() -> None:
