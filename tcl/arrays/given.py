@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tcl.arrays.adopted import Adopted, adopted
+from tcl.arrays.adopted import adopted
 from tcl.arrays.arguments import (
     Array,
     base_outputs,
@@ -21,6 +21,7 @@ from tcl.arrays.arguments import (
     output_arrays,
     wrong_rank,
 )
+from tcl.arrays.foreign import Adopted, Foreign
 from tcl.arrays.libraries import HOST, Library
 from tcl.arrays.numpy_arrays import NUMPY
 from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
@@ -32,21 +33,54 @@ from tcl.grammar.sized import SizedDef
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """The inputs of a call."""
+class Kind:
+    """What the arrays of a call have in common."""
 
     library: Library
     """Whose arrays they are, and outputs will be."""
     device: int
     """That all lie on."""
+    foreign: Foreign | None = None
+    """Whose they really are, if those are on memory that another library handed over."""
+    name: str = ""
+    """The name of the input that the others are compared with, quoted."""
+
+    @property
+    def noun(self) -> str:
+        """What such an array is called."""
+        return self.library.noun if self.foreign is None else self.foreign.noun
+
+    @property
+    def moving(self) -> str:
+        """How an array of another device comes to this one."""
+        other = self.foreign
+        return self.library.moving(self.device) if other is None else other.moving()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The inputs of a call."""
+
+    kind: Kind
     arrays: tuple[Any, ...]
     views: tuple[Array, ...]
     """The same memory as NumPy sees it; see ``Library.view``. Of an array on the host that is not
     aligned, a copy."""
-    first: str
-    """The name of the one that the others are compared with, quoted."""
     copied: bool = False
     """Whether any of them was."""
+
+    @property
+    def library(self) -> Library:
+        """Whose arrays they are, and outputs will be."""
+        return self.kind.library
+
+    @property
+    def device(self) -> int:
+        """That all lie on."""
+        return self.kind.device
+
+
+_NUMPY = Kind(NUMPY, HOST)
 
 
 def given_inputs(
@@ -59,11 +93,23 @@ def given_inputs(
     """
     check_count(checked, arguments)
     if not all(type(argument) is np.ndarray for argument in arguments):
-        found = [adopted(argument) for argument in arguments]
-        if any(one is not None and one.library is not NUMPY for one in found):
+        found = [
+            adopted(f"input '{tensor.name}' of {checked.name}", argument)
+            for tensor, argument in zip(checked.inputs, arguments, strict=True)
+        ]
+        if any(map(_is_other, found)):
             return _given(checked, arguments, found, driver)
+        arguments = [  # what handed its memory over to NumPy
+            argument if one is None else one.array
+            for argument, one in zip(arguments, found, strict=True)
+        ]
     arrays = input_arrays(checked, arguments)
-    return Given(NUMPY, HOST, arrays, arrays, "")
+    return Given(_NUMPY, arrays, arrays)
+
+
+def _is_other(one: Adopted | None) -> bool:
+    """Whether it is an array of another library than NumPy."""
+    return one is not None and (one.library is not NUMPY or one.foreign is not None)
 
 
 def _given(
@@ -73,34 +119,34 @@ def _given(
     driver: Callable[[], Driver],
 ) -> Given:
     """Likewise, for arrays that are not NumPy's."""
-    names = [f"input '{tensor.name}' of {checked.name}" for tensor in checked.inputs]
-    devices = [
-        None if one is None else one.library.device(what, one.array)
-        for what, one in zip(names, found, strict=True)
+    kinds = [
+        Kind(
+            one.library,
+            one.library.device(f"input '{tensor.name}' of {checked.name}", one.array),
+            one.foreign,
+            f"'{tensor.name}'",
+        )
+        for tensor, one in zip(checked.inputs, found, strict=True)
+        if one is not None and _is_other(one)
     ]
-    leader = next(
-        (k for k, device in enumerate(devices) if device not in (None, HOST)),
-        next(k for k, one in enumerate(found) if one is not None and one.library is not NUMPY),
-    )
-    first, device = found[leader], devices[leader]
-    assert first is not None and device is not None
-    library, name = first.library, f"'{checked.inputs[leader].name}'"
+    kind = next((each for each in kinds if each.device != HOST), kinds[0])
+    library, device = kind.library, kind.device
 
     def take(tensor: Tensor, argument: Any, one: Adopted | None) -> tuple[Any, Array]:
         what = f"input '{tensor.name}' of {checked.name}"
         if one is not None:
-            view = checked_view(what, tensor, one, library, device, name)
+            view = checked_view(what, tensor, one, kind)
             return one.array, view if device != HOST or view.flags.aligned else view.copy()
         if tensor.rank == 0 and isinstance(argument, np.generic | bool | int | float):
             array = library.filled(input_array(checked.name, tensor, argument), device)
             return array, library.view(what, array)
-        raise ArgumentError(astray(what, argument, library, device, name))
+        raise ArgumentError(astray(what, argument, kind))
 
     def take_all() -> Given:
         pairs = [take(*each) for each in zip(checked.inputs, arguments, found, strict=True)]
         arrays, views = zip(*pairs, strict=True)
-        copied = any(view.flags.owndata for view in views)
-        return Given(library, device, arrays, views, name, copied)
+        copied = any(view is not array and view.flags.owndata for array, view in pairs)
+        return Given(kind, arrays, views, copied)
 
     if device == HOST:
         return take_all()
@@ -115,56 +161,57 @@ def given_outputs(
 
     Raises ``ArgumentError`` as ``output_arrays``, and for another library or device.
     """
-    checked, library, device = sized.checked, given.library, given.device
-    if (library is NUMPY and outputs is None) or (library is NUMPY and not _others(outputs)):
-        arrays = output_arrays(sized, given.views, base_outputs(outputs))
-        return arrays, arrays
+    checked, kind = sized.checked, given.kind
     names = [f"output '{t.name}' of {checked.name}" for t in checked.outputs]
     if outputs is None:
-        check_initialised(checked)
-
-        def make(tensor: Tensor) -> Any:
-            return new_output(
-                sized, tensor, lambda shape, _: library.empty(shape, tensor.type, device)
-            )
-
-        arrays = tuple(map(make, checked.outputs))
-        return arrays, tuple(library.view(*each) for each in zip(names, arrays, strict=True))
-    if not isinstance(outputs, tuple | list) and adopted(outputs) is not None:
-        outputs = (outputs,)
-    check_outputs_count(checked, outputs)
-    found = []
-    for what, tensor, output in zip(names, checked.outputs, outputs, strict=True):
-        one = adopted(output)
+        return _new_outputs(sized, kind, names)
+    each = tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
+    found = [adopted(what, output) for what, output in zip(names, each, strict=False)]
+    if kind is _NUMPY and not any(map(_is_other, found)):
+        arrays = output_arrays(sized, given.views, base_outputs(outputs))
+        return arrays, arrays
+    is_array = isinstance(outputs, tuple | list) or found[0] is not None
+    check_outputs_count(checked, each if is_array else outputs)
+    views = []
+    for what, tensor, output, one in zip(names, checked.outputs, each, found, strict=True):
         if one is None:
-            raise ArgumentError(astray(what, output, library, device, given.first))
-        found.append((one.array, checked_view(what, tensor, one, library, device, given.first)))
-    views = tuple(view for _, view in found)
+            raise ArgumentError(astray(what, output, kind))
+        if one.foreign is not None:
+            one.foreign.check_output(what)
+        views.append(checked_view(what, tensor, one, kind))
     output_arrays(sized, given.views, views)
-    return tuple(array for array, _ in found), views
+    return tuple(one.array for one in found if one is not None), tuple(views)
 
 
-def _others(outputs: Any) -> bool:
-    """Whether there are arrays of another library than NumPy among a call's ``outputs=``."""
-    each = outputs if isinstance(outputs, tuple | list) else (outputs,)
-    return any((one := adopted(o)) is not None and one.library is not NUMPY for o in each)
+def _new_outputs(
+    sized: SizedDef, kind: Kind, names: Sequence[str]
+) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+    check_initialised(sized.checked)
+    library, device = kind.library, kind.device
+
+    def make(tensor: Tensor) -> Any:
+        return new_output(sized, tensor, lambda shape, _: library.empty(shape, tensor.type, device))
+
+    arrays = tuple(map(make, sized.checked.outputs))
+    return arrays, tuple(library.view(*each) for each in zip(names, arrays, strict=True))
 
 
-def checked_view(
-    what: str, tensor: Tensor, one: Adopted, library: Library, device: int, beside: str
-) -> Array:
-    """What NumPy sees of an array, if it may be used with those ``beside`` it."""
+def checked_view(what: str, tensor: Tensor, one: Adopted, kind: Kind) -> Array:
+    """What NumPy sees of an array, if it may be used with those of this kind."""
+    library, device = kind.library, kind.device
     lies = one.library.device(what, one.array)
     if (lies == HOST) != (device == HOST):
-        raise ArgumentError(astray(what, one.array, library, device, beside))
-    if one.library is not library:
+        raise ArgumentError(astray(what, one.array, kind))
+    if one.noun != kind.noun:
         raise ArgumentError(
-            f"{what} is {one.library.noun}, but {beside} is {library.noun}; "
+            f"{what} is {one.noun}, but {kind.name or 'the inputs'} is {kind.noun}; "
             "pass arrays of one library"
         )
-    if lies != device:
+    if lies != device or one.foreign != kind.foreign:
+        here = f"cuda:{lies}" if one.foreign is None else one.foreign.place
+        there = f"cuda:{device}" if kind.foreign is None else kind.foreign.place
         raise ArgumentError(
-            f"{what} lies on cuda:{lies}, but {beside} on cuda:{device}; "
+            f"{what} lies on {here}, but {kind.name} on {there}; "
             "all arrays of a call have to lie on one device"
         )
     view = library.view(what, one.array)
@@ -172,8 +219,8 @@ def checked_view(
     if view.dtype != dtype:
         scalar_type_of(view.dtype, what)  # says so when no tensor could have this type
         raise ArgumentError(
-            f"{what} is {tensor.type}, but {library.noun} of {view.dtype} was given; "
-            f"convert it with {library.conversion(tensor.type)}"
+            f"{what} is {tensor.type}, but {kind.noun} of {view.dtype} was given; "
+            f"convert it with {(kind.foreign or library).conversion(tensor.type)}"
         )
     if view.ndim != tensor.rank:
         raise ArgumentError(wrong_rank(what, tensor, view.shape))
@@ -184,18 +231,16 @@ def checked_view(
     return view
 
 
-def astray(what: str, argument: object, library: Library, device: int, beside: str) -> str:
+def astray(what: str, argument: object, kind: Kind) -> str:
     """What is wrong with an argument that is no array, or does not lie on the device."""
-    if adopted(argument) is None and not (
-        hasattr(argument, "shape") and hasattr(argument, "dtype")
-    ):
-        return f"{what} has to be {library.noun}, not {kind_of(argument)}"
-    if device == HOST:
+    if not (hasattr(argument, "shape") and hasattr(argument, "dtype")):
+        return f"{what} has to be {kind.noun}, not {kind_of(argument)}"
+    if kind.device == HOST:
         return (
-            f"{what} lies on a GPU, but {beside} in the host's memory; move it with "
-            f"{library.moving(device)}"
+            f"{what} is not in the host's memory, but {kind.name or 'the inputs'} is; "
+            f"move it with {kind.moving}"
         )
     return (
-        f"{what} lies in the host's memory, but {beside} on cuda:{device}; "
-        f"move it with {library.moving(device)}"
+        f"{what} lies in the host's memory, but {kind.name} on cuda:{kind.device}; "
+        f"move it with {kind.moving}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,4 +67,19 @@ class NumpyArrays(Library):
         return "numpy.asarray(...)"
 
 
+class AlignedArrays(NumpyArrays):
+    """NumPy's arrays, of which new ones begin where JAX takes memory over without a copy."""
+
+    def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Array:
+        dtype = numpy_dtype(type_)
+        size = math.prod(shape) * dtype.itemsize
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+        start = -address_of(memory) % _ALIGNMENT
+        return memory[start : start + size].view(dtype).reshape(shape)
+
+
+_ALIGNMENT = 64
+"""Bytes; XLA's for memory of the CPU."""
+
 NUMPY = NumpyArrays()
+ALIGNED = AlignedArrays()

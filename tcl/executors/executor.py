@@ -95,13 +95,26 @@ class Calls(ABC, Generic[_A]):
                     f"{self._sized.shapes[tensor.name]} in this executor, "
                     f"but an array of shape {view.shape} was given"
                 )
-        result: _A | tuple[_A, ...] = self._first(given, outputs, unchecked)
+        result: _A | tuple[_A, ...] = self.run(given, outputs, unchecked=unchecked)
         return result
 
     def run(self, given: Given, outputs: Any, *, unchecked: bool = False) -> Any:
         """Run on inputs that are known to fit."""
-        found = self.again(given.arrays, outputs, unchecked)
-        return self._first(given, outputs, unchecked) if found is None else found
+        foreign, tensors = given.kind.foreign, self._sized.checked.outputs
+        if foreign is None:
+            found = self.again(given.arrays, outputs, unchecked)
+            return self._first(given, outputs, unchecked) if found is None else found
+        if outputs is not None:  # whose memory is asked for first
+            return self._first(given, outputs, unchecked)
+        names = [f"output '{tensor.name}' of {self._sized.checked.name}" for tensor in tensors]
+        for what, tensor in zip(names, tensors, strict=True):
+            foreign.check_new(what, tensor.type)
+        found = self.again(given.arrays, None, unchecked)
+        if found is None:
+            found = self._first(given, None, unchecked)
+        if len(tensors) == 1:
+            return foreign.returned(names[0], found)
+        return tuple(foreign.returned(*each) for each in zip(names, found, strict=True))
 
     def again(self, inputs: tuple[Any, ...], outputs: Any, unchecked: bool) -> Any:
         """Run if this call is like the last one; None, and nothing done, if it is not."""
