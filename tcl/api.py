@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from tcl.arrays.adopted import adopted
-from tcl.arrays.arguments import Argument, Array
+from tcl.arrays.arguments import Argument, Array, Wanted
 from tcl.arrays.given import Given
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.user_input import SourceLike, check_flag, in_order
@@ -63,6 +63,7 @@ def compile(
     mapping_options: OptionsLike,
     *inputs: Argument,
     threads: int | None = None,
+    wanted: Wanted = None,
     **named: Argument,
 ) -> Executor: ...
 
@@ -74,6 +75,7 @@ def compile(
     mapping_options: OptionsLike,
     *inputs: Any,
     threads: int | None = None,
+    wanted: Wanted = None,
     **named: Any,
 ) -> Calls[Any]: ...
 
@@ -84,6 +86,7 @@ def compile(
     mapping_options: OptionsLike,
     *inputs: Any,
     threads: int | None = None,
+    wanted: Wanted = None,
     **named: Any,
 ) -> Calls[Any]:
     """A kernel for one def and the sizes and strides of ``inputs``, compiled before it returns:
@@ -95,8 +98,8 @@ def compile(
     """
     definitions = Definitions(source, mapping_options, threads)
     if named:
-        inputs = in_order(definitions.definition(entry_point), inputs, named, ("threads",))
-    executor, given = definitions.executor(entry_point, inputs)
+        inputs = in_order(definitions.definition(entry_point), inputs, named, ("threads", "wanted"))
+    executor, given = definitions._kernels.executor(entry_point, inputs, wanted)
     executor.prepare(given.arrays)
     return executor
 
@@ -156,6 +159,7 @@ class Definitions:
         entry_point: str,
         *inputs: Argument,
         outputs: Sequence[Array] | None = None,
+        wanted: Wanted = None,
         unchecked: bool = False,
         **named: Argument,
     ) -> Array | tuple[Array, ...]: ...
@@ -167,6 +171,7 @@ class Definitions:
         entry_point: str,
         *inputs: Any,
         outputs: Any = None,
+        wanted: Wanted = None,
         unchecked: bool = False,
         **named: Any,
     ) -> Any: ...
@@ -177,11 +182,14 @@ class Definitions:
         entry_point: str,
         *inputs: Any,
         outputs: Any = None,
+        wanted: Wanted = None,
         unchecked: bool = False,
         **named: Any,
     ) -> Any:
         """Run a def by its name; see ``Executor`` and ``CudaExecutor``."""
-        return self[entry_point](*inputs, outputs=outputs, unchecked=unchecked, **named)
+        return self[entry_point](
+            *inputs, outputs=outputs, wanted=wanted, unchecked=unchecked, **named
+        )
 
     def definition(self, name: str) -> CheckedDef:
         """The checked def of that name; ``ArgumentError`` if there is none."""
@@ -221,30 +229,43 @@ class DefFunction:
         /,
         *inputs: Argument,
         outputs: Sequence[Array] | None = None,
+        wanted: Wanted = None,
         unchecked: bool = False,
         **named: Argument,
     ) -> Array | tuple[Array, ...]: ...
 
     @overload
     def __call__(
-        self, /, *inputs: Any, outputs: Any = None, unchecked: bool = False, **named: Any
+        self,
+        /,
+        *inputs: Any,
+        outputs: Any = None,
+        wanted: Wanted = None,
+        unchecked: bool = False,
+        **named: Any,
     ) -> Any: ...
 
     def __call__(
-        self, /, *inputs: Any, outputs: Any = None, unchecked: bool = False, **named: Any
+        self,
+        /,
+        *inputs: Any,
+        outputs: Any = None,
+        wanted: Wanted = None,
+        unchecked: bool = False,
+        **named: Any,
     ) -> Any:
         """Run it; see ``Executor`` and ``CudaExecutor``."""
         if named:
             inputs = in_order(self._kernels.definition(self.__name__), inputs, named)
         latest = self._latest
         if latest is not None:
-            found = latest.again(inputs, outputs, unchecked)
+            found = latest.again(inputs, outputs, unchecked, wanted)
             if found is not None:
                 return found
         if unchecked is not False:
             check_flag("unchecked", unchecked)
         executor, given = self._kernels.executor(self.__name__, inputs)
-        results = executor.run(given, outputs, unchecked=unchecked)
+        results = executor.run(given, outputs, unchecked, wanted)
         self._latest = executor
         return results
 
@@ -315,7 +336,7 @@ def assert_almost_equal(
 
 def _numbers(what: str, value: object) -> Array:
     """The values as float64; ``ArgumentError`` for what are no real numbers."""
-    one = adopted(value)
+    one = adopted(what, value)
     found = one.library.numbers(one.array) if one is not None else None
     if isinstance(value, np.generic | bool | int | float | list | tuple):
         with contextlib.suppress(ValueError):  # a ragged list

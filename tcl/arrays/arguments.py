@@ -11,6 +11,7 @@ import numpy as np
 from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
 from tcl.codegen.common.errors import ArgumentError
 from tcl.grammar.checked import CheckedDef, Tensor
+from tcl.grammar.closest import closest
 from tcl.grammar.plural import plural
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.sized import SizedDef
@@ -18,6 +19,8 @@ from tcl.workers.process_memory import free_memory, in_words, total_memory
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]  # importing numpy.typing takes 15 ms
 Scalar: TypeAlias = np.generic | int | float | bool
+Wanted: TypeAlias = str | Sequence[str] | None
+"""Names of the outputs that a call returns; None for all."""
 Argument: TypeAlias = Array | Scalar
 """An array; for an input of rank 0 also a scalar."""
 
@@ -137,46 +140,71 @@ def refuse_mask(what: str, array: Array) -> None:
 
 
 def output_arrays(
-    sized: SizedDef, inputs: Sequence[Array], outputs: Sequence[Array] | None
+    sized: SizedDef, inputs: Sequence[Array], outputs: Any, tensors: Sequence[Tensor]
 ) -> tuple[Array, ...]:
-    """The caller's output arrays, checked, or new ones, which are not initialised.
+    """The caller's arrays for these outputs, checked.
 
-    Raises ``ArgumentError`` for a wrong count, shape, type or layout, for memory that overlaps an
-    input or another output, and when outputs have to be passed because the def adds to them.
+    Raises ``ArgumentError`` for a wrong count, shape, type or layout, and for memory that overlaps
+    an input or another output.
     """
     checked = sized.checked
-    if outputs is None:
-        check_initialised(checked)
-        return tuple(new_output(sized, tensor, np.empty) for tensor in checked.outputs)
     if isinstance(outputs, np.ndarray):
         outputs = (outputs,)
-    check_outputs_count(checked, outputs)
-    for position, (tensor, array) in enumerate(zip(checked.outputs, outputs, strict=True)):
+    check_outputs_count(checked, outputs, tensors)
+    for position, (tensor, array) in enumerate(zip(tensors, outputs, strict=True)):
         what = f"output '{tensor.name}' of {checked.name}"
         _check_output(what, tensor, array, sized.shapes[tensor.name])
         for other, name in (
             *zip(inputs, (f"input '{t.name}'" for t in checked.inputs), strict=True),
-            *zip(outputs[:position], (f"output '{t.name}'" for t in checked.outputs), strict=False),
+            *zip(outputs[:position], (f"output '{t.name}'" for t in tensors), strict=False),
         ):
             if _overlap(array, other):
                 raise ArgumentError(f"{what} overlaps {name} in memory; pass a separate array")
     return tuple(outputs)
 
 
-def check_outputs_count(checked: CheckedDef, outputs: object) -> None:
-    """Raises ``ArgumentError`` if it is no sequence of as many as the def has outputs."""
+def check_outputs_count(checked: CheckedDef, outputs: object, tensors: Sequence[Tensor]) -> None:
+    """Raises ``ArgumentError`` if it is no sequence of as many as these outputs of the def."""
+    names = ", ".join(t.name for t in tensors)
     if not isinstance(outputs, (tuple, list)):
-        names = ", ".join(t.name for t in checked.outputs)
         raise ArgumentError(
             f"outputs= has to be a tuple of arrays, here ({names}{',' * (', ' not in names)}), "
             f"not {kind_of(outputs)}"
         )
-    if len(outputs) != len(checked.outputs):
-        names = ", ".join(t.name for t in checked.outputs)
+    if len(outputs) != len(tensors):
+        some = len(tensors) < len(checked.outputs)
         raise ArgumentError(
-            f"{checked.name} has {plural(len(checked.outputs), 'output')} ({names}), "
-            f"but outputs= holds {len(outputs)}"
+            f"{checked.name} has {plural(len(tensors), 'output')}{' that is wanted' * some} "
+            f"({names}), but outputs= holds {len(outputs)}"
         )
+
+
+def wanted_places(checked: CheckedDef, wanted: Wanted) -> tuple[int, ...]:
+    """The places, among the def's outputs, of those that are wanted. Raises ``ArgumentError`` for a
+    name that is none's, or is given twice, and if one is left out that the def adds to."""
+    names = [t.name for t in checked.outputs]
+    some = (wanted,) if isinstance(wanted, str) else wanted
+    if not isinstance(some, tuple | list) or not all(isinstance(name, str) for name in some):
+        raise ArgumentError(
+            f"wanted has to be a tuple of names of outputs, here of {', '.join(names)}, "
+            f"not {shown(wanted)}"
+        )
+    for position, name in enumerate(some):
+        if name not in names:
+            near = closest(name, names)
+            hint = f"did you mean '{near}'?" if near else f"its outputs are {', '.join(names)}"
+            raise ArgumentError(f"{checked.name} has no output '{name}' that is wanted; {hint}")
+        if name in some[:position]:
+            raise ArgumentError(f"wanted names the output '{name}' of {checked.name} twice")
+    if not some:
+        raise ArgumentError(f"wanted names no output of {checked.name}; name one")
+    for name in names:
+        if name in checked.uninitialised and name not in some:
+            raise ArgumentError(
+                f"{checked.name} adds to its output '{name}' without initialising it, so that it "
+                "cannot be left out by wanted; write the reduction with '!'"
+            )
+    return tuple(names.index(name) for name in some)
 
 
 def check_initialised(checked: CheckedDef) -> None:

@@ -62,7 +62,7 @@ class CupyArrays(CudaLibrary):
     def filled(self, values: Array, device: int) -> Any:
         return self._package.asarray(values)
 
-    def written(self, arrays: Sequence[Any]) -> bool:
+    def permits(self, inputs: Sequence[Any], outputs: Sequence[Any] | None) -> bool:
         return True
 
     def memory(self, size: int, device: int) -> Memory:

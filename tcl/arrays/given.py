@@ -155,45 +155,44 @@ def _given(
 
 
 def given_outputs(
-    sized: SizedDef, given: Given, outputs: Any
+    sized: SizedDef, given: Given, outputs: Any, tensors: Sequence[Tensor]
 ) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
-    """The caller's output arrays, checked, or new ones, and what NumPy sees of them.
+    """The caller's arrays for these outputs, checked, or new ones, and what NumPy sees of them.
 
     Raises ``ArgumentError`` as ``output_arrays``, and for another library or device.
     """
     checked, kind = sized.checked, given.kind
-    names = [f"output '{t.name}' of {checked.name}" for t in checked.outputs]
     if outputs is None:
-        return _new_outputs(sized, kind, names)
+        check_initialised(checked)
+        arrays = tuple(new_array(sized, tensor, kind) for tensor in tensors)
+        return arrays, tuple(map(kind.library.view, (t.name for t in tensors), arrays))
+    names = [f"output '{tensor.name}' of {checked.name}" for tensor in tensors]
     each = tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
     found = [adopted(what, output) for what, output in zip(names, each, strict=False)]
+    if isinstance(outputs, tuple | list) or found[0] is not None:
+        outputs = each
     if kind is _NUMPY and not any(map(_is_other, found)):
-        arrays = output_arrays(sized, given.views, base_outputs(outputs))
-        return arrays, arrays
-    is_array = isinstance(outputs, tuple | list) or found[0] is not None
-    check_outputs_count(checked, each if is_array else outputs)
+        if outputs is each and len(found) == len(each):
+            pairs = zip(each, found, strict=True)
+            outputs = tuple(output if one is None else one.array for output, one in pairs)
+        own = output_arrays(sized, given.views, base_outputs(outputs), tensors)
+        return own, own
+    check_outputs_count(checked, outputs, tensors)
     views = []
-    for what, tensor, output, one in zip(names, checked.outputs, each, found, strict=True):
+    for what, tensor, output, one in zip(names, tensors, each, found, strict=True):
         if one is None:
             raise ArgumentError(astray(what, output, kind))
         if one.foreign is not None:
             one.foreign.check_output(what)
         views.append(checked_view(what, tensor, one, kind))
-    output_arrays(sized, given.views, views)
+    output_arrays(sized, given.views, views, tensors)
     return tuple(one.array for one in found if one is not None), tuple(views)
 
 
-def _new_outputs(
-    sized: SizedDef, kind: Kind, names: Sequence[str]
-) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
-    check_initialised(sized.checked)
+def new_array(sized: SizedDef, tensor: Tensor, kind: Kind) -> Any:
+    """A new array for an output. Raises ``ArgumentError`` if it is larger than the memory."""
     library, device = kind.library, kind.device
-
-    def make(tensor: Tensor) -> Any:
-        return new_output(sized, tensor, lambda shape, _: library.empty(shape, tensor.type, device))
-
-    arrays = tuple(map(make, sized.checked.outputs))
-    return arrays, tuple(library.view(*each) for each in zip(names, arrays, strict=True))
+    return new_output(sized, tensor, lambda shape, _: library.empty(shape, tensor.type, device))
 
 
 def checked_view(what: str, tensor: Tensor, one: Adopted, kind: Kind) -> Array:

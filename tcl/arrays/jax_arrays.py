@@ -61,6 +61,8 @@ def jax_array(what: str, argument: Any) -> Adopted:
             f"{what} stands for an array inside a transformation of JAX, such as jit, grad or "
             "vmap, and has no values yet; use tcl.jax.call there"
         )
+    if argument.is_deleted():
+        raise ArgumentError(f"{what} was deleted, or given away by donate_argnums")
     devices = argument.devices()
     if len(devices) > 1:
         raise ArgumentError(
@@ -77,6 +79,6 @@ def jax_array(what: str, argument: Any) -> Adopted:
         if device.platform == "cpu":
             return Adopted(ALIGNED, np.asarray(argument), JaxArrays(device))
         array = cupy(FOREIGN).from_dlpack(argument)
-    except (RuntimeError, TypeError) as error:  # it was deleted, or holds keys of random numbers
+    except (RuntimeError, TypeError) as error:  # it holds keys of random numbers
         raise ArgumentError(f"{what} has no memory that can be read: {error}") from error
     return Adopted(cupy_arrays.cupy_arrays(), array, JaxArrays(device))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from tcl.arrays.arguments import Array
+from tcl.arrays.likeness import Native, Record
 from tcl.codegen.devices.cupy_driver import Memory
 from tcl.grammar.types import ScalarType
 
@@ -46,14 +48,19 @@ class Library(ABC):
     def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Any:
         """A new array. A GPU has to be the current one."""
 
+    def maker(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Callable[[], Any]:
+        """What makes new arrays, as ``empty`` does, time and again."""
+        return partial(self.empty, shape, type_, device)
+
     @abstractmethod
     def filled(self, values: Array, device: int) -> Any:
         """A new array with these values. A GPU has to be the current one."""
 
     @abstractmethod
-    def written(self, arrays: Sequence[Any]) -> bool:
-        """Whether these may be written to, which a kernel is about to do. Where the library counts
-        how often an array was written to, this counts."""
+    def permits(self, inputs: Sequence[Any], outputs: Sequence[Any] | None) -> bool:
+        """Whether arrays like those of an earlier call may be used in this one: whether nobody
+        would have to record that, and the caller's ``outputs`` may be written to. Where the library
+        counts how often an array was written to, this counts."""
 
     @abstractmethod
     def numbers(self, array: Any) -> Array:
@@ -66,6 +73,18 @@ class Library(ABC):
     @abstractmethod
     def moving(self, device: int) -> str:
         """How an array of another device comes to this one."""
+
+
+class HostLibrary(Library):
+    """A library whose arrays may lie in the host's memory."""
+
+    @abstractmethod
+    def native(self) -> Native | None:
+        """What compares arrays natively, and runs; None where there is no such thing."""
+
+    @abstractmethod
+    def record(self, array: Any, unaligned: int, place: int, *, output: bool) -> Record:
+        """What it compares an array with. ``unaligned`` are bits that no address has."""
 
 
 class CudaLibrary(Library):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tcl.arrays.arguments import Array, base_array, refuse_mask
-from tcl.arrays.libraries import HOST, Library, Like
+from tcl.arrays.libraries import HOST, HostLibrary, Like
+from tcl.arrays.likeness import WRITEABLE, Native, Record, numpy_alike
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.launch import DATA, DIRECT, address_of, words
 from tcl.grammar.types import ScalarType
 
 
-class NumpyArrays(Library):
+class NumpyArrays(HostLibrary):
     """NumPy's arrays."""
 
     noun = "a NumPy array"
@@ -51,11 +53,23 @@ class NumpyArrays(Library):
     def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Array:
         return np.empty(shape, numpy_dtype(type_))
 
+    def maker(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Callable[[], Array]:
+        return functools.partial(np.empty, shape, numpy_dtype(type_))
+
     def filled(self, values: Array, device: int) -> Array:
         return values
 
-    def written(self, arrays: Sequence[Any]) -> bool:
-        return all([array.flags.writeable for array in arrays])
+    def permits(self, inputs: Sequence[Any], outputs: Sequence[Any] | None) -> bool:
+        return all(type(array) is np.ndarray and array.flags.writeable for array in outputs or ())
+
+    def native(self) -> Native | None:
+        return numpy_alike()
+
+    def record(self, array: Any, unaligned: int, place: int, *, output: bool) -> Record:
+        return (
+            *(id(type(array)), id(array.dtype), unaligned, WRITEABLE if output else 0),
+            *(0, array.shape, array.strides, place),
+        )
 
     def numbers(self, array: Any) -> Array:
         return base_array(array)
@@ -76,6 +90,9 @@ class AlignedArrays(NumpyArrays):
         memory = np.empty(size + _ALIGNMENT, np.uint8)
         start = -address_of(memory) % _ALIGNMENT
         return memory[start : start + size].view(dtype).reshape(shape)
+
+    def maker(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Callable[[], Array]:
+        return functools.partial(self.empty, shape, type_, device)
 
 
 _ALIGNMENT = 64

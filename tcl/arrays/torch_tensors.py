@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tcl.arrays.arguments import Array
-from tcl.arrays.libraries import HOST, CudaLibrary, Like
+from tcl.arrays.libraries import HOST, CudaLibrary, HostLibrary, Like
+from tcl.arrays.likeness import Native, Record, torch_alike
 from tcl.arrays.shadow import memory_view, shadow
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
@@ -30,7 +31,7 @@ class _Bytes:
         return int(self.tensor.data_ptr())
 
 
-class TorchTensors(CudaLibrary):
+class TorchTensors(HostLibrary, CudaLibrary):
     """torch's tensors."""
 
     noun = "a torch tensor"
@@ -39,7 +40,7 @@ class TorchTensors(CudaLibrary):
         torch = sys.modules["torch"]
         self._torch: Any = torch
         self._records = self._torch.is_grad_enabled
-        self._count: Any = self._torch.autograd.graph.increment_version
+        self._count: Any = self._torch._C._increment_version
         self._dtypes = {
             name: getattr(self._torch, name) for name in SCALAR_TYPES if hasattr(self._torch, name)
         }
@@ -124,7 +125,6 @@ class TorchTensors(CudaLibrary):
                     or not (array.is_contiguous() if plain else array.stride() == strides)
                     or array.get_device() != device
                     or array.is_neg()
-                    or (array.requires_grad and self._records())
                 ):
                     return None
                 address = array.data_ptr()
@@ -138,15 +138,46 @@ class TorchTensors(CudaLibrary):
     def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Any:
         return self._torch.empty(shape, dtype=self._dtypes[type_.name], device=self._on(device))
 
+    def maker(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Callable[[], Any]:
+        torch = self._torch
+        with torch.inference_mode(False):  # like one element: nothing is kept but that
+            one = torch.empty((), dtype=self._dtypes[type_.name], device=self._on(device))
+        return functools.partial(
+            torch.empty_like, one.expand(shape), memory_format=torch.contiguous_format
+        )
+
     def filled(self, values: Array, device: int) -> Any:
         if values.dtype.name == "bfloat16":  # NumPy's is none that torch knows
             bits = self._torch.as_tensor(values.view(np.int16))
             return bits.view(self._torch.bfloat16).to(self._on(device))
         return self._torch.as_tensor(values).to(self._on(device))
 
-    def written(self, arrays: Sequence[Any]) -> bool:
-        self._count(arrays)  # so that what saved them for a backward pass finds them changed
+    def permits(self, inputs: Sequence[Any], outputs: Sequence[Any] | None) -> bool:
+        try:
+            if self._records():
+                for tensor in inputs:
+                    if tensor.requires_grad:
+                        return False
+                for tensor in outputs or ():
+                    if tensor.requires_grad:
+                        return False
+            if outputs is not None:
+                self._count(outputs)  # what saved them for a backward pass finds them changed
+        except (AttributeError, TypeError):  # one is no tensor
+            return False
         return True
+
+    def native(self) -> Native | None:
+        found = torch_alike()
+        return None if found is None else found.native
+
+    def record(self, array: Any, unaligned: int, place: int, *, output: bool) -> Record:
+        found = torch_alike()
+        assert found is not None
+        return (
+            *(id(type(array)), found.type_of(array), unaligned, found.keys_of(array)),
+            *(int(array.numel() > 0), tuple(array.shape), array.stride(), place),
+        )
 
     def memory(self, size: int, device: int) -> Memory:
         return _Bytes(self._torch.empty(size, dtype=self._torch.uint8, device=self._on(device)))

@@ -18,7 +18,7 @@ SourceLike: TypeAlias = str | os.PathLike[str]
 """The text of a TC, or the path of a file that holds one. A string is always a text: a path that
 is mistyped would otherwise be parsed, and a text that is mistyped looked for."""
 
-CALL_OPTIONS = ("outputs", "unchecked")
+CALL_OPTIONS = ("outputs", "unchecked", "wanted")
 """What a call takes by name besides its inputs."""
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from tcl.arrays.arguments import Array
-from tcl.arrays.given import Given, given_inputs, given_outputs
+from tcl.arrays.arguments import Array, Wanted
+from tcl.arrays.given import Given, given_inputs, given_outputs, new_array
 from tcl.arrays.libraries import HOST, CudaLibrary
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cuda.run.launch import Launcher
@@ -29,13 +30,15 @@ class CudaExecutor(Calls[Any]):
     subscripts, unless ``unchecked``, it waits for the kernels, to raise what they found.
     """
 
-    def __init__(self, sized: SizedDef, options: Chosen, device: int) -> None:
-        super().__init__(sized, options)
+    def __init__(
+        self, sized: SizedDef, options: Chosen, device: int, wanted: Wanted = None
+    ) -> None:
+        super().__init__(sized, options, wanted)
         self._device = device
         self._kernels: dict[Key, Launcher] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        return CudaExecutor, (self._sized, self._chosen, self._device)
+        return CudaExecutor, (self._sized, self._chosen, self._device, self._wanted)
 
     @property
     def device(self) -> int:
@@ -57,20 +60,29 @@ class CudaExecutor(Calls[Any]):
             )
         return given
 
-    def _first(self, given: Given, outputs: Any, unchecked: bool) -> Any:
-        library, device = given.library, self._device
+    def _first(self, given: Given, outputs: Any, unchecked: bool, places: tuple[int, ...]) -> Any:
+        library, device, tensors = given.library, self._device, self._sized.checked.outputs
         assert isinstance(library, CudaLibrary)
+        chosen = [tensors[place] for place in places]
         with machine.driver().on(device):
-            results, views = given_outputs(self._sized, given, outputs)
-            memory = (*given.views, *views)
-            kernel = self.kernel(memory, unchecked=unchecked)
-            if outputs is not None:
-                library.written(results)
-            addresses = [view.ctypes.data for view in memory]
+            results, views = given_outputs(self._sized, given, outputs, chosen)
+            memory = dict(zip(places, views, strict=True))
+            scratch = {  # which goes back when this returns, in stream order
+                place: new_array(self._sized, tensor, given.kind)
+                for place, tensor in enumerate(tensors)
+                if place not in places
+            }
+            memory |= {k: library.view(tensors[k].name, a) for k, a in scratch.items()}
+            arrays = (*given.views, *(memory[place] for place in range(len(tensors))))
+            kernel = self.kernel(arrays, unchecked=unchecked)
+            library.permits((), None if outputs is None else results)
+            addresses = [view.ctypes.data for view in arrays]
             kernel(addresses, library.stream(device), lambda size: library.memory(size, device))
-        self._repeats[unchecked] = CudaRepeat(kernel, given, (results, views), self._sized)
+        make = self.results(places)
+        repeat = CudaRepeat(kernel, given, (results, views), self._sized, (places, make))
+        self._keep(unchecked, places, repeat)
         kept = outputs if isinstance(outputs, tuple | list) else results
-        return kept[0] if len(kept) == 1 else tuple(kept)
+        return make(tuple(kept))
 
     def prepare(self, inputs: Sequence[Any]) -> None:
         """Compile for the strides of these inputs and for new outputs."""
@@ -114,7 +126,7 @@ class CudaRepeat:
 
     __slots__ = (
         *("_addresses", "_device", "_driver", "_empty", "_inputs", "_kernel", "_library", "_likes"),
-        *("_outputs", "_pairs", "_single"),
+        *("_make", "_outputs", "_pairs", "_scratch", "_slots"),
     )
 
     def __init__(
@@ -123,10 +135,13 @@ class CudaRepeat:
         given: Given,
         results: tuple[Sequence[Any], Sequence[Array]],
         sized: SizedDef,
+        returned: tuple[tuple[int, ...], Callable[[tuple[Any, ...]], Any]],
     ) -> None:
-        """``results`` are the outputs, and what stands for them."""
+        """``results`` are the wanted outputs, and what stands for them; ``returned`` their places
+        among the def's, and what is made of them."""
         outputs, views = results
-        library = given.library
+        places, self._make = returned
+        library, checked = given.library, sized.checked
         assert isinstance(library, CudaLibrary)
         self._kernel = kernel
         self._driver = kernel.driver
@@ -135,17 +150,21 @@ class CudaRepeat:
         self._addresses = library.addresses
         self._inputs = len(given.arrays)
         self._outputs = len(outputs)
-        self._single = len(outputs) == 1
+        self._slots = (*range(self._inputs), *(self._inputs + place for place in places))
         self._likes = tuple(
             library.like(array, WIDEST - 1 if _aligned(view) else view.dtype.itemsize - 1)
             for array, view in zip((*given.arrays, *outputs), (*given.views, *views), strict=True)
         )
-        checked = sized.checked
-        new = tuple((sized.shapes[t.name], t.type) for t in checked.outputs)
-        self._empty = None if checked.uninitialised else new
+        new = [(sized.shapes[t.name], t.type) for t in checked.outputs]
+        self._empty = None if checked.uninitialised else [new[place] for place in places]
+        self._scratch = [
+            (self._inputs + place, math.prod(shape) * type_.bits // 8)
+            for place, (shape, type_) in enumerate(new)
+            if place not in places
+        ]
         self._pairs = distances(given.views, views)
 
-    def __call__(self, inputs: tuple[Any, ...], outputs: Sequence[Any] | None) -> Any:
+    def __call__(self, inputs: tuple[Any, ...], outputs: Any, /) -> Any:
         """Launch, and return the outputs; None if this call is not alike, or may be wrong. Raises
         ``IndexError``, as the kernel does."""
         if len(inputs) != self._inputs:
@@ -155,7 +174,7 @@ class CudaRepeat:
         with self._driver.on(self._device):
             return self._call(inputs, outputs)
 
-    def _call(self, inputs: tuple[Any, ...], outputs: Sequence[Any] | None) -> Any:
+    def _call(self, inputs: tuple[Any, ...], outputs: Any) -> Any:
         results = self._results(outputs)
         if results is None or len(results) != self._outputs:
             return None
@@ -166,14 +185,17 @@ class CudaRepeat:
             for output, other, low, high in self._pairs:
                 if low < found[output] - found[other] < high:
                     return None
-            if not self._library.written(results):
-                return None
+        if not self._library.permits(inputs, None if outputs is None else results):
+            return None
         kernel = self._kernel
         frame = kernel.frame()
-        for slot, address in enumerate(found):
+        for slot, address in zip(self._slots, found, strict=True):
             frame.addresses[slot] = address
+        held = [(slot, self._memory(size)) for slot, size in self._scratch]
+        for slot, memory in held:  # which goes back when this returns, in stream order
+            frame.addresses[slot] = memory.ptr
         kernel.launch(frame, self._library.stream(self._device), self._memory)
-        return results[0] if self._single else results
+        return self._make(results)
 
     def _memory(self, size: int) -> Any:
         return self._library.memory(size, self._device)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from tcl.arrays.arguments import Argument, Array
+from tcl.arrays.arguments import Argument, Array, Wanted
 from tcl.arrays.given import Given
 from tcl.arrays.libraries import HOST
 from tcl.codegen.common.errors import ArgumentError, OptionsError
@@ -120,15 +120,19 @@ class Kernels:
                 tell(text, (definition.name, finding.span), told=self._told)
 
     def executor(
-        self, entry_point: str, inputs: Sequence[Argument] | Sequence[Any]
+        self,
+        entry_point: str,
+        inputs: Sequence[Argument] | Sequence[Any],
+        wanted: Wanted = None,
     ) -> tuple[Calls[Any], Given]:
-        """The executor for these inputs' sizes and device, and the inputs as it takes them."""
+        """The executor for these inputs' sizes and device, and the inputs as it takes them.
+        ``wanted``: what a new one's calls return if they do not say."""
         definition = self.definition(entry_point)
         check_sequence(definition, inputs)
         found = inputs_of(definition, inputs)
         given = found.given
         key = (entry_point, given.device, *(view.shape for view in given.views))
-        return self._kept(key, lambda: self._make(definition, found)), given
+        return self._kept(key, lambda: self._make(definition, found, wanted)), given
 
     def _kept(self, key: tuple[object, ...], make: Callable[[], Calls[Any]]) -> Calls[Any]:
         """The executor of these sizes, made if there is none."""
@@ -140,7 +144,7 @@ class Kernels:
                     executor = self._executors[key] = make()
         return executor
 
-    def _make(self, definition: CheckedDef, found: Inputs) -> Calls[Any]:
+    def _make(self, definition: CheckedDef, found: Inputs, wanted: Wanted) -> Calls[Any]:
         given = found.given
         sized = self.size(definition, given.views)
         options = self._given(definition.name, given.arrays)
@@ -149,11 +153,11 @@ class Kernels:
             options = best_known(Query.of(sized, given.views, device), nearest=self.nearest)
         executor: Calls[Any]
         if given.device == HOST:
-            executor = Executor(sized, options, self.threads)
+            executor = Executor(sized, options, self.threads, wanted)
         else:
             from tcl.executors.cuda_executor import CudaExecutor
 
-            executor = CudaExecutor(sized, options, given.device)
+            executor = CudaExecutor(sized, options, given.device, wanted)
         shapes = [tuple(view.shape) for view in given.views]
         _log.debug("%s on %s: options %s", definition.name, shapes, executor.options)
         return executor

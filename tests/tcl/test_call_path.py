@@ -15,11 +15,11 @@ import pytest
 from cpu_kernels import MATMUL, NAIVE, Array, sized_of
 
 import tcl
-from tcl.arrays import numpy_arrays
+from tcl.arrays import likeness, numpy_arrays
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.launch import _public
 from tcl.executors import dispatch as kernels
-from tcl.executors.executor import Executor, Repeat
+from tcl.executors.executor import Executor, HostRepeat
 
 LUT = "def lut(float(R, D) T, int32(N) I) -> (O) { O(n, d) = T(I(n), d) }"
 TWO = "def two(float(N) X) -> (Y, Z) { Y(i) = X(i) + 1  Z(i) = X(i) + 2 }"
@@ -32,10 +32,14 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
 
 
-@pytest.fixture(params=["direct", "public"], autouse=True)
-def _both_ways_to_an_address(
+@pytest.fixture(params=["native", "direct", "public"], autouse=True)
+def _all_ways_to_an_address(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Compared natively; by Python, which reads addresses from memory; and asks NumPy for them."""
+    assert likeness.numpy_alike() is not None
+    if request.param != "native":
+        monkeypatch.setattr(numpy_arrays, "numpy_alike", lambda: None)
     if request.param == "public":
         monkeypatch.setattr(numpy_arrays, "DIRECT", False)
         monkeypatch.setattr(numpy_arrays, "address_of", _public)
@@ -45,14 +49,14 @@ def _both_ways_to_an_address(
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For every call that tried the short way, whether it went it."""
     went: list[bool] = []
-    real = Repeat.__call__
+    real = HostRepeat.__call__
 
-    def watched(self: Repeat, *arguments: Any) -> Any:
+    def watched(self: HostRepeat, *arguments: Any) -> Any:
         result = real(self, *arguments)
         went.append(result is not None)
         return result
 
-    monkeypatch.setattr(Repeat, "__call__", watched)
+    monkeypatch.setattr(HostRepeat, "__call__", watched)
     return went
 
 

@@ -33,10 +33,13 @@ A = np.ones((1, 1) if flat else (40_000, 100), np.float32)
 outputs = tuple(np.full(len(A), np.nan, np.float32) for _ in range(1 if flat else 2))
 run = tcl.compile(text, "f", options, A, threads=threads)
 if alike:  # as after a call that went well, of which it is known that it is long
-    from tcl.executors.executor import Repeat
+    from tcl.executors.executor import HostRepeat
     launcher = run.kernel(tuple(a.strides for a in (A, *outputs)))
     launcher.long = True
-    run._repeats[0] = Repeat(launcher, run._given((A,)), (outputs, outputs), run.sized, True)
+    places = tuple(range(len(outputs)))
+    run._latest = HostRepeat(
+        launcher, run._given((A,)), (outputs, outputs), run.sized, (places, run.results(places))
+    )
 small, G = tcl.define(SMALL, threads=threads).g, np.ones((512, 4096), np.float32)
 assert (small(G) == 4096).all()
 # Where Ctrl+C is ignored, as in a script's background jobs, another signal may be heard.

@@ -42,7 +42,7 @@ class Frame:
     """What one call writes its arguments to. Made once and used again, as making it costs more
     than a small kernel."""
 
-    __slots__ = ("_call", "_errors", "_keep", "at", "pointers")
+    __slots__ = ("_call", "_errors", "_keep", "at", "held", "pointers")
 
     def __init__(self, kernel: Launcher) -> None:
         threads, arguments = kernel.threads, kernel.arguments
@@ -50,6 +50,8 @@ class Frame:
         memory = (ctypes.c_uint64 * (arguments + len(scratch)))()
         self.pointers = memory
         """The addresses of the arguments, then of the scratch memory."""
+        self.held: object = None
+        """Memory that has to live as long, of arguments that are the same in all its calls."""
         for position, array in enumerate(scratch):
             memory[arguments + position] = address_of(array)
         self._errors = (ctypes.c_int64 * (_RECORD * threads))()
