@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -177,6 +177,9 @@ def given_outputs(
             outputs = tuple(output if one is None else one.array for output, one in pairs)
         own = output_arrays(sized, given.views, base_outputs(outputs), tensors)
         return own, own
+    if kind is _NUMPY:
+        first = f"'{checked.inputs[0].name}'" if checked.inputs else "what a call makes"
+        kind = replace(kind, name=first)
     check_outputs_count(checked, outputs, tensors)
     views = []
     for what, tensor, output, one in zip(names, tensors, each, found, strict=True):
@@ -203,8 +206,7 @@ def checked_view(what: str, tensor: Tensor, one: Adopted, kind: Kind) -> Array:
         raise ArgumentError(astray(what, one.array, kind))
     if one.noun != kind.noun:
         raise ArgumentError(
-            f"{what} is {one.noun}, but {kind.name or 'the inputs'} is {kind.noun}; "
-            "pass arrays of one library"
+            f"{what} is {one.noun}, but {kind.name} is {kind.noun}; pass arrays of one library"
         )
     if lies != device or one.foreign != kind.foreign:
         here = f"cuda:{lies}" if one.foreign is None else one.foreign.place
@@ -235,10 +237,7 @@ def astray(what: str, argument: object, kind: Kind) -> str:
     if not (hasattr(argument, "shape") and hasattr(argument, "dtype")):
         return f"{what} has to be {kind.noun}, not {kind_of(argument)}"
     if kind.device == HOST:
-        return (
-            f"{what} is not in the host's memory, but {kind.name or 'the inputs'} is; "
-            f"move it with {kind.moving}"
-        )
+        return f"{what} is not in the host's memory, but {kind.name} is; move it with {kind.moving}"
     return (
         f"{what} lies in the host's memory, but {kind.name} on cuda:{kind.device}; "
         f"move it with {kind.moving}"

@@ -80,7 +80,7 @@ class CudaExecutor(Calls[Any]):
             kernel(addresses, library.stream(device), lambda size: library.memory(size, device))
         make = self.results(places)
         repeat = CudaRepeat(kernel, given, (results, views), self._sized, (places, make))
-        self._keep(unchecked, places, repeat)
+        self._keep(given, unchecked, places, repeat)
         kept = outputs if isinstance(outputs, tuple | list) else results
         return make(tuple(kept))
 

@@ -60,8 +60,9 @@ class Calls(ABC, Generic[_A]):
         self._latest: Repeat | None = None
         """Does a call if it is like the last one that went well, with checks, and with the outputs
         that are usually returned."""
-        self._repeats: dict[tuple[bool, tuple[int, ...]], Repeat] = {}
-        """Likewise, of all calls: unchecked or not, and places of the outputs that are returned."""
+        self._repeats: dict[tuple[bool, tuple[int, ...], bool], Repeat] = {}
+        """Likewise, of all calls: unchecked or not, places of the outputs that are returned, and
+        whether new ones are for a library that takes memory over."""
 
     def __repr__(self) -> str:
         return f"<tcl executor: {self._sized.checked.name}, {self._options}>"
@@ -129,7 +130,7 @@ class Calls(ABC, Generic[_A]):
             repeat = self._latest
         else:
             check_flag("unchecked", unchecked)
-            repeat = self._repeats.get((unchecked, self._places(wanted)))
+            repeat = self._repeats.get((unchecked, self._places(wanted), False))
         return None if repeat is None else repeat(inputs, outputs)
 
     def run(
@@ -152,7 +153,8 @@ class Calls(ABC, Generic[_A]):
         names = [f"output '{tensor.name}' of {self._sized.checked.name}" for tensor in tensors]
         for what, tensor in zip(names, tensors, strict=True):
             foreign.check_new(what, tensor.type)
-        found = self.again(given.arrays, None, unchecked, wanted)
+        repeat = self._repeats.get((unchecked, places, True))
+        found = None if repeat is None else repeat(given.arrays, None)
         if found is None:
             found = self._first(given, None, unchecked, places)
         each = (found,) if len(tensors) == 1 else found
@@ -180,9 +182,11 @@ class Calls(ABC, Generic[_A]):
         made: Callable[[tuple[Any, ...]], Any] = results_class(checked.name, names)._make
         return made
 
-    def _keep(self, unchecked: bool, places: tuple[int, ...], repeat: Repeat) -> None:
-        self._repeats[unchecked, places] = repeat
-        if not unchecked and places == self._usual:
+    def _keep(self, given: Given, unchecked: bool, places: tuple[int, ...], repeat: Repeat) -> None:
+        """Keep what does calls like this one."""
+        foreign = given.kind.foreign is not None
+        self._repeats[unchecked, places, foreign] = repeat
+        if not unchecked and not foreign and places == self._usual:
             self._latest = repeat
 
     def _kept(self, kernels: dict[_K, _L], key: _K, make: Callable[[MappingOptions], _L]) -> _L:
@@ -280,11 +284,8 @@ class Executor(Calls[Any]):
         kernel(arrays)
         make = self.results(places)
         if not given.copied:
-            self._keep(
-                unchecked,
-                places,
-                HostRepeat(kernel, given, (results, views), self._sized, (places, make)),
-            )
+            repeat = HostRepeat(kernel, given, (results, views), self._sized, (places, make))
+            self._keep(given, unchecked, places, repeat)
         if isinstance(outputs, tuple | list):  # the caller's own, of whichever class they are
             results = tuple(outputs)
         elif outputs is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from strategies import random_program
 
 import tcl
 from tcl.codegen.common.errors import ArgumentError
@@ -86,6 +87,59 @@ def test_types_and_layouts(type_: str, shape: tuple[int, int]) -> None:
             out = layouts(torch.zeros(shape, dtype=dtype))["sliced"]
             T.copy(given, outputs=(out,))
             assert torch.equal(out, given), name
+
+
+def laid_out(array: Array, rng: np.random.Generator) -> Array:
+    """The same values, with random steps between them, in a random order of the axes."""
+    order = rng.permutation(array.ndim)
+    steps = rng.integers(1, 3, array.ndim)
+    sizes = [array.shape[axis] * steps[axis] for axis in order]
+    wide = np.zeros(sizes, array.dtype).transpose(np.argsort(order))
+    view = wide[(*(slice(None, None, step) for step in steps), ...)]
+    view[...] = array
+    return view
+
+
+def as_torch(array: Array) -> Any:
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def as_numpy(tensor: Any) -> Array:
+    if isinstance(tensor, torch.Tensor):
+        tensor = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+    return np.asarray(tensor)
+
+
+@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.filterwarnings("ignore::tcl.grammar.errors.TclWarning")
+def test_random_programs_on_random_layouts(seed: int) -> None:
+    """Each kind of array has what NumPy's have, to the bit: it is the same kernel."""
+    program, rng = random_program(seed), np.random.default_rng(seed)
+    T = tcl.define(program.source, "naive", threads=1)
+    run = T[program.entry]
+    arrays = [laid_out(array, rng) for array in program.inputs(seed).values()]
+    tensors = [as_torch(array) for array in arrays]
+    names = [tensor.name for tensor in T.definition(program.entry).outputs]
+    wanted = [str(name) for name in rng.permutation(names)]
+
+    for _ in range(2):
+        outputs: Any = run(*arrays)
+        expected = outputs if isinstance(outputs, tuple) else (outputs,)
+        by_name = dict(zip(names, expected, strict=True))
+        found: Any = run(*tensors, wanted=wanted)
+        for name, each in zip(wanted, found if len(names) > 1 else (found,), strict=True):
+            assert isinstance(each, torch.Tensor)
+            np.testing.assert_array_equal(
+                as_numpy(each), by_name[name].astype(as_numpy(each).dtype)
+            )
+        into = tuple(as_torch(laid_out(np.zeros_like(each), rng)) for each in expected)
+        run(*tensors, outputs=into)
+        for name, each in zip(names, into, strict=True):
+            np.testing.assert_allclose(
+                as_numpy(each).astype("d"), by_name[name].astype("d"), rtol=1e-5, atol=1e-6
+            )
 
 
 def test_numbers_go_with_tensors() -> None:
