@@ -95,7 +95,8 @@ def laid_out(array: Array, rng: np.random.Generator) -> Array:
     steps = rng.integers(1, 3, array.ndim)
     sizes = [array.shape[axis] * steps[axis] for axis in order]
     wide = np.zeros(sizes, array.dtype).transpose(np.argsort(order))
-    view = wide[(*(slice(None, None, step) for step in steps), ...)]
+    every: Any = (*(slice(None, None, step) for step in steps), ...)
+    view: Array = wide[every]
     view[...] = array
     return view
 
