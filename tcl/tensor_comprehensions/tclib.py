@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tcl
-from tcl.arrays.arguments import new_output
+from tcl.arrays.given import new_array
 from tcl.arrays.libraries import HOST
 from tcl.codegen.common.errors import ArgumentError
 from tcl.executors.call_inputs import inputs_of
@@ -19,7 +19,6 @@ from tcl.executors.cuda_executor import CudaExecutor
 from tcl.executors.dispatch import size
 from tcl.executors.executor import Calls
 from tcl.executors.machine import driver, this_machine
-from tcl.grammar.checked import Tensor
 from tcl.grammar.shown import kind_of
 from tcl.tensor_comprehensions.options import (
     MappingOptions,
@@ -157,17 +156,13 @@ class CompilationCache:
         given = inputs_of(checked, detached("inputs", inputs)).given
         sized = size(checked, given.views)
 
-        def make(tensor: Tensor) -> Any:
-            return new_output(
-                sized,
-                tensor,
-                lambda shape, _: given.library.empty(shape, tensor.type, given.device),
-            )
+        def made() -> tuple[Any, ...]:
+            return tuple(new_array(sized, tensor, given.kind) for tensor in checked.outputs)
 
         if given.device == HOST:
-            return tuple(map(make, checked.outputs))
+            return made()
         with driver().on(given.device):
-            return tuple(map(make, checked.outputs))
+            return made()
 
     def run(self, entryPoint: str, inputs: Sequence[Any], outputs: Sequence[Any] = ()) -> Any:
         """Run what was compiled for such inputs; see ``TcExecutor.run``."""
