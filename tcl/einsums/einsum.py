@@ -65,6 +65,8 @@ def einsum(
     if out is not None and not (hasattr(out, "dtype") and hasattr(out, "shape")):
         raise ArgumentError(f"einsum: out= has to be an array, not {kind_of(out)}")
     path = explicit_path(optimize)
+    if path is None and isinstance(optimize, list):
+        optimize = tuple(optimize)
     call = _call(
         expression,
         tuple([element_type(each, f"operand {n}").name for n, each in enumerate(operands)]),

@@ -60,7 +60,9 @@ def steps_of(indexed: Indexed, optimize: Any) -> tuple[Step, ...]:
 def explicit_path(optimize: Any) -> Path | None:
     """The path, if ``optimize`` is one; None if it is another of the values it may have. Raises
     ``ArgumentError`` if it is neither."""
-    if optimize is None or isinstance(optimize, bool) or optimize in _FINDERS:
+    if optimize is None or isinstance(optimize, bool):
+        return None
+    if isinstance(optimize, str) and optimize in _FINDERS:
         return None
     if isinstance(optimize, tuple | list) and optimize:
         first, *rest = optimize
