@@ -196,10 +196,14 @@ class Definitions:
         return self._kernels.definition(name)
 
     def executor(
-        self, entry_point: str, inputs: Sequence[Argument] | Sequence[Any]
+        self,
+        entry_point: str,
+        inputs: Sequence[Argument] | Sequence[Any],
+        wanted: Wanted = None,
     ) -> tuple[Calls[Any], Given]:
-        """The executor for these inputs' sizes and device, and the inputs as it takes them."""
-        return self._kernels.executor(entry_point, inputs)
+        """The executor for these inputs' sizes and device, and the inputs as it takes them.
+        ``wanted``: what a new one's calls return if they do not say."""
+        return self._kernels.executor(entry_point, inputs, wanted)
 
 
 def sized(definitions: Definitions, definition: CheckedDef, arrays: Sequence[Any]) -> SizedDef:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,10 @@ import numpy as np
 from tcl.api import Definitions, define
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.einsums.element_types import Casting, checked_casting, common_type, element_type
-from tcl.einsums.indices import Indexed, Shape, with_ranks, with_shapes
+from tcl.einsums.indices import Shape, with_ranks, with_shapes
 from tcl.einsums.notation import ELLIPSIS, read_letters, read_numbers
 from tcl.einsums.order import explicit_path, steps_of
-from tcl.einsums.text import NAME, def_text
+from tcl.einsums.text import NAME, RESULT, def_text
 from tcl.executors.executor import Calls
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.plural import plural
@@ -55,7 +57,7 @@ def einsum(
     expression, operands = _split(arguments)
     plain = optimize is True and dtype is None and order == "K" and casting == "safe"
     if plain:
-        latest = _latest.get(expression)
+        latest = _kept.latest.get(expression)
         if latest is not None:
             found = latest.again(operands, out)
             if found is not None:
@@ -67,7 +69,7 @@ def einsum(
     path = explicit_path(optimize)
     if path is None and isinstance(optimize, list):
         optimize = tuple(optimize)
-    call = _call(
+    call = _kept.call(
         expression,
         tuple([element_type(each, f"operand {n}").name for n, each in enumerate(operands)]),
         tuple([tuple(np.shape(each)) for each in operands]),
@@ -80,59 +82,44 @@ def einsum(
         out = call.in_columns(operands, layout)
     result = call(operands, out)
     if plain and call.plain:
-        if len(_latest) >= _MOST_CALLS:
-            _latest.clear()
-        _latest[expression] = call
+        _kept.latest[expression] = call
     return result
-
-
-_MOST_CALLS = 512
-"""Of expressions with the types and shapes of their operands."""
 
 
 class _Call:
     """An expression for operands of given types and shapes, and options."""
 
-    def __init__(self, indexed: Indexed, text: str, result: ScalarType, plain: bool) -> None:
-        """``plain``: a call without options would do the same."""
+    def __init__(
+        self, text: str, shape: Shape, result: ScalarType, *, scratch: int, plain: bool
+    ) -> None:
+        """``scratch``: bytes of intermediate results, which are kept from call to call.
+        ``plain``: a call without options would do the same."""
+        self.scratch = scratch
         self.plain = plain
         self._definitions: Definitions = define(text)
+        self._shape = shape
         self._result = result
-        self._shape = tuple(indexed.sizes[label] for label in indexed.output)
-        self._several = len(self._definitions.definition(NAME).outputs) > 1
         self._executor: Calls[Any] | None = None
 
     def again(self, operands: tuple[Any, ...], out: Any) -> Any:
         """The result, if operands and ``out`` are like those of the last call; None if not."""
-        executor = self._executor
-        if executor is None or (self._several and out is not None):
+        if self._executor is None:
             return None
-        found = executor.again(operands, None if out is None else (out,), False)
-        return found if found is None or out is not None else self._one(found)
+        found = self._executor.again(operands, None if out is None else (out,))
+        return found if out is not None else self._as_number(found)
 
     def __call__(self, operands: tuple[Any, ...], out: Any) -> Any:
         found = self.again(operands, out)
         if found is not None:
             return found
-        executor, arrays = self._definitions.executor(NAME, operands)
-        if out is None:
-            result = self._one(executor.run(arrays, None))
-        elif self._several:
-            if tuple(out.shape) != self._shape:
-                raise ArgumentError(
-                    f"einsum: the result has shape {self._shape}, and out= {tuple(out.shape)}"
-                )
-            result = out
-            out[...] = self._one(executor.run(arrays, None))
-        else:
-            result = executor.run(arrays, (out,))
+        executor, given = self._definitions.executor(NAME, operands, (RESULT,))
+        result = executor.run(given, None if out is None else (out,))
         self._executor = executor
-        return result
+        return result if out is not None else self._as_number(result)
 
-    def _one(self, results: Any) -> Any:
-        """The result, without those on the way to it."""
-        found = results[-1] if self._several else results
-        return found if self._shape or type(found) is not np.ndarray else found[()]
+    def _as_number(self, result: Any) -> Any:
+        """What NumPy gives for an array of its own without dimensions."""
+        return result if self._shape or type(result) is not np.ndarray else result[()]
 
     def in_columns(self, operands: Sequence[Any], layout: str) -> Any:
         """An array for the result whose first index runs quickest, if the layout is such a one.
@@ -146,11 +133,48 @@ class _Call:
         return np.empty(self._shape, numpy_dtype(self._result), order="F")
 
 
-_latest: dict[str, _Call] = {}
-"""The last call of an expression without options."""
+_MOST_CALLS = 512
+_MOST_SCRATCH = 1 << 28
+"""Bytes of intermediate results."""
 
 
-@lru_cache(_MOST_CALLS)
+class _Kept:
+    """The calls that came last: no more than ``_MOST_CALLS``, and, but for the last one, none with
+    which their intermediate results would be more than ``_MOST_SCRATCH``."""
+
+    def __init__(self) -> None:
+        self.latest: dict[str, _Call] = {}
+        """The last call of an expression without options."""
+        self._calls: OrderedDict[tuple[Any, ...], _Call] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def call(self, *key: Any) -> _Call:
+        """That of ``_call`` for these arguments."""
+        with self._lock:
+            found = self._calls.get(key)
+            if found is not None:
+                self._calls.move_to_end(key)
+                return found
+        made = _call(*key)
+        with self._lock:
+            self._calls[key] = made
+            scratch = sum(call.scratch for call in self._calls.values())
+            while len(self._calls) > _MOST_CALLS or (
+                scratch > _MOST_SCRATCH and len(self._calls) > 1
+            ):
+                (expression, *_), gone = self._calls.popitem(last=False)
+                scratch -= gone.scratch
+                if self.latest.get(expression) is gone:
+                    del self.latest[expression]
+        return made
+
+
+_kept = _Kept()
+
+
 def _call(
     expression: str,
     types: tuple[str, ...],
@@ -166,9 +190,15 @@ def _call(
     written = None if out is None else SCALAR_TYPES[out]
     computed = common_type(given, None if dtype is None else SCALAR_TYPES[dtype], written, casting)
     result = written or computed
-    text = def_text(indexed, steps_of(indexed, optimize), given, computed, result)
-    plain = dtype is None and result == common_type(given, None, None, "safe")
-    return _Call(indexed, text, result, plain)
+    steps = steps_of(indexed, optimize)
+    on_the_way = [math.prod(indexed.sizes[label] for label in step.gives) for step in steps[:-1]]
+    return _Call(
+        def_text(indexed, steps, given, computed, result),
+        tuple(indexed.sizes[label] for label in indexed.output),
+        result,
+        scratch=sum(on_the_way) * computed.compute.itemsize,
+        plain=dtype is None and result == common_type(given, None, None, "safe"),
+    )
 
 
 def _split(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:

@@ -54,8 +54,10 @@ def element_type(given: Any, whose: str) -> ScalarType:
 def _read(dtype: Any) -> ScalarType:
     """What a dtype stands for. Raises ``KeyError`` with the name of a type that defs do not have,
     and ``TypeError`` for what is no dtype."""
-    name = str(dtype).removeprefix("torch.")
-    return SCALAR_TYPES[name if name in SCALAR_TYPES else np.dtype(dtype).name]
+    name = str(dtype)
+    if name.startswith("torch.") or name in SCALAR_TYPES:  # NumPy may not know of bfloat16
+        return SCALAR_TYPES[name.removeprefix("torch.")]
+    return SCALAR_TYPES[np.dtype(dtype).name]
 
 
 def _written(dtype: Any) -> str:

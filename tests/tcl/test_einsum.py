@@ -243,8 +243,10 @@ def test_out_of_several_steps() -> None:
     for _ in range(3):
         assert tcl.einsum("ij,jk,kl", a, b, c, out=out) is out
         np.testing.assert_allclose(out, a @ b @ c)
-    with pytest.raises(tcl.ArgumentError, match="shape"):
+    with pytest.raises(tcl.ArgumentError, match=r"shape \(60, 60\), but an array of \(1, 60, 60\)"):
         tcl.einsum("ij,jk,kl", a, b, c, out=np.empty((1, 60, 60)))
+    with pytest.raises(tcl.ArgumentError, match="overlaps input 'A' in memory"):
+        tcl.einsum("ij,jk,kl", a, b, c, out=a)
 
 
 def test_order() -> None:
@@ -329,6 +331,42 @@ def test_an_out_that_overlaps_is_refused() -> None:
     square = rand(4, 4)
     with pytest.raises(tcl.ArgumentError, match="overlaps input 'A' in memory"):
         tcl.einsum("ij,jk", square, square.copy(), out=square)
+
+
+# --- arrays of other libraries ---
+
+
+@pytest.mark.parametrize("kind", ["torch", "jax"])
+def test_other_libraries(kind: str) -> None:
+    module = pytest.importorskip({"torch": "torch", "jax": "jax.numpy"}[kind])
+    given = [rand(*shape).astype("f") for shape in ((2, 3, 4), (4, 5), (5, 6))]
+    expected = np.einsum("...ij,jk,kl->...il", *given)
+    operands = [module.asarray(each) for each in given]
+    for _ in range(2):
+        found = tcl.einsum("...ij,jk,kl->...il", *operands)
+        assert type(found) is type(operands[0])
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+        total = tcl.einsum("jk->", operands[1])
+        assert type(total) is type(operands[0]) and total.shape == ()
+    found = opt_einsum.contract("aij,jk,kl->lai", *operands, backend="tcl")
+    np.testing.assert_allclose(np.asarray(found), expected.transpose(2, 0, 1), rtol=1e-5)
+    with pytest.raises(tcl.ArgumentError, match="pass arrays of one library"):
+        tcl.einsum("ij,jk", operands[1], given[2])
+    with pytest.raises(tcl.ArgumentError, match="order='F' is for NumPy arrays"):
+        tcl.einsum("jk->kj", operands[1], order="F")
+
+
+def test_torchs_types_and_outputs() -> None:
+    torch = pytest.importorskip("torch")
+    a, b = torch.rand(3, 4), torch.rand(4, 5)
+    assert tcl.einsum("ij,jk", a, b, dtype=torch.float64).dtype == torch.float64
+    assert tcl.einsum("ij,jk", a.bfloat16(), b).dtype == torch.float32
+    assert tcl.einsum(",ij->ij", True, a).dtype == torch.float32
+    for out in (torch.empty(3, 5), torch.empty(5, 3).T):
+        assert tcl.einsum("ij,jk", a, b, out=out) is out
+        torch.testing.assert_close(out, a @ b)
+    with pytest.raises(tcl.ArgumentError, match="operand 0 is complex64"):
+        tcl.einsum("ij->", a * 1j)
 
 
 # --- the order of contractions ---
@@ -478,6 +516,7 @@ def test_the_text_is_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_types_without_shapes() -> None:
     text = tcl.from_einsum("ij,jk", np.int8, "float32")
     assert "Out(i, k) +=! float32(A(i, j)) * B(j, k)" in text
+    assert "bfloat16(I) A" in tcl.from_einsum("i->", "bfloat16")
     for arguments, sentence in (
         (("...i", "float32"), "to say what '...' stands for"),
         (("ij,jk", "int8", "int8", "int8"), "there are 2 operands, but 3 types"),
@@ -529,11 +568,27 @@ def test_other_operands_are_not_taken_for_the_last_ones() -> None:
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = room._Kept()
+    monkeypatch.setattr(room, "_kept", kept)
     monkeypatch.setattr(room, "_MOST_CALLS", 2)
     for expression in ("i->i", "j->j", "k->k", "l->l"):
-        tcl.einsum(expression, rand(3))
-    assert len(room._latest) <= 2
-    assert room._call.cache_info().maxsize is not None
+        check(expression, rand(3))
+    assert len(kept) == 2
+    assert list(kept.latest) == ["k->k", "l->l"]
+
+
+def test_the_memory_of_intermediate_results_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = room._Kept()
+    monkeypatch.setattr(room, "_kept", kept)
+    monkeypatch.setattr(room, "_MOST_SCRATCH", 2 * 30 * 30 * 8)
+    path = [(0, 1), (0, 1)]
+    for number in range(4):
+        a = rand(30, 30, seed=number)
+        check(f"ij,jk,k{'lmno'[number]}", a, a, a, optimize=["einsum_path", *path])
+        assert len(kept) == min(number + 1, 2)
+    monkeypatch.setattr(room, "_MOST_SCRATCH", 1)
+    check("ij,jk,kp", a, a, a, optimize=["einsum_path", *path])
+    assert len(kept) == 1
 
 
 def test_several_threads() -> None:
