@@ -14,7 +14,7 @@ from tcl.executors.dispatch import Kernels, OptionsLike
 from tcl.torch.gradients import recorded
 from tcl.torch.registration import NAMESPACE, registered
 from tcl.torch.stub import failures
-from tcl.torch.tensors import check_inputs, torch_dtype
+from tcl.torch.tensors import check_inputs, number_as_tensor
 
 
 def op(
@@ -65,12 +65,14 @@ class Operator:
             *(backward, threads, kernels.nearest, unchecked),
         )
         forward = registered(kernels, entry_point, threads=threads, unchecked=unchecked)
-        gradient = backward and registered(kernels, backward, threads=threads, unchecked=unchecked)
+        gradient = None
+        if backward is not None:
+            gradient = registered(kernels, backward, threads=threads, unchecked=unchecked)
         self.overload = forward.overload
         """The operator itself, ``torch.ops.tcl.NAME.default``. It knows of no gradients."""
         self.checked = forward.checked
         """The def."""
-        self._function = recorded(forward, gradient or None)
+        self._function = recorded(forward, gradient)
         self._numbers = any(t.rank == 0 for t in self.checked.inputs)
         self._forward = forward
         names = ", ".join(t.name for t in self.checked.inputs)
@@ -121,7 +123,7 @@ class Operator:
         check_count(self.checked, inputs)
         device = next((a.device for a in inputs if isinstance(a, torch.Tensor)), None)
         return tuple(
-            torch.tensor(a, dtype=torch_dtype(t.type), device=device)
+            number_as_tensor(self.checked.name, t, a, device)
             if t.rank == 0 and isinstance(a, bool | int | float)
             else a
             for t, a in zip(self.checked.inputs, inputs, strict=True)

@@ -42,7 +42,7 @@ inputs would make other outputs, so that a program that was kept finds no operat
 different one."""
 
 _DIGITS = 16
-"""Of the hash in a name: two defs of one program share one with a probability below 1e-15."""
+"""Of the hash in a name: of a thousand defs, two share one with a probability below 1e-13."""
 
 
 class Registered:

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from tcl.arrays.arguments import check_count, wrong_rank
+from tcl.arrays.arguments import check_count, input_array, wrong_rank
 from tcl.codegen.common.errors import ArgumentError
-from tcl.grammar.checked import CheckedDef
+from tcl.grammar.checked import CheckedDef, Tensor
 from tcl.grammar.errors import TclError
 from tcl.grammar.ranges import infer
 from tcl.grammar.shown import kind_of
@@ -73,3 +73,17 @@ def new_outputs(sized: SizedDef, like: Any) -> tuple[Any, ...]:
         like.new_empty(sized.shapes[t.name], dtype=torch_dtype(t.type))
         for t in sized.checked.outputs
     )
+
+
+def number_as_tensor(entry: str, tensor: Tensor, number: float, device: Any) -> Any:
+    """A number as a tensor of rank 0, for an input. Raises ``ArgumentError`` for one that the
+    declared type has not."""
+    dtype = torch_dtype(tensor.type)
+    if tensor.type.is_float:
+        fits = abs(number) <= torch.finfo(dtype).max
+    else:
+        low, high = tensor.type.limits
+        fits = not isinstance(number, float) and low <= number <= high
+    if not fits:
+        input_array(entry, tensor, number)  # says what is wrong, if it is
+    return torch.tensor(number, dtype=dtype, device=device)

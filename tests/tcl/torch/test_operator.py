@@ -85,6 +85,32 @@ def test_all_types_and_numbers() -> None:
     torch.testing.assert_close(mix(X, Y, Z, W, torch.tensor(2.5)), expected)
 
 
+@pytest.mark.parametrize(
+    ("type_", "number", "sentence"),
+    [
+        ("int32", 2.5, "input 's' of f is int32, which 2.5 is not a value of; pass int(x)"),
+        ("uint8", 256, "input 's' of f is uint8, which 256 is not a value of"),
+        ("uint8", -1, "input 's' of f is uint8, which -1 is not a value of"),
+        ("float16", 1e5, "input 's' of f is float16, which has no number as large as was given"),
+        ("float", -1e300, "input 's' of f is float32, which has no number as large as was given"),
+    ],
+)
+def test_numbers_that_a_type_has_not(type_: str, number: float, sentence: str) -> None:
+    f = tcl.torch.op(f"def f(float(N) X, {type_} s) -> (O) {{ O(i) = X(i) * s }}", "f")
+    assert f(torch.ones(2), 3).tolist() == [3, 3]
+    compiled = torch.compile(f, fullgraph=True, backend="eager")
+    assert compiled(torch.ones(2), 3).tolist() == [3, 3]
+    with pytest.raises(tcl.ArgumentError) as caught:
+        f(torch.ones(2), number)
+    assert str(caught.value) == sentence
+
+
+def test_infinite_numbers_are_numbers() -> None:
+    f = tcl.torch.op("def f(float(N) X, float s) -> (O) { O(i) = X(i) * s }", "f")
+    assert f(torch.ones(2), float("-inf")).tolist() == [float("-inf")] * 2
+    assert f(torch.ones(2), float("nan")).isnan().all()
+
+
 def test_several_outputs_and_checked_subscripts() -> None:
     pick = tcl.torch.op(PICK, "pick")
     X, at = torch.arange(5.0), torch.tensor([0, 4], dtype=torch.int32)
