@@ -304,7 +304,7 @@ class Executor(Calls[Any]):
         from tcl.executors.numba_call import numba_function
 
         check_flag("unchecked", unchecked)
-        return numba_function(self, unchecked=unchecked)
+        return numba_function(self, self._usual, unchecked=unchecked)
 
     def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
         """The kernel for arrays of these strides (in bytes; inputs, then outputs).

@@ -30,6 +30,7 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.native import NO_MEMORY, NativeEntry
 from tcl.executors.executor import Executor, contiguous
+from tcl.executors.results import results_class
 from tcl.grammar.checked import Tensor
 from tcl.grammar.plural import plural
 
@@ -121,6 +122,13 @@ class _Entry:
             )
         return f"{self.what(position)} is not aligned in memory; pass an aligned array"
 
+    def uninitialised(self, position: int) -> str:
+        """What is wrong with leaving this output out."""
+        return (
+            f"{self.what(position)} is reduced into without being initialised; pass an array, "
+            "or write the reduction with '!'"
+        )
+
 
 _entries: list[_Entry] = []
 """By number. Kept for good: Numba does not say when code that has an address is gone."""
@@ -128,34 +136,36 @@ _functions: weakref.WeakKeyDictionary[Executor, dict[bool, Any]] = weakref.WeakK
 _lock = threading.Lock()
 
 
-def numba_function(executor: Executor, *, unchecked: bool) -> Any:
+def numba_function(executor: Executor, places: tuple[int, ...], *, unchecked: bool) -> Any:
     """A function that Numba has compiled, or will, which runs the executor's kernel for row-major
-    arrays. Raises ``ArgumentError`` for element types that Numba lacks."""
+    arrays; ``places`` are those, among the def's outputs, of the ones that it returns. Raises
+    ``ArgumentError`` for element types that Numba lacks."""
     with _lock:
         made = _functions.setdefault(executor, {})
         if unchecked not in made:
-            made[unchecked] = _made(executor, unchecked)
+            made[unchecked] = _made(executor, places, unchecked)
         return made[unchecked]
 
 
-def _made(executor: Executor, unchecked: bool) -> Any:
+def _made(executor: Executor, places: tuple[int, ...], unchecked: bool) -> Any:
     entry = _Entry(executor, unchecked)
     number = len(_entries)
     _entries.append(entry)
     # Threads without the GIL may still run it when Python clears its modules.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(entry))
     if numba.config.DISABLE_JIT:
-        return _in_python(executor, entry.inputs, unchecked)
+        return _in_python(executor, entry, places, unchecked)
+    name = entry.checked.name
     names: dict[str, Any] = {
         "_call": _caller(entry),
         "_near": _near,
         "_Failed": CheckError,
         "_Overlapping": OverlapError,
+        "_Results": results_class(name, tuple(entry.checked.outputs[k].name for k in places)),
     }
     for k in range(len(entry.tensors)):
         names[f"_argument{k}"] = _argument(number, k)
-    name = entry.checked.name
-    exec(_text(entry, number), names)
+    exec(_text(entry, number, places), names)
     function = names["_function"]
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
@@ -173,7 +183,7 @@ def _made(executor: Executor, unchecked: bool) -> Any:
     return compiled
 
 
-def _text(entry: _Entry, number: int) -> str:
+def _text(entry: _Entry, number: int, places: tuple[int, ...]) -> str:
     """The function in Python, as Numba compiles it."""
     names = [t.name for t in entry.tensors]
     if not all(n.isidentifier() and not keyword.iskeyword(n) and n[0] != "_" for n in names):
@@ -193,16 +203,30 @@ def _text(entry: _Entry, number: int) -> str:
     poor = str(entry.entry.error(NO_MEMORY, 0, 0))
     lines.append(f"if _status == {NO_MEMORY}: raise MemoryError({poor!r})")
     lines.append(f"if _status != 0: raise _Failed({number}, _site, _value)")
-    lines.append(f"return {', '.join(arrays[entry.inputs :])}")
+    returned = ", ".join(arrays[entry.inputs + place] for place in places)
+    lines.append(f"return _Results({returned})" if len(places) > 1 else f"return {returned}")
     return "\n    ".join(lines)
 
 
-def _in_python(executor: Executor, count: int, unchecked: bool) -> Any:
+def _in_python(executor: Executor, entry: _Entry, places: tuple[int, ...], unchecked: bool) -> Any:
     """The function for programs that Numba is told not to compile."""
+    names = [t.name for t in entry.tensors]
+    outputs = range(entry.inputs, len(names))
 
-    def call(*arrays: Any) -> Any:
-        outputs = arrays[count:] or None
-        return executor(*arrays[:count], outputs=outputs, unchecked=unchecked)
+    def call(*arrays: Any, **named: Any) -> Any:
+        given = dict(zip(names, arrays, strict=False)) | named
+        for k in outputs:
+            if given.get(names[k]) is None:
+                if names[k] in entry.checked.uninitialised:
+                    raise ArgumentError(entry.uninitialised(k))
+                given[names[k]] = np.empty(entry.shapes[k], entry.dtypes[k])
+        executor(
+            *(given[n] for n in names[: entry.inputs]),
+            outputs=tuple(given[names[k]] for k in outputs),
+            wanted=tuple(names[k] for k in outputs),
+            unchecked=unchecked,
+        )
+        return executor.results(places)(tuple(given[names[entry.inputs + k]] for k in places))
 
     return call
 
@@ -303,10 +327,7 @@ def _check_type(entry: _Entry, position: int, array: Any) -> None:
 def _new_output(entry: _Entry, position: int) -> Any:
     """What gives a new array for an output."""
     if entry.tensors[position].name in entry.checked.uninitialised:
-        raise TypingError(
-            f"{entry.what(position)} is reduced into without being initialised; pass an array, "
-            "or write the reduction with '!'"
-        )
+        raise TypingError(entry.uninitialised(position))
     shape, dtype = entry.shapes[position], entry.dtypes[position]
     return lambda array: np.empty(shape, dtype)
 

@@ -15,6 +15,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.common.gradients import takes_outputs
 from tcl.common.user_input import SourceLike, check_flag, in_order
 from tcl.executors.dispatch import Kernels, OptionsLike
+from tcl.executors.results import results_class
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.shown import kind_of
 from tcl.jax.primitive import Operation, primitive
@@ -94,8 +95,8 @@ class Function:
 
     def __call__(self, /, *inputs: Any, **named: Any) -> Any:
         """Run it, on inputs in the order of the def or by their names: arrays of JAX or NumPy; for
-        one of rank 0 also a number. Returns an array of JAX, or a tuple of them in the order of
-        the def.
+        one of rank 0 also a number. Returns an array of JAX, or a tuple of them with the names of
+        the def's outputs.
 
         Raises ``ArgumentError`` and ``RangeInferenceError`` for inputs that do not fit, when a
         program that is traced is; JAX raises its own ``jax.errors.JaxRuntimeError`` for a
@@ -145,12 +146,13 @@ def _check_types(checked: CheckedDef) -> None:
 
 def _differentiable(forward: Operation, gradient: Operation | None) -> Any:
     """The operation as a function of arrays, with its gradient."""
-    single = len(forward.checked.outputs) == 1
+    names = tuple(t.name for t in forward.checked.outputs)
+    single, results = len(names) == 1, results_class(forward.checked.name, names)
 
     def run(*inputs: Any) -> Any:
         _check_types(forward.checked)
         outputs = primitive.bind(*inputs, operation=forward)
-        return outputs[0] if single else tuple(outputs)
+        return outputs[0] if single else results(*outputs)
 
     run.__name__ = run.__qualname__ = forward.checked.name
     if gradient is None:
@@ -168,7 +170,7 @@ def _differentiable(forward: Operation, gradient: Operation | None) -> Any:
         given = (cotangents,) if single else cotangents
         given = [c for c, is_float in zip(given, floats, strict=True) if is_float]
         rest = iter(primitive.bind(*saved, *given, operation=gradient))
-        results = []
+        gradients = []
         for name, value in zip(wanted, saved, strict=False):
             result = next(rest) if name else None
             if result is not None and result.shape != value.shape:
@@ -176,8 +178,8 @@ def _differentiable(forward: Operation, gradient: Operation | None) -> Any:
                     f"{gradient} returns a gradient of shape {result.shape} for '{name}' of "
                     f"{forward}, whose shape is {value.shape}"
                 )
-            results.append(result)
-        return tuple(results)
+            gradients.append(result)
+        return tuple(gradients)
 
     differentiable = jax.custom_vjp(run)
     differentiable.defvjp(forwards, backwards)

@@ -76,10 +76,22 @@ def test_several_outputs() -> None:
     array = values(6, 40) / 3
     executor = tcl.compile(SOURCE, "softmax", None, array)
     softmax, expected = executor.numba(), executor(array)
-    for one, other in zip(njit(lambda x: softmax(x))(array), expected, strict=True):
+    found = njit(lambda x: softmax(x))(array)
+    assert found._fields == ("O", "m", "s")
+    for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
+    np.testing.assert_array_equal(njit(lambda x: softmax(x).m)(array), array.max(1))
     most = np.zeros(6, np.float32)
     njit(lambda x, m: softmax(x, None, m))(array, most)
+    np.testing.assert_array_equal(most, array.max(1))
+
+
+def test_wanted_outputs() -> None:
+    """The others are made for a call, unless they are given."""
+    array, most = values(6, 40) / 3, np.zeros(6, np.float32)
+    softmax = tcl.compile(SOURCE, "softmax", None, array, wanted=("O",)).numba()
+    for found in (softmax(array), softmax(array, None, most)):
+        np.testing.assert_allclose(found.sum(1), np.ones(6), rtol=1e-5)
     np.testing.assert_array_equal(most, array.max(1))
 
 
@@ -342,7 +354,7 @@ def test_without_compiling() -> None:
     mm = tcl.compile(text, "mm", None, A, B).numba()
     call = numba.njit(lambda a, b, c: mm(a, b, c))
     call(A, B, C)
-    assert (C == 4).all() and (mm(A, B) == 4).all()
+    assert (C == 4).all() and (mm(A, B) == 4).all() and (mm(B=B, A=A) == 4).all()
     """
     subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],

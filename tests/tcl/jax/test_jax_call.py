@@ -86,7 +86,9 @@ def test_transposed_arrays_are_given_row_by_row() -> None:
 def test_several_outputs() -> None:
     array = values(6, 40) / 3
     softmax = tcl.jax.call(SOURCE, "softmax")
-    out, most, total = jax.jit(softmax)(array)
+    found = jax.jit(softmax)(array)
+    assert found._fields == ("O", "m", "s") and found.s is found[2]
+    out, most, total = found
     np.testing.assert_allclose(out, jax.nn.softmax(array, axis=1), rtol=1e-5)
     np.testing.assert_array_equal(most, array.max(1))
     np.testing.assert_allclose(total, jnp.exp(array - most[:, None]).sum(1), rtol=1e-5)
