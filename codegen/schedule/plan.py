@@ -3,19 +3,27 @@ apply it, and decide nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.common.recursion import with_room
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.collapse import merged
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.verify import verify
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.kinds import Kind, Lanes, Permutation, Sizes
 from tcl.codegen.options.options import OPTIONS, Device, MappingOptions, NestOptions
 from tcl.codegen.passes.base import Pass
+from tcl.codegen.passes.chunk import chunked, why_not_chunked
+from tcl.codegen.passes.fuse import why_not_fused
 from tcl.codegen.passes.vectorize import why_not_vectorized
+from tcl.grammar.sized import SizedDef
 
 Target = TypeVar("Target", CpuProfile, GpuProfile)
 
@@ -67,8 +75,8 @@ class NestPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Generic[Target]):
-    """What becomes of a program."""
+class Plan(ABC, Generic[Target]):
+    """What becomes of a program. Each device has a subclass, which lists its passes."""
 
     target: Target
     """What it is for; of a CPU, with as many threads as are woken."""
@@ -92,6 +100,65 @@ class Plan(Generic[Target]):
             else:
                 found.append([name])
         return found
+
+    @abstractmethod
+    def passes(self) -> Iterator[tuple[str, tuple[Pass, ...]]]:
+        """The named passes that apply the plan, in the order in which they run."""
+
+    @abstractmethod
+    def build(self, program: ir.Program) -> ir.Built:
+        """The kernels of a program that went through all passes."""
+
+    def applied(self) -> Iterator[tuple[str, ir.Program]]:
+        """(name, program) after each of the named passes. Raises ``OptionsError`` for options that
+        cannot be applied."""
+        program = self.program
+        for name, passes in self.passes():
+            for one in passes:
+                program = one(program)
+            yield name, program
+
+    def scheduled(self) -> ir.Built:
+        """The kernels. Raises ``OptionsError`` for options that cannot be applied."""
+
+        def made() -> ir.Built:
+            *_, (_, program) = self.applied()
+            verify(program)  # once: what is wrong after one pass is wrong after the last
+            built = self.build(program)
+            verify(built)
+            return built
+
+        return with_room(made)
+
+    def stages(
+        self, before: Iterable[tuple[str, ir.Program]]
+    ) -> Iterator[tuple[str, ir.Program | ir.Built]]:
+        """(name, program) of the stages ``before`` the passes, after each of them, and as kernels,
+        each verified."""
+        for name, program in (*before, *self.applied()):
+            verify(program)
+            yield name, program
+        built = self.build(program)
+        verify(built)
+        yield "build", built
+
+
+AnyPlan = TypeVar("AnyPlan", bound=Plan[Any])
+
+
+def planned(
+    sized: SizedDef,
+    options: MappingOptions,
+    layouts: Mapping[str, ir.Layout],
+    plan: Callable[[ir.Program], AnyPlan],
+) -> AnyPlan:
+    """The plan that is made of a def once it is lowered, and dimensions are merged."""
+
+    def made() -> AnyPlan:
+        program = lower(sized, layouts)
+        return plan(merged(program) if options.merges else program)
+
+    return with_room(made)
 
 
 def asked_for(program: ir.Program, options: MappingOptions, device: Device) -> dict[str, NestPlan]:
@@ -135,11 +202,24 @@ def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
     return NestOptions(**{key: part(OPTIONS[key].kind, value) for key, value in made})
 
 
-def applied(
-    program: ir.Program, passes: Iterable[tuple[str, Iterable[Pass]]]
-) -> Iterator[tuple[str, ir.Program]]:
-    """(name, program) after each of the named passes."""
-    for name, each in passes:
-        for one in each:
-            program = one(program)
-        yield name, program
+def with_chunks(
+    program: ir.Program, nests: Mapping[str, NestPlan], *, clip: bool = True
+) -> tuple[ir.Program, dict[str, NestPlan]]:
+    """The program in which nests have their chunks (``clip``: as of ``Chunk``) and those share them
+    that can; and the choices, without ``fuse`` where nobody asked for that in this very nest, and
+    it cannot be."""
+    divided: list[ir.Nest] = []
+    found = {}
+    for nest in program.nests:
+        plan = nests[nest.name]
+        chunk = plan.options.chunk or ()
+        if why_not_chunked(nest, chunk) is None:  # else refused with its reason by the pass itself
+            nest = chunked(nest, chunk, clip)
+        if plan.options.fuse:
+            reason = why_not_fused([*divided, nest], nest.name)
+            nest = replace(nest, joined=reason is None)
+            if reason and not plan.asked("fuse"):
+                plan = plan.without("fuse", reason)
+        divided.append(nest)
+        found[nest.name] = plan
+    return replace(program, nests=tuple(divided)), found

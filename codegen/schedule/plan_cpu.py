@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from tcl.codegen.choose.cpu.presets import CpuPreset
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.base import Pass
+from tcl.codegen.passes.cpu.build import Build
 from tcl.codegen.passes.cpu.fusion_limits import may_have_epilogues, results_at_once
-from tcl.codegen.passes.cpu.prefetch import Prefetch
-from tcl.codegen.passes.cpu.steps import LOOPS, STAGES, steps
+from tcl.codegen.passes.cpu.loops import why_no_loops, with_loops
+from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
+from tcl.codegen.passes.cpu.register import why_not_registers, with_registers
+from tcl.codegen.passes.cpu.stage import made_with, why_not_staged
+from tcl.codegen.passes.cpu.steps import STAGES, steps
+from tcl.codegen.passes.cpu.stream import why_not_streamed
+from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.codegen.passes.fusion.siblings import Sibling
-from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for
+from tcl.codegen.passes.tile import points_inside
+from tcl.codegen.passes.vectorize import vector_dim
+from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, with_chunks
 
-_LEFT_OFF = ("register", "stage", "prefetch", "stream")
-"""Options that a nest does without where it cannot have them, and nobody asked for them in it."""
+
+@dataclass(frozen=True, slots=True)
+class CpuPlan(Plan[CpuProfile]):
+    """As ``Plan``."""
+
+    def passes(self) -> Iterator[tuple[str, tuple[Pass, ...]]]:
+        order = OrderChunks({name: o.chunk_order or () for name, o in self.options.items()})
+        nests = [steps(name, o, self.target) for name, o in self.options.items()]
+        for stage in STAGES:
+            last = (order,) if stage == "fuse" else ()
+            yield stage, (*(each for nest in nests for each in nest[stage]), *last)
+
+    def build(self, program: ir.Program) -> ir.Built:
+        return Build(self.target)(program)
 
 
-def plan_cpu(program: ir.Program, options: MappingOptions, device: CpuProfile) -> Plan[CpuProfile]:
+def plan_cpu(program: ir.Program, options: MappingOptions, device: CpuProfile) -> CpuPlan:
     """What becomes of a program on a CPU. A nest that can be fused with another one gets the loops
     that were chosen for that, where nothing else is said of it.
 
@@ -34,9 +53,13 @@ def plan_cpu(program: ir.Program, options: MappingOptions, device: CpuProfile) -
     for nest, own in zip(program.nests, options.nests, strict=False):
         own.check_on("CPU", f"nest {nest.name}")
     if all(nest.complete_on("CPU") for nest in nests.values()):
-        return Plan(device, program, nests)
+        return CpuPlan(device, program, nests)
     preset = CpuPreset.of(options.preset, program, device)
-    divided, nests = _divided(program, nests, preset)
+    nests = {
+        name: asked.or_else(preset.reason, preset.chunks.get(name, NestOptions()))
+        for name, asked in nests.items()
+    }
+    divided, nests = with_chunks(program, nests)
     sums = {group.leader.name: group.sums for group in fusion_groups(divided.nests)}
     leaders = _Leaders(divided, nests, preset, sums)
     found: dict[str, NestPlan] = {}
@@ -44,34 +67,7 @@ def plan_cpu(program: ir.Program, options: MappingOptions, device: CpuProfile) -
         found[group.leader.name] = leaders.plan(group.leader)
         for name in group.followers:
             found[name] = leaders.following(group.leader, divided.nest(name))
-    return Plan(device, program, {name: found[name] for name in nests})
-
-
-def _divided(
-    program: ir.Program, nests: Mapping[str, NestPlan], preset: CpuPreset
-) -> tuple[ir.Program, dict[str, NestPlan]]:
-    """The program in which nests have their chunks, and the choices of these."""
-    found = {}
-    for name, asked in nests.items():
-        plan = asked.or_else(preset.reason, preset.chunks.get(name, NestOptions()))
-        passes = steps(name, plan.options, preset.device)
-        program, _ = _applied(program, passes["chunk"])
-        program, reason = _applied(program, passes["fuse"])
-        if reason and not plan.asked("fuse"):
-            plan = plan.without("fuse", reason)
-        found[name] = plan
-    return program, found
-
-
-def _applied(program: ir.Program, passes: Iterable[Pass]) -> tuple[ir.Program, str]:
-    """The program after these passes; as it was, and why, if it cannot have them."""
-    made = program
-    try:
-        for each in passes:
-            made = each(made)
-    except OptionsError as error:
-        return program, str(error).split(": ", 2)[-1]
-    return made, ""
+    return CpuPlan(device, program, {name: found[name] for name in nests})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +120,32 @@ class _Leaders:
     def _possible(self, plan: NestPlan, nest: ir.Nest) -> tuple[NestPlan, ir.Nest | None]:
         """The choices without what nobody asked for in this very nest, and cannot be: asked for in
         all nests, or made for other lanes and tiles than it now has. Likewise its loops."""
-        program, loops = self.program, None
-        for key in STAGES[2:]:
-            passes = steps(nest.name, plan.options, self.preset.device)
-            program, reason = _applied(program, passes[key])
-            if reason and (key not in _LEFT_OFF or plan.asked(key)):
-                break  # refused with its reason by the pass itself
-            if reason and key == "prefetch":
-                alone = [(*[0] * k, n) for k, n in enumerate(plan.options.prefetch or ())]
-                able = [not _applied(program, (Prefetch(nest.name, n),))[1] for n in alone]
-                ahead = [n[-1] if ok else 0 for n, ok in zip(alone, able, strict=True)]
-                plan = plan.without(key, reason, tuple(ahead) if any(ahead) else ())
-            elif reason:
-                plan = plan.without(key, reason)
-            if key == LOOPS[-1]:
-                loops = program.nest(nest.name)
+        o, program, device = plan.options, self.program, self.preset.device
+        if why_no_loops(nest, o):
+            return plan, None  # refused with its reason by the pass itself
+        register, lanes = o.register or (), o.vectorize or (-1, 1)
+        points = points_inside(nest, o.chunk or (), o.tile or ())
+        if reason := why_not_registers(nest, register, points, lanes, device):
+            if plan.asked("register"):
+                return plan, None
+            plan, register = plan.without("register", reason), ()
+        loops = with_registers(with_loops(nest, replace(o, chunk=(), register=())), register)
+        stage = o.stage or ()
+        if reason := why_not_staged(loops, stage, made_with(program.nests, nest)):
+            if plan.asked("stage"):
+                return plan, loops
+            plan, stage = plan.without("stage", reason), ()
+        lane = vector_dim(nest, *lanes)
+
+        def why_not_ahead(ahead: tuple[int, ...]) -> str | None:
+            return why_not_prefetched(program, loops, ahead, lane.name if lane else None, stage)
+
+        ahead = o.prefetch or ()
+        if reason := why_not_ahead(ahead):
+            if plan.asked("prefetch"):
+                return plan, loops
+            able = [0 if why_not_ahead((*[0] * k, n)) else n for k, n in enumerate(ahead)]
+            plan = plan.without("prefetch", reason, tuple(able) if any(able) else ())
+        if o.stream and not plan.asked("stream") and (reason := why_not_streamed(program, loops)):
+            plan = plan.without("stream", reason)
         return plan, loops

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from tcl.codegen.choose.gpu.presets import GpuPreset
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.options import MappingOptions, NestOptions
-from tcl.codegen.passes.chunk import Chunk
-from tcl.codegen.passes.fuse import Fuse, why_not_fused
+from tcl.codegen.passes.base import Pass
+from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.gpu.bind import thread_count
+from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
+from tcl.codegen.passes.gpu.limits import WithinLimits
 from tcl.codegen.passes.gpu.split import Split, shifted
 from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
-from tcl.codegen.passes.gpu.steps import alone
-from tcl.codegen.schedule.plan import NestPlan, Plan, Source, asked_for
+from tcl.codegen.passes.gpu.steps import STAGES, alone, steps
+from tcl.codegen.schedule.plan import NestPlan, Plan, Source, asked_for, with_chunks
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPlan(Plan[GpuProfile]):
+    """As ``Plan``."""
+
+    def passes(self) -> Iterator[tuple[str, tuple[Pass, ...]]]:
+        order = OrderChunks({name: o.chunk_order or () for name, o in self.options.items()})
+        nests = [steps(name, o, self.target) for name, o in self.options.items()]
+        last: dict[str, Pass] = {"fuse": order, "share": WithinLimits(self.target)}
+        for stage in STAGES:
+            whole = (last[stage],) if stage in last else ()
+            yield stage, (*(each for nest in nests for each in nest[stage]), *whole)
+
+    def build(self, program: ir.Program) -> ir.Built:
+        return BuildBlocks(self.target)(program)
+
 
 UNSPLIT = NestOptions(split=())
 
 
-def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) -> Plan[GpuProfile]:
+def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) -> GpuPlan:
     """What becomes of a program on a GPU.
 
     Raises ``OptionsError`` for choices for a nest that the program lacks, for those that no GPU
@@ -41,7 +63,7 @@ def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) 
         chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
     found = {n: nests[n].or_else(name, o) for n, o in chosen.items()}
     nests = {n.name: found.get(n.name, nests[n.name]) for n in program.nests}
-    return Plan(profile, program, _possible(program, nests, profile))
+    return GpuPlan(profile, program, _possible(program, nests, profile))
 
 
 def _refuse(nest: ir.Nest, given: NestOptions) -> None:
@@ -82,19 +104,7 @@ def _possible(
 ) -> dict[str, NestPlan]:
     """The choices, without joining nests and staging operands where nobody asked for that in this
     very nest, and it cannot be."""
-    found = dict(nests)
-    if any(n.options.fuse and not n.asked("fuse") for n in nests.values()):
-        divided = program
-        for name, nest in nests.items():
-            divided = Chunk(name, nest.options.chunk or (), clip=False)(divided)
-        for name, nest in nests.items():
-            if not nest.options.fuse:
-                continue
-            reason = why_not_fused(divided.nests, name)
-            if reason and not nest.asked("fuse"):
-                found[name] = nest.without("fuse", reason)
-            else:
-                divided = Fuse(name)(divided)
+    _, found = with_chunks(program, nests, clip=False)
     for name, nest in found.items():
         levels = nest.options.stage or ()
         if nest.asked("stage") or all(level < 0 for level in levels):

@@ -18,7 +18,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.cpu import plan, scheduled
+from tcl.codegen.schedule.cpu import plan
 from tcl.tuner.measure.backend import Kernel
 
 
@@ -57,7 +57,7 @@ class CpuBackend(ProgramBackend):
 
     def _scheduled(self, options: MappingOptions) -> tuple[ir.Built, CpuProfile]:
         made = plan(self.sized, options, self.device, self.layouts(), all_threads=False)
-        return scheduled(made), made.target
+        return made.scheduled(), made.target
 
     def load(self, code: bytes) -> Kernel:
         """The kernel in this process."""

@@ -9,7 +9,7 @@ from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.cpu import plan, scheduled, stages
+from tcl.codegen.schedule.cpu import plan, stages
 from tcl.codegen.schedule.plan_text import plan_text
 from tcl.grammar.sized import SizedDef
 
@@ -20,7 +20,7 @@ def cpu_stage(stage: str, sized: SizedDef, options: MappingOptions, threads: int
     device = replace(host_cpu(), threads=thread_count(threads))
     if stage == "plan":
         made = plan(sized, options, device, all_threads=False)
-        scheduled(made)  # which refuses what cannot be applied
+        made.scheduled()  # which refuses what cannot be applied
         return plan_text(made)
     if stage in ("ir", "schedule"):
         programs = [program for _, program in stages(sized, options, device, all_threads=False)]

@@ -12,7 +12,7 @@ from tcl.codegen.cuda.run.occupancy import Resources, occupancy
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.gpu import plan, scheduled, stages
+from tcl.codegen.schedule.gpu import plan, stages
 from tcl.codegen.schedule.plan_text import plan_text
 from tcl.grammar.sized import SizedDef
 
@@ -23,7 +23,7 @@ def gpu_stage(stage: str, sized: SizedDef, options: MappingOptions, profile: Gpu
     """A def on a GPU as ``ir``, ``plan``, ``schedule``, ``source``, ``asm`` or ``resources``."""
     if stage == "plan":
         made = plan(sized, options, profile)
-        scheduled(made)  # which refuses what cannot be applied
+        made.scheduled()  # which refuses what cannot be applied
         return plan_text(made)
     if stage in ("ir", "schedule"):
         programs = [program for _, program in stages(sized, options, profile)]

@@ -86,7 +86,7 @@ def test_a_complete_candidate_for_a_cpu_has_every_pass_once(
     again = cpu.plan(at, options, CPU)
     assert not applied
     assert again.options == made.options
-    cpu.scheduled(again)
+    again.scheduled()
     names = ("Chunk", "Tile", "Order", "Vectorize", "Register", "Stage", "Prefetch")
     expected = Counter(
         f"{name} {nest} {level}".strip()
@@ -118,7 +118,7 @@ def test_a_complete_candidate_for_a_gpu_has_every_pass_once(
     plan = gpu.plan(at, options, H200, layouts)
     assert asked == ["s0.whole"]  # which nobody can say anything about
     assert applied == {"Split s0": 1}
-    gpu.scheduled(plan)
+    plan.scheduled()
     names = ("Chunk", "Tile", "Order tile", "Order point", "Bind", "StageShared", "FeedTensorCores")
     expected = Counter(
         " ".join((name.split()[0], nest, *name.split()[1:]))

@@ -18,7 +18,7 @@ from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.cpu import plan, scheduled
+from tcl.codegen.schedule.cpu import plan
 from tcl.grammar.sized import SizedDef
 
 _Array = np.ndarray[Any, np.dtype[Any]]
@@ -89,7 +89,7 @@ def compile_cpu(
     """
     given = cpu_layouts(sized, strides)
     made = plan(sized, options, device or host_cpu(), given, all_threads=all_threads)
-    program, device = scheduled(made), made.target
+    program, device = made.scheduled(), made.target
     source = emit(program, device, unchecked=unchecked)
     code = kernel_code(program, source, compile_object(source.text, device), device)
     outer = (t for t in program.tensors if t.role is not ir.Role.SCRATCH)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.base import refusal
 from tcl.codegen.passes.cpu.loops import with_loops
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
@@ -72,8 +73,13 @@ def _stream(
     nest, lanes = knobs.nest, knobs.vectorize(values)
     reason = why_not(*lanes)
     if reason is None:
-        chunk, tile = knobs.chunk(values), knobs.tile(values)
-        nest = with_loops(nest, chunk, tile, (), (), lanes, knobs.register_tile(values))
+        loops = NestOptions(
+            chunk=knobs.chunk(values),
+            tile=knobs.tile(values),
+            vectorize=lanes,
+            register=knobs.register_tile(values),
+        )
+        nest = with_loops(nest, loops)
         reason = why_not_streamed(program, nest)
     return refusal("stream", nest.name, reason)
 
@@ -91,9 +97,18 @@ def _prefetch(knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]) ->
 def _panels(knobs: NestKnobs, large: tuple[Knob, ...], values: Mapping[str, Value]) -> str | None:
     if not any(values[k.name] for k in large):
         return None
-    nest, chunk, tile = knobs.nest, knobs.chunk(values), knobs.tile(values)
-    lanes, register = knobs.vectorize(values), knobs.register_tile(values)
-    nest = with_loops(nest, chunk, tile, *knobs.order(values), lanes, register)
+    order, inner_order = knobs.order(values)
+    nest = with_loops(
+        knobs.nest,
+        NestOptions(
+            chunk=knobs.chunk(values),
+            tile=knobs.tile(values),
+            order=order,
+            inner_order=inner_order,
+            vectorize=knobs.vectorize(values),
+            register=knobs.register_tile(values),
+        ),
+    )
     # What nests whose chunks it shares write is never copied before these: there is no such choice.
     return refusal("stage", nest.name, why_not_staged(nest, knobs.stage_levels(values), set()))
 

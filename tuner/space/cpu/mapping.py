@@ -10,8 +10,6 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
-from tcl.codegen.schedule.cpu import passes_for
-from tcl.codegen.schedule.plan import applied
 from tcl.codegen.schedule.plan_cpu import plan_cpu
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.constraints import constraints, heuristics, sharing
@@ -98,5 +96,5 @@ class MappingSpace(ProgramSpace):
 
     def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
         plan = plan_cpu(self._program, options, self._device)
-        *_, (_, program) = applied(plan.program, passes_for(plan))
+        *_, (_, program) = plan.applied()
         return [n for i, n in enumerate(program.nests) if i not in self._nests]

@@ -11,8 +11,6 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
-from tcl.codegen.schedule.gpu import passes_for
-from tcl.codegen.schedule.plan import applied
 from tcl.codegen.schedule.plan_gpu import plan_gpu
 from tcl.tuner.space.gpu.constraints import constraints
 from tcl.tuner.space.gpu.heuristics import heuristics
@@ -105,7 +103,7 @@ class GpuMappingSpace(ProgramSpace):
 
     def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
         plan = plan_gpu(self._program, options, self._profile)
-        *_, (_, program) = applied(plan.program, passes_for(plan))
+        *_, (_, program) = plan.applied()
         return [n for n in program.nests if n.name not in self._known]
 
 
