@@ -7,15 +7,29 @@ Options are honoured or refused with ``OptionsError``; nothing has been compiled
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
+from tcl.codegen.choose.cpu.presets import CpuPreset
 from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.plan import planned
-from tcl.codegen.schedule.plan_cpu import CpuPlan, plan_cpu
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.passes.base import Pass
+from tcl.codegen.passes.cpu.build import Build
+from tcl.codegen.passes.cpu.fusion_limits import may_have_epilogues, results_at_once
+from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
+from tcl.codegen.passes.cpu.register import why_not_registers, with_registers
+from tcl.codegen.passes.cpu.stage import made_with, why_not_staged
+from tcl.codegen.passes.cpu.steps import STAGES, steps, why_no_loops, with_loops
+from tcl.codegen.passes.cpu.stream import why_not_streamed
+from tcl.codegen.passes.fusion.chunk_order import OrderChunks
+from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
+from tcl.codegen.passes.fusion.siblings import Sibling
+from tcl.codegen.passes.tile import points_inside
+from tcl.codegen.passes.vectorize import vector_dim
+from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
 from tcl.grammar.sized import SizedDef
 
 
@@ -60,3 +74,128 @@ def stages(
     """(name, program) after lowering, merging, and each of the passes, each verified."""
     made = plan(sized, options, device, all_threads=all_threads)
     return made.stages((("lower", lower(sized, cpu_layouts(sized))), ("merge", made.program)))
+
+
+@dataclass(frozen=True, slots=True)
+class CpuPlan(Plan[CpuProfile]):
+    """As ``Plan``."""
+
+    def passes(self) -> Iterator[tuple[str, tuple[Pass, ...]]]:
+        order = OrderChunks({name: o.chunk_order or () for name, o in self.options.items()})
+        nests = [steps(name, o, self.target) for name, o in self.options.items()]
+        for stage in STAGES:
+            last = (order,) if stage == "fuse" else ()
+            yield stage, (*(each for nest in nests for each in nest[stage]), *last)
+
+    def build(self, program: ir.Program) -> ir.Built:
+        return Build(self.target)(program)
+
+
+def plan_cpu(program: ir.Program, options: MappingOptions, device: CpuProfile) -> CpuPlan:
+    """What becomes of a program on a CPU. A nest that can be fused with another one gets the loops
+    that were chosen for that, where nothing else is said of it.
+
+    Raises ``OptionsError`` for choices for a nest that the program lacks, and for those that no
+    CPU has.
+    """
+    nests = asked_for(program, options, "CPU")
+    options.default.check_on("CPU", "all nests")
+    for nest, own in zip(program.nests, options.nests, strict=False):
+        own.check_on("CPU", f"nest {nest.name}")
+    if all(nest.complete_on("CPU") for nest in nests.values()):
+        return CpuPlan(device, program, nests)
+    preset = CpuPreset.of(options.preset, program, device)
+    nests = {
+        name: asked.or_else(preset.reason, preset.chunks.get(name, NestOptions()))
+        for name, asked in nests.items()
+    }
+    divided, nests = with_chunks(program, nests)
+    sums = {group.leader.name: group.sums for group in fusion_groups(divided.nests)}
+    leaders = _Leaders(divided, nests, preset, sums)
+    found: dict[str, NestPlan] = {}
+    for group in fusion_groups(divided.nests, leaders):
+        found[group.leader.name] = leaders.plan(group.leader)
+        for name in group.followers:
+            found[name] = leaders.following(group.leader, divided.nest(name))
+    return CpuPlan(device, program, {name: found[name] for name in nests})
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaders:
+    """As ``FusionLimits``: nests that have their chunks, and get all other loops when they are
+    asked for. What goes along with one has to have the same."""
+
+    program: ir.Program
+    nests: Mapping[str, NestPlan]
+    preset: CpuPreset
+    sums: Mapping[str, int]
+    """Accumulators for each result, by nest that could lead."""
+    known: dict[str, tuple[NestPlan, ir.Nest | None]] = field(default_factory=dict)
+
+    def plan(self, nest: ir.Nest) -> NestPlan:
+        """What is chosen for a nest that leads."""
+        return self._known(nest)[0]
+
+    def following(self, leader: ir.Nest, nest: ir.Nest) -> NestPlan:
+        """What is chosen for a nest that follows."""
+        choices = self.preset.following(self.program, self.plan(leader).options, leader, nest)
+        return self._possible(self.nests[nest.name].or_else(f"as {leader.name}", choices), nest)[0]
+
+    def fits_points(self, group: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
+        """Whether the nest of a reduction can get the leader's loops."""
+        _, loops = self._known(group.leader)
+        if loops is None or not results_at_once(loops):
+            return False
+        # Without lanes, two values per point take longer than a second pass with them.
+        lanes = any(x.kind is ir.Kind.VECTOR for x in loops.loops)
+        return lanes or self.preset.name == "naive"
+
+    def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
+        """Whether the nest can get the leader's loops over its results."""
+        _, loops = self._known(leader)
+        return loops is not None and may_have_epilogues(loops, calls)
+
+    def _known(self, nest: ir.Nest) -> tuple[NestPlan, ir.Nest | None]:
+        """The choices for a nest that leads, and the nest with all of its loops; None if these
+        cannot be, which is said when they are made."""
+        if nest.name not in self.known:
+            plan = self.nests[nest.name]
+            if not plan.options.complete_on("CPU"):
+                sums = self.sums.get(nest.name, 1)
+                chosen = self.preset.leading(self.program, nest, sums)
+                plan = plan.or_else(self.preset.reason, chosen)
+            self.known[nest.name] = self._possible(plan, nest)
+        return self.known[nest.name]
+
+    def _possible(self, plan: NestPlan, nest: ir.Nest) -> tuple[NestPlan, ir.Nest | None]:
+        """The choices without what nobody asked for in this very nest, and cannot be: asked for in
+        all nests, or made for other lanes and tiles than it now has. Likewise its loops."""
+        o, program, device = plan.options, self.program, self.preset.device
+        if why_no_loops(nest, o):
+            return plan, None  # refused with its reason by the pass itself
+        register, lanes = o.register or (), o.vectorize or (-1, 1)
+        points = points_inside(nest, o.chunk or (), o.tile or ())
+        if reason := why_not_registers(nest, register, points, lanes, device):
+            if plan.asked("register"):
+                return plan, None
+            plan, register = plan.without("register", reason), ()
+        loops = with_registers(with_loops(nest, replace(o, chunk=(), register=())), register)
+        stage = o.stage or ()
+        if reason := why_not_staged(loops, stage, made_with(program.nests, nest)):
+            if plan.asked("stage"):
+                return plan, loops
+            plan, stage = plan.without("stage", reason), ()
+        lane = vector_dim(nest, *lanes)
+
+        def why_not_ahead(ahead: tuple[int, ...]) -> str | None:
+            return why_not_prefetched(program, loops, ahead, lane.name if lane else None, stage)
+
+        ahead = o.prefetch or ()
+        if reason := why_not_ahead(ahead):
+            if plan.asked("prefetch"):
+                return plan, loops
+            able = [0 if why_not_ahead((*[0] * k, n)) else n for k, n in enumerate(ahead)]
+            plan = plan.without("prefetch", reason, tuple(able) if any(able) else ())
+        if o.stream and not plan.asked("stream") and (reason := why_not_streamed(program, loops)):
+            plan = plan.without("stream", reason)
+        return plan, loops

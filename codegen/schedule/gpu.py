@@ -6,15 +6,26 @@ As ``tcl.codegen.schedule.cpu``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
+from tcl.codegen.choose.gpu.presets import GpuPreset
+from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.plan import planned
-from tcl.codegen.schedule.plan_gpu import GpuPlan, plan_gpu
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.passes.base import Pass
+from tcl.codegen.passes.fusion.chunk_order import OrderChunks
+from tcl.codegen.passes.gpu.bind import thread_count
+from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
+from tcl.codegen.passes.gpu.limits import WithinLimits
+from tcl.codegen.passes.gpu.split import Split, shifted
+from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
+from tcl.codegen.passes.gpu.steps import STAGES, alone, steps
+from tcl.codegen.schedule.plan import NestPlan, Plan, Source, asked_for, planned, with_chunks
 from tcl.grammar.sized import SizedDef
 
 
@@ -51,3 +62,105 @@ def stages(
     program = lower(sized, gpu_layouts(sized))
     whole = merged(program) if options.merges else program
     return made.stages((("lower", program), ("merge", whole), ("split", made.program)))
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPlan(Plan[GpuProfile]):
+    """As ``Plan``."""
+
+    def passes(self) -> Iterator[tuple[str, tuple[Pass, ...]]]:
+        order = OrderChunks({name: o.chunk_order or () for name, o in self.options.items()})
+        nests = [steps(name, o, self.target) for name, o in self.options.items()]
+        last: dict[str, Pass] = {"fuse": order, "share": WithinLimits(self.target)}
+        for stage in STAGES:
+            whole = (last[stage],) if stage in last else ()
+            yield stage, (*(each for nest in nests for each in nest[stage]), *whole)
+
+    def build(self, program: ir.Program) -> ir.Built:
+        return BuildBlocks(self.target)(program)
+
+
+UNSPLIT = NestOptions(split=())
+
+
+def plan_gpu(program: ir.Program, options: MappingOptions, profile: GpuProfile) -> GpuPlan:
+    """What becomes of a program on a GPU.
+
+    Raises ``OptionsError`` for choices for a nest that the program lacks, for those that no GPU
+    has, and for reductions that cannot be split as was asked for.
+    """
+    nests = asked_for(program, options, "GPU")
+    for nest in program.nests:
+        _refuse(nest, nests[nest.name].options)
+    for nest in program.nests:
+        parts = nests[nest.name].options.split
+        if parts:
+            reason = nests[nest.name].reason("split")
+            program, nests = _split(program, nests, nest.name, parts, reason)
+    preset, name = GpuPreset(options.preset, profile), f"preset {options.preset}"
+    chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
+    while split := preset.split(program, {n: o.options for n, o in nests.items()}, chosen):
+        # What followed a nest that is split has loops of its own now, and may be split as well.
+        program, nests = _split(program, nests, *split, name)
+        chosen = preset.choices(program, {n: o.options for n, o in nests.items()})
+    found = {n: nests[n].or_else(name, o) for n, o in chosen.items()}
+    nests = {n.name: found.get(n.name, nests[n.name]) for n in program.nests}
+    return GpuPlan(profile, program, _possible(program, nests, profile))
+
+
+def _refuse(nest: ir.Nest, given: NestOptions) -> None:
+    """Options of a CPU that a GPU has nothing for."""
+    given.check_on("GPU", f"nest {nest.name}")
+    for position, (dim, size) in enumerate(zip(nest.dims, given.tile or (), strict=False)):
+        if size and not dim.reduction:
+            raise OptionsError(
+                f"tile: nest {nest.name}: on a GPU results are divided by chunk, and tile is for "
+                f"reductions; dimension {position} is none"
+            )
+
+
+def _split(
+    program: ir.Program,
+    nests: dict[str, NestPlan],
+    name: str,
+    parts: tuple[int, ...],
+    reason: str,
+) -> tuple[ir.Program, dict[str, NestPlan]]:
+    """The program and the choices for it, with a reduction split."""
+    divided = Split(name, parts)(program)
+    if divided is program:
+        return program, nests
+    whole = f"{name}.whole"
+    own = nests[name]
+    of_parts = NestPlan(
+        shifted(own.options),
+        tuple(Source(s.name, shifted(s.options)) for s in own.sources),
+        {"split": f"done: into {max(parts)} parts, {reason}"},
+    )
+    of_whole = NestPlan(UNSPLIT, (Source(f"reduces the parts of {name}", UNSPLIT),))
+    return divided, {**nests, name: of_parts, whole: of_whole}
+
+
+def _possible(
+    program: ir.Program, nests: dict[str, NestPlan], profile: GpuProfile
+) -> dict[str, NestPlan]:
+    """The choices, without joining nests and staging operands where nobody asked for that in this
+    very nest, and it cannot be."""
+    _, found = with_chunks(program, nests, clip=False)
+    for name, nest in found.items():
+        levels = nest.options.stage or ()
+        if nest.asked("stage") or all(level < 0 for level in levels):
+            continue
+        bound = alone(program, program.nest(name), nest.options, profile, "bind")
+        if bound is None:
+            continue  # refused with its reason by the pass itself
+        made = bound.nest(name)
+        threads, loops = thread_count(made), len(uniform_loops(made))
+        reasons = [
+            None if level < 0 else why_no_panel(made, load, level, threads, loops)
+            for load, level in zip(operands(made.point), levels, strict=False)
+        ]
+        if any(reasons):
+            kept = (-1 if r else n for n, r in zip(levels, reasons, strict=False))
+            found[name] = nest.without("stage", next(filter(None, reasons)), tuple(kept))
+    return found

@@ -3,6 +3,7 @@ apply it, and decide nothing."""
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -223,3 +224,27 @@ def with_chunks(
         divided.append(nest)
         found[nest.name] = plan
     return replace(program, nests=tuple(divided)), found
+
+
+def plan_text(plan: Plan[Target]) -> str:
+    """The plan as text."""
+    device: Device = "CPU" if isinstance(plan.target, CpuProfile) else "GPU"
+    lines = [f"{plan.program.name} on {plan.target.name}"]
+    if isinstance(plan.target, CpuProfile):
+        lines[0] += f", {plan.target.threads} thread{'s' * (plan.target.threads > 1)}"
+    for kernel in plan.kernels:
+        for name in kernel:
+            shares = f", in the chunks of {kernel[0]}" if name != kernel[0] else ""
+            lines += ["", f"nest {name}{shares}"]
+            nest = plan.nests[name]
+            made = {
+                key: json.dumps(value)
+                for key, value in nest.options.made().items()
+                if device not in OPTIONS[key].refused
+            }
+            wide, width = max(map(len, made)), max(map(len, made.values()))
+            lines += [
+                f"  {key:<{wide}}  {value:<{width}}  {nest.reason(key)}"
+                for key, value in made.items()
+            ]
+    return "\n".join(lines)

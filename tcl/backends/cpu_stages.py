@@ -10,7 +10,7 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan, stages
-from tcl.codegen.schedule.plan_text import plan_text
+from tcl.codegen.schedule.plan import plan_text
 from tcl.grammar.sized import SizedDef
 
 

@@ -13,7 +13,7 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import plan, stages
-from tcl.codegen.schedule.plan_text import plan_text
+from tcl.codegen.schedule.plan import plan_text
 from tcl.grammar.sized import SizedDef
 
 _HEADS = ("kernel", "blocks", "threads", "registers", "shared", "spills", "stack", "occupancy")

@@ -12,13 +12,14 @@ import numpy as np
 
 from tcl.backends.targets import Target, timed_target
 from tcl.cli.cache_common import layouts_of
-from tcl.cli.grid_cost import Estimate
 from tcl.cli.grid_file import GridError, GridPoint
 from tcl.cli.kernels import parse_options
 from tcl.cli.settings import own_names, search_config
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.loopir.cost import cost_of
+from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.common.number_format import plural
 from tcl.grammar.errors import ArgumentError, SourceError, TclError
@@ -28,6 +29,7 @@ from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
 from tcl.tuner.run.checkpoint import SavedSearch, SearchBusyError
+from tcl.tuner.run.cost_estimate import pace, typical_pace
 from tcl.tuner.run.workplace import check_cores
 from tcl.tuning import STARTS
 
@@ -241,3 +243,62 @@ def _fits(search: SavedSearch, choice: Choice) -> bool:
     except OptionsError:
         return False
     return choice.start is None or choice.start.to_json() in search.start[:1]
+
+
+_BASE = 0.3
+_MEASURE = 0.2
+_CALLS = 4
+"""Of a kernel whose calls are long."""
+_PER_OPERATION = 0.5e-9
+_PER_BYTE = 4e-9
+_AROUND = 8.0
+"""Seconds: workers that start, the finals, the comparison afterwards."""
+_PLAIN_CALLS = 25
+"""Of plain code, without options that were tuned: the reference, and in the comparison."""
+_PER_PLAIN_OPERATION = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class PointCost:
+    """What tuning one point costs."""
+
+    candidate: float
+    """Seconds for each."""
+    around: float
+    """Seconds, whatever is left to measure."""
+    by_experience: bool
+    """Whether earlier searches have said so."""
+
+    def seconds(self, candidates: int, limit: float | None) -> float:
+        """For so many candidates, within the time limit, if there is one."""
+        search = candidates * self.candidate
+        return self.around + (search if limit is None else min(search, limit))
+
+
+class Estimate:
+    """How long tuning takes, about: from how it went before on this machine, else by a rule.
+
+    The rule is, for each candidate: a base of 0.1 s to compile it and 0.2 s to measure it, what the
+    calls need beyond that at two operations a nanosecond, and 4 ns per byte that is compared; for
+    each search, what comes before and after it. What the cache knows of these very sizes takes the
+    place of all of it but the last, what it knows of other sizes takes the place of the base.
+    """
+
+    def __init__(self, cache: TuningCache) -> None:
+        self._cache = cache
+        self._bases: dict[str, float | None] = {}
+        """By device."""
+
+    def of(self, sized: SizedDef, key: CacheKey) -> PointCost:
+        """What tuning a def costs."""
+        cost = cost_of(lower(sized))
+        around = _AROUND + _PLAIN_CALLS * _PER_PLAIN_OPERATION * cost.operations
+        own = pace(self._cache, key)
+        if own is not None:
+            return PointCost(own, around, True)
+        if key.device not in self._bases:
+            self._bases[key.device] = typical_pace(self._cache, key.device)
+        base = self._bases[key.device]
+        calls = _CALLS * _PER_OPERATION * cost.operations
+        by_size = max(0.0, calls - _MEASURE) + _PER_BYTE * cost.moved
+        return PointCost((base or _BASE) + by_size, around, base is not None)

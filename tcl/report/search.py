@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
+from tcl.codegen.options.options import OPTIONS
 from tcl.common.number_format import duration
 from tcl.html.charts import HALF, Dot, Line, Ticks, bar, legend, times_chart
 from tcl.html.markup import Markup, tag
@@ -12,11 +14,19 @@ from tcl.html.tables import row, table
 from tcl.progress.words import FIRST
 from tcl.report.candidates import place_of
 from tcl.report.data import KnobRow, Page
-from tcl.report.glossary import KNOBS, kind_of
 from tcl.report.log import SearchLog, Try, best_and_median
 from tcl.report.outcome import sentence
 from tcl.tuner.space.knob_importance import Influence
 from tcl.tuner.space.knobs import Value
+
+KNOBS = {name: words for option in OPTIONS.values() for name, words in option.knobs.items()}
+"""By the last part of a knob's name, without the number of an operand."""
+
+
+def kind_of(knob: str) -> str:
+    """The entry that a knob has: ``stage`` for ``s0.stage1``."""
+    return re.sub(r"\d+$", "", knob.rpartition(".")[2])
+
 
 _LISTED = 15
 """Knobs whose importance is listed."""

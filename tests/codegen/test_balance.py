@@ -8,14 +8,12 @@ from dataclasses import replace
 import pytest
 from nests import MATMUL, TRANSPOSED, WIDE, sized
 
-from tcl.codegen.choose.cpu.access_costs import access_of
-from tcl.codegen.choose.cpu.panel_cost import LARGEST, PanelCost
+from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.options import MappingOptions, NestOptions
-from tcl.codegen.schedule.cpu import schedule
-from tcl.codegen.schedule.plan_cpu import plan_cpu
+from tcl.codegen.schedule.cpu import plan_cpu, schedule
 
 Shapes = tuple[tuple[int, int], tuple[int, int]]
 

@@ -14,8 +14,7 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.schedule.cpu import schedule
-from tcl.codegen.schedule.plan_cpu import plan_cpu
+from tcl.codegen.schedule.cpu import plan_cpu, schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

@@ -23,8 +23,7 @@ from tcl.codegen.loopir.walk import loads, statements
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.reference import compile_reference
-from tcl.codegen.schedule.cpu import schedule
-from tcl.codegen.schedule.plan_cpu import plan_cpu
+from tcl.codegen.schedule.cpu import plan_cpu, schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

@@ -17,8 +17,8 @@ from tcl.selection.best_options import DEFAULT
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run import events
-from tcl.tuner.run.final_rounds import Finals
 from tcl.tuner.run.ledger import Ledger
+from tcl.tuner.run.search_loop import Finals
 from tcl.tuner.run.stop_requests import FINISH
 from tcl.tuner.space.cpu.mapping import MappingSpace
 

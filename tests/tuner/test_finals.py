@@ -11,8 +11,8 @@ from tcl.tuner.measure.finals import BUDGET, FINALISTS, ROUNDS, Entrant, enterin
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 from tcl.tuner.run.events import Candidate, Event, Note, Raced
-from tcl.tuner.run.final_rounds import Finals
 from tcl.tuner.run.ledger import Ledger
+from tcl.tuner.run.search_loop import Finals
 
 
 class Clock:

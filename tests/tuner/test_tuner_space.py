@@ -14,13 +14,12 @@ from tcl.codegen.loopir.ir import Kind, Program
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.cpu.fusion_limits import results_at_once
-from tcl.codegen.schedule.cpu import schedule, stages
-from tcl.codegen.schedule.plan_cpu import plan_cpu
+from tcl.codegen.schedule.cpu import plan_cpu, schedule, stages
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
-from tcl.tuner.space.tile_candidates import loop_orders, tile_sizes
+from tcl.tuner.space.knobs import loop_orders, tile_sizes
 
 DEVICE = CpuProfile(
     name="generic",

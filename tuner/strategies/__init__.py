@@ -8,11 +8,10 @@ from types import MappingProxyType
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.tuner.space.search_space import Config, Space
-from tcl.tuner.strategies.exhaustive import Exhaustive
 from tcl.tuner.strategies.genetic import Genetic
-from tcl.tuner.strategies.random import RandomSearch
 from tcl.tuner.strategies.screened import Screened
 from tcl.tuner.strategies.strategy import SearchSettings, Strategy
+from tcl.tuner.strategies.unguided import Exhaustive, RandomSearch
 
 _Make = Callable[[Space, Random, SearchSettings, Sequence[Config]], Strategy]
 

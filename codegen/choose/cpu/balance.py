@@ -7,8 +7,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tcl.codegen.choose.cpu.access_costs import PanelCost
 from tcl.codegen.choose.cpu.core_model import Core
-from tcl.codegen.choose.cpu.panel_cost import PanelCost
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.stage import dims_of

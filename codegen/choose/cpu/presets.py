@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tcl.codegen.choose.cpu.access_costs import access_of
+from tcl.codegen.choose.cpu.access_costs import PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic
-from tcl.codegen.choose.cpu.panel_cost import PanelCost
 from tcl.codegen.choose.cpu.prefetch_distances import prefetching, tiles_ahead
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir

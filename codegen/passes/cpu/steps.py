@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.base import Pass
-from tcl.codegen.passes.chunk import Chunk
+from tcl.codegen.passes.chunk import Chunk, chunked
 from tcl.codegen.passes.cpu.prefetch import Prefetch
-from tcl.codegen.passes.cpu.register import Register
+from tcl.codegen.passes.cpu.register import Register, with_registers
 from tcl.codegen.passes.cpu.stage import Stage
 from tcl.codegen.passes.cpu.stream import Stream
 from tcl.codegen.passes.fuse import Fuse
-from tcl.codegen.passes.order import Order
-from tcl.codegen.passes.tile import Tile
-from tcl.codegen.passes.vectorize import Vectorize
+from tcl.codegen.passes.order import Order, ordered, why_not_ordered
+from tcl.codegen.passes.tile import Tile, tiled, why_not_tiled
+from tcl.codegen.passes.vectorize import Vectorize, vectorized, why_not_vectorized
 
 LOOPS = ("tile", "order", "vectorize", "register")
 STAGES = ("chunk", "fuse", *LOOPS, "stage", "prefetch", "stream")
@@ -42,3 +43,22 @@ def steps(nest: str, o: NestOptions, device: CpuProfile) -> Mapping[str, tuple[P
         "prefetch": (Prefetch(nest, o.prefetch or ()),),
         "stream": (Stream(nest),) if o.stream else (),
     }
+
+
+def why_no_loops(nest: ir.Nest, o: NestOptions) -> str | None:
+    """Why a nest cannot have these tiles, orders, or lanes, or None if it can."""
+    return (
+        why_not_tiled(nest, o.tile or ())
+        or why_not_ordered(nest, o.order or ())
+        or why_not_ordered(nest, o.inner_order or ())
+        or why_not_vectorized(nest, *(o.vectorize or (-1, 1)))
+    )
+
+
+def with_loops(nest: ir.Nest, o: NestOptions) -> ir.Nest:
+    """A nest that has one loop for each dimension inside of its chunks, and can have these options,
+    with the loops that the passes give it."""
+    nest = tiled(chunked(nest, o.chunk or ()), o.tile or ())
+    nest = ordered(ordered(nest, "tile", o.order or ()), "point", o.inner_order or ())
+    nest = vectorized(nest, *(o.vectorize or (-1, 1)))
+    return with_registers(nest, o.register or ())

@@ -8,8 +8,7 @@ import pytest
 
 from tcl.codegen.cuda.emit.module import Launch, Module
 from tcl.codegen.cuda.run import compile as compiler
-from tcl.codegen.cuda.run.compile import compile_cubin
-from tcl.codegen.cuda.run.min_blocks import fuller
+from tcl.codegen.cuda.run.compile import compile_cubin, fuller
 from tcl.codegen.cuda.run.occupancy import Resources
 from tcl.codegen.devices.gpu import H200, GpuProfile
 

@@ -23,7 +23,7 @@ from tcl.common.files import write_whole
 from tcl.html.axes import Axis, of_times
 from tcl.html.markup import Markup, join, tag
 from tcl.report.data import Page, collect
-from tcl.report.glossary import KNOBS, kind_of
+from tcl.report.search import KNOBS, kind_of
 from tcl.report.log import SearchLog
 from tcl.report.page import render, write_page
 from tcl.tuner.cache.ranking import ranked

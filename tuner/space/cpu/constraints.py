@@ -15,10 +15,10 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.base import refusal
-from tcl.codegen.passes.cpu.loops import with_loops
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.codegen.passes.cpu.register import why_not_registers
 from tcl.codegen.passes.cpu.stage import why_not_staged
+from tcl.codegen.passes.cpu.steps import with_loops
 from tcl.codegen.passes.cpu.stream import why_not_streamed
 from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import vector_dim, vectorized

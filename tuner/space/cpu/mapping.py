@@ -10,7 +10,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
-from tcl.codegen.schedule.plan_cpu import plan_cpu
+from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.constraints import constraints, heuristics, sharing
 from tcl.tuner.space.cpu.nest import NestKnobs

@@ -14,11 +14,9 @@ from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import outputs
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.panels import StageKnobs
-from tcl.tuner.space.cpu.prefetch_distance import PrefetchKnobs
 from tcl.tuner.space.cpu.registers import RegisterKnobs
-from tcl.tuner.space.cpu.stores import StreamKnobs
-from tcl.tuner.space.knobs import Knob, Value
-from tcl.tuner.space.tile_candidates import loop_orders, tile_sizes
+from tcl.tuner.space.cpu.stream_prefetch import PrefetchKnobs, StreamKnobs
+from tcl.tuner.space.knobs import Knob, Value, loop_orders, tile_sizes
 
 
 @dataclass(frozen=True, slots=True)

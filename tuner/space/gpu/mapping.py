@@ -11,7 +11,7 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
-from tcl.codegen.schedule.plan_gpu import plan_gpu
+from tcl.codegen.schedule.gpu import plan_gpu
 from tcl.tuner.space.gpu.constraints import constraints
 from tcl.tuner.space.gpu.heuristics import heuristics
 from tcl.tuner.space.gpu.kernel_groups import KernelKnobs

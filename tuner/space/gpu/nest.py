@@ -18,8 +18,7 @@ from tcl.tuner.space.gpu.block_threads import Divider
 from tcl.tuner.space.gpu.dims import DimKnobs, number
 from tcl.tuner.space.gpu.encode import block_of, longest, said
 from tcl.tuner.space.gpu.shared_memory import PanelKnobs
-from tcl.tuner.space.knobs import Knob, Value
-from tcl.tuner.space.tile_candidates import loop_orders
+from tcl.tuner.space.knobs import Knob, Value, loop_orders
 
 _VECTOR = 16
 """Bytes that a thread moves at once."""

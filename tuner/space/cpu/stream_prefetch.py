@@ -1,16 +1,48 @@
-"""How far ahead of their use operands are asked for, as knobs."""
+"""Whether results are written past the caches, and how far ahead of their use operands are asked
+for, as knobs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
+from tcl.codegen.passes.cpu.stream import why_not_streamed
+from tcl.codegen.passes.vectorize import vectorized
 from tcl.tuner.space.knobs import Knob, Value
+
+
+@dataclass(frozen=True, slots=True)
+class StreamKnobs:
+    """One knob for a nest whose results do not fit the second cache, else none."""
+
+    knobs: tuple[Knob, ...]
+
+    @staticmethod
+    def of(
+        program: ir.Program, nest: ir.Nest, device: CpuProfile, lanes: Iterable[tuple[int, int]]
+    ) -> StreamKnobs:
+        """The knob of an untiled nest that may have these ``lanes``; off by default."""
+        layout = program.tensor(nest.point.target.tensor).layout
+        worth = math.prod(layout.extents) * layout.itemsize > device.l2_bytes
+        if worth and any(why_not_streamed(program, vectorized(nest, *x)) is None for x in lanes):
+            return StreamKnobs((Knob(f"{nest.name}.stream", (0, 1), 0, ordered=False),))
+        return StreamKnobs(())
+
+    def chosen(self, values: Mapping[str, Value]) -> bool:
+        """Whether the nest writes past the caches."""
+        return bool(self.knobs) and values[self.knobs[0].name] == 1
+
+    def values(self, stream: bool) -> dict[str, Value] | None:
+        """Knob values for a choice; None if the knob cannot say it."""
+        if not self.knobs:
+            return None if stream else {}
+        return {self.knobs[0].name: int(stream)}
+
 
 _DISTANCES = (0, 1024, 2048, 4096, 16384)
 """Bytes."""

@@ -1,4 +1,5 @@
-"""Exhaustive search: every valid configuration, in a fixed order."""
+"""Searches that learn nothing: all valid configurations in a fixed order, and random ones, which
+are what every other strategy has to beat."""
 
 from __future__ import annotations
 
@@ -44,3 +45,11 @@ class Exhaustive(Search):
         super().restore(state)
         self._position = cast(int, state["position"])
         self._rest = islice(self._memory.space.enumerate(), self._position, None)
+
+
+class RandomSearch(Search):
+    """Generations of ``population`` random configurations, the seeds first."""
+
+    def ask(self) -> tuple[Config, ...]:
+        """See ``Strategy``."""
+        return tuple(self._memory.fill(self._known_seeds(), self._settings.population))
