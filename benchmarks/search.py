@@ -23,8 +23,8 @@ from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
 
+from benchmarks.replay import RecordedSpace, load_space, replay
 from tcl.tuner.strategies import STRATEGIES, make_strategy
-from tcl.tuner.strategies.replay import RecordedSpace, load_space, replay
 from tcl.tuner.strategies.strategy import SearchSettings
 
 SPACES = Path(__file__).parent / "spaces"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TypedDict, Unpack
 
@@ -175,7 +175,11 @@ class TunerConfig:
 
     def __init__(self, **settings: Unpack[SettingValues]) -> None:
         known = [f.name for f in fields(TunerSettings)]
-        _reject_unknown(settings, known)
+        for name in settings:
+            if name not in known:
+                near = closest(name, known)
+                hint = f"did you mean {near}?" if near else f"settings are {', '.join(known)}"
+                raise OptionsError(f"there is no setting {name!r}; {hint}")
         object.__setattr__(self, "settings", TunerSettings(**settings))
         object.__setattr__(self, "chosen", frozenset(settings))
 
@@ -266,14 +270,6 @@ class TunerConfig:
     def strategy(self, name: str) -> TunerConfig:
         """Search strategy: ``screened``, ``genetic``, ``random`` or ``exhaustive``."""
         return self._with(strategy=name)
-
-
-def _reject_unknown(given: Iterable[str], known: list[str]) -> None:
-    for name in given:
-        if name not in known:
-            near = closest(name, known)
-            hint = f"did you mean {near}?" if near else f"settings are {', '.join(known)}"
-            raise OptionsError(f"there is no setting {name!r}; {hint}")
 
 
 def available_cores() -> tuple[int, ...]:

@@ -49,27 +49,23 @@ class CpuProfile:
 def host_cpu() -> CpuProfile:
     """The machine this runs on. Raises ``CompileError`` if there is no room for LLVM."""
     with deferred():  # an interrupted llvmlite may free something twice
-        return _host_cpu()
+        need_room("LLVM", 256 * MEGABYTE)
+        import llvmlite.binding as llvm
 
-
-def _host_cpu() -> CpuProfile:
-    need_room("LLVM", 256 * MEGABYTE)
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features()
-    flags = {name for name, present in features.items() if present}
-    sizes = dict(_caches())
-    bound = hasattr(os, "sched_getaffinity")
-    return CpuProfile(
-        name=llvm.get_host_cpu_name(),
-        features=features.flatten(),
-        triple=llvm.get_process_triple(),
-        vector_bits=512 if "avx512f" in flags else 256 if "avx" in flags else 128,
-        cores=len(os.sched_getaffinity(0)) if bound else os.cpu_count() or 1,
-        l1_bytes=sizes.get(1, 32 << 10),
-        l2_bytes=sizes.get(2, 512 << 10),
-        l3_bytes=sizes.get(3, 8 << 20),
-    )
+        features = llvm.get_host_cpu_features()
+        flags = {name for name, present in features.items() if present}
+        sizes = dict(_caches())
+        bound = hasattr(os, "sched_getaffinity")
+        return CpuProfile(
+            name=llvm.get_host_cpu_name(),
+            features=features.flatten(),
+            triple=llvm.get_process_triple(),
+            vector_bits=512 if "avx512f" in flags else 256 if "avx" in flags else 128,
+            cores=len(os.sched_getaffinity(0)) if bound else os.cpu_count() or 1,
+            l1_bytes=sizes.get(1, 32 << 10),
+            l2_bytes=sizes.get(2, 512 << 10),
+            l3_bytes=sizes.get(3, 8 << 20),
+        )
 
 
 def _caches() -> Iterator[tuple[int, int]]:

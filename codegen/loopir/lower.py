@@ -223,15 +223,11 @@ def _constant(value: int | float | bool, type_: ScalarType) -> int | float | boo
         case Kind.BOOL:
             return bool(value)
         case Kind.FLOAT:
-            return _finite_float(value)
+            try:
+                return float(value)
+            except OverflowError:  # an integer literal of more than 308 digits
+                return float("inf") if value > 0 else float("-inf")
         case Kind.INT | Kind.UINT:
             return wrap(int(value), type_)
         case _:
             assert_never(type_.kind)
-
-
-def _finite_float(value: int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # an integer literal of more than 308 digits
-        return float("inf") if value > 0 else float("-inf")

@@ -192,7 +192,10 @@ class CudaBench(Bench):
         device = self.device
         if calls > 1 and isinstance(run, Bound):
             count = max(calls, _LAUNCHES)
-            graph = self._graph(run, count)
+            if count not in run.graphs:
+                sets = run.sets()
+                run.graphs[count] = self.device.graph([sets[k % len(sets)] for k in range(count)])
+            graph = run.graphs[count]
             if graph is not None:
                 graph()  # the first launch of a graph uploads it
                 device.flush()
@@ -202,12 +205,6 @@ class CudaBench(Bench):
             device.flush()
             total += device.timed(run)
         return total / calls
-
-    def _graph(self, run: Bound, count: int) -> Run | None:
-        if count not in run.graphs:
-            sets = run.sets()
-            run.graphs[count] = self.device.graph([sets[k % len(sets)] for k in range(count)])
-        return run.graphs[count]
 
     @contextmanager
     def alone(self) -> Iterator[None]:

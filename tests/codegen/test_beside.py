@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from loopir_interpreter import interpret
 
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.interpret import interpret
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.loopir.walk import statements
 from tcl.codegen.options.options import MappingOptions

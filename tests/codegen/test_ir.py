@@ -14,12 +14,12 @@ import pytest
 from cpu_kernels import poisoned, random_options
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loopir_interpreter import interpret
 from strategies import Program, random_program
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.interpret import interpret
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show, show_affine
 from tcl.codegen.loopir.verify import verify

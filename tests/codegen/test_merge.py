@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from comparing import check_equal, outputs_of
 from cpu_kernels import sized_of
+from loopir_interpreter import interpret
 
 from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
-from tcl.codegen.loopir.interpret import interpret
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.verify import verify
 from tcl.codegen.options.options import MappingOptions

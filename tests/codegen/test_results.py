@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from cpu_kernels import accepted
+from loopir_interpreter import interpret
 
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.interpret import interpret
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import loads, statements
 from tcl.codegen.options.options import MappingOptions

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from comparing import check_equal, outputs_of
 from cpu_kernels import sized_of
+from loopir_interpreter import interpret
 
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.interpret import interpret
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show_value
 from tcl.codegen.loopir.walk import operands, statements, walk

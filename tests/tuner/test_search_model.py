@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from places import ROOT
 
+from benchmarks.replay import load_space, replay
 from tcl.tuner.space.knobs import Knob
 from tcl.tuner.space.search_space import SearchSpace
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.features import Features
 from tcl.tuner.strategies.gaussian import GaussianProcess, cholesky, inverse, solve
-from tcl.tuner.strategies.replay import load_space, replay
 from tcl.tuner.strategies.strategy import SearchSettings
 
 SPACE = SearchSpace(

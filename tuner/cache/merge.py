@@ -9,10 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import table_rows as cache_rows
@@ -66,7 +65,18 @@ def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
 
     def write(db: sqlite3.Connection) -> Added:
         added = _add(db, found)
-        _add_runs(db, runs, names)
+        # Of a run that both know, the later state stays.
+        for digest, *values in runs:
+            if digest not in names:  # not made by us
+                continue
+            problem = cache_rows.problem_id(db, *names[digest])
+            db.execute(
+                "INSERT INTO runs (problem, run, config, state, started, updated) "
+                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET state = excluded.state, "
+                "config = excluded.config, updated = excluded.updated "
+                "WHERE excluded.updated > runs.updated",
+                (problem, *values),
+            )
         return added
 
     return into.transaction(write)
@@ -95,22 +105,3 @@ def _add(db: sqlite3.Connection, found: Iterable[Results]) -> Added:
         new = cache_rows.insert_new(db, problem, each.records)
         added, known = added + new, known + len(each.records) - new
     return Added(added, known)
-
-
-def _add_runs(
-    db: sqlite3.Connection,
-    runs: Sequence[tuple[Any, ...]],
-    names: dict[str, tuple[CacheKey, str]],
-) -> None:
-    """Of a run that both know, the later state stays."""
-    for digest, *values in runs:
-        if digest not in names:  # not made by us
-            continue
-        problem = cache_rows.problem_id(db, *names[digest])
-        db.execute(
-            "INSERT INTO runs (problem, run, config, state, started, updated) "
-            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET state = excluded.state, "
-            "config = excluded.config, updated = excluded.updated "
-            "WHERE excluded.updated > runs.updated",
-            (problem, *values),
-        )

@@ -35,16 +35,12 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     register = tuple(written_out.get(d.name, 0) for d in nest.dims)
     vectorize = (-1, 1)
     if lane is not None:
-        vectorize = (_position(nest, lane), core.lanes)
+        vectorize = (next(k for k, d in enumerate(nest.dims) if d.name == lane), core.lanes)
     if not any(d.reduction for d in nest.dims):
         return NestOptions((), (), (), vectorize, register, ())
     tile, order, inner = _blocking(core, lane, sizes)
     stage = _panels(core, lane, sizes, tile, order)
     return NestOptions(tile, order, inner, vectorize, register, stage)
-
-
-def _position(nest: ir.Nest, name: str) -> int:
-    return next(k for k, d in enumerate(nest.dims) if d.name == name)
 
 
 def _blocking(

@@ -91,7 +91,11 @@ def _reductions(shape: Shape, made: Choice, pair: tuple[ir.Load, ir.Load]) -> No
     depth, steps = 1, 4
     inner = sorted(
         shape.reductions,
-        key=lambda k: (shape.extent(k) > _SMALL, not _in_order(shape, k, pair), -k),
+        key=lambda k: (
+            shape.extent(k) > _SMALL,
+            not any(shape.stride(load.ref, k) == 1 for load in pair),
+            -k,
+        ),
     )
     for k in inner:
         extent = shape.extent(k)
@@ -107,10 +111,6 @@ def _reductions(shape: Shape, made: Choice, pair: tuple[ir.Load, ir.Load]) -> No
         if size >= steps > 1:
             made.register[k], steps = steps, 1
         depth *= min(size, extent)
-
-
-def _in_order(shape: Shape, k: int, pair: tuple[ir.Load, ir.Load]) -> bool:
-    return any(shape.stride(load.ref, k) == 1 for load in pair)
 
 
 _WARPS = (((2, 2), (4, 8)), ((2, 2), (2, 4)), ((2, 2), (1, 2)))

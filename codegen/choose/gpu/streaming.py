@@ -62,7 +62,9 @@ def rowwise(shape: Shape, rows: Sequence[int], points: int = 0) -> Choice:
         made.chunk[k] = 1 if k in rows else 0
     inside = [k for k in range(len(shape.nest.dims)) if k not in rows and shape.extent(k) > 1]
     longest = max(math.prod(shape.extent(k) for k in inside), points)
-    threads = _of_row(longest, shape)
+    most = 2 * THREADS if longest >= _LONG else THREADS
+    vectors = max(1, longest // max(1, 16 // shape.largest))
+    threads = max(1, min(most, power_above(vectors)))
     if rows and threads < THREADS // 2:
         last = rows[-1]
         several = min(THREADS // 2 // threads, power_below(shape.extent(last)))
@@ -84,10 +86,3 @@ def rowwise(shape: Shape, rows: Sequence[int], points: int = 0) -> Choice:
             made.threads[k] = own
             left //= own
     return made
-
-
-def _of_row(points: int, shape: Shape) -> int:
-    """Threads that share a row."""
-    most = 2 * THREADS if points >= _LONG else THREADS
-    vectors = max(1, points // max(1, 16 // shape.largest))
-    return max(1, min(most, power_above(vectors)))

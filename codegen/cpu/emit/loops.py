@@ -128,7 +128,11 @@ class Loops:
         span, step = scope.ranges[fold.dim].span, fold.step
         if fold in self.above_fixed:
             if isinstance(span, int):
-                self._full_and_rest(fold, body, scope, span)
+                rest = span % fold.step
+                self._counted(fold, body, scope, number(span - rest), fold.step)
+                if rest:
+                    offset = scope.ranges[fold.dim].offset + (span - rest)
+                    self._iteration(fold, body, scope, offset, rest, At(None, span - rest))
             else:
                 self._full_and_rests(fold, body, scope, span)
         elif isinstance(span, int) and (span <= step or span % step == 0):
@@ -137,13 +141,6 @@ class Loops:
             self._counted(fold, body, scope, _value(span), 1)
         else:
             self._counted(fold, body, scope, _value(span), None)
-
-    def _full_and_rest(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: int) -> None:
-        rest = span % fold.step
-        self._counted(fold, body, scope, number(span - rest), fold.step)
-        if rest:
-            offset = scope.ranges[fold.dim].offset + (span - rest)
-            self._iteration(fold, body, scope, offset, rest, At(None, span - rest))
 
     def _full_and_rests(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: Span) -> None:
         b = self.b

@@ -68,15 +68,14 @@ class Statements:
                 self.statement(kernel.body, scope)
             else:
                 threads.first_only(partial(self.statement, kernel.body, scope))
-            self._settle(kernel.body)
+            # On x86, what was written past the caches is not in order with what is written after
+            # it: before other threads are told that it is there, it has to be.
+            self.memory.across.settle()
+            if self.x86 and any(
+                isinstance(s, ir.Store) and s.streamed for s in statements(kernel.body)
+            ):
+                self.b.do(self.b.call_text("llvm.x86.sse.sfence", "void"))
         return threads.regions
-
-    def _settle(self, part: ir.Statement) -> None:
-        """On x86, what was written past the caches is not in order with what is written after it:
-        before other threads are told that it is there, it has to be."""
-        self.memory.across.settle()
-        if self.x86 and any(isinstance(s, ir.Store) and s.streamed for s in statements(part)):
-            self.b.do(self.b.call_text("llvm.x86.sse.sfence", "void"))
 
     def statement(self, statement: ir.Statement, scope: Scope) -> None:
         """One statement, and everything inside it."""

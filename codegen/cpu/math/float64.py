@@ -52,13 +52,6 @@ def _exp(x: Number) -> Number:
     return times_power(polynomial(r, (1.0, 1.0, *tables.EXP)), n, shifted)
 
 
-def _exp_of_sum(x: Number, low: Number) -> Number:
-    """exp(x + low) for a low that is far smaller than x."""
-    low = (x.abs() < 800.0).choose(low, x.like(0.0))
-    r, n, shifted = _reduced(at_least(at_most(x, 710.0), -746.0), 2046)
-    return times_power(polynomial(r + low, (1.0, 1.0, *tables.EXP)), n, shifted)
-
-
 def _power(r: Number, parts: tuple[float, float]) -> Number:
     """exp(r * factor) for a factor in two parts and a result from sqrt(1/2) to sqrt(2)."""
     s = r * parts[0]
@@ -204,7 +197,10 @@ def _pow(x: Number, y: Number) -> Number:
     log, low = _long_log(a)
     high = y * log
     low = y.fma(log, -high) + y * low
-    return pow_edges(x, y, _exp_of_sum(high, low))
+    # exp(high + low), where low is far smaller than high.
+    low = (high.abs() < 800.0).choose(low, high.like(0.0))
+    r, n, shifted = _reduced(at_least(at_most(high, 710.0), -746.0), 2046)
+    return pow_edges(x, y, times_power(polynomial(r + low, (1.0, 1.0, *tables.EXP)), n, shifted))
 
 
 # The rest.

@@ -65,7 +65,10 @@ class _Sessions:
     def next(self) -> tuple[Any, str]:
         """The session for one more library, and a name for it."""
         if self.count % _PER_SESSION == 0:
-            self.session = _new_session()
+            import llvmlite.binding as llvm
+
+            # The session takes its machine over, so it cannot have the one that compiles.
+            self.session = llvm.create_lljit_compiler(new_machine(host_cpu()), use_jit_link=False)
         self.count += 1
         return self.session, f"tcl_{self.count}"
 
@@ -81,10 +84,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def _new_session() -> Any:
-    import llvmlite.binding as llvm
-
-    # The session takes its machine over, so it cannot have the one that compiles.
-    return llvm.create_lljit_compiler(new_machine(host_cpu()), use_jit_link=False)

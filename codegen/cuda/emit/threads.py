@@ -82,7 +82,8 @@ class Threads:
         inside = list(statements(statement))
         bound = [s.loop.fold for s in inside if isinstance(s, ir.For)]
         space = self.geometry.space_of[bound[0].dim] if bound else None
-        tests: Sequence[str] = self._busy(space)
+        count = space.thread_count if space is not None else 1  # those that have points
+        tests: Sequence[str] = [f"threadIdx.x < {count}"] if 1 < count < self.kernel.threads else []
         if not any(isinstance(s, ir.Store) for s in inside):
             tests = [] if self.idle_sums else tests
         elif space is None or not any(f in bound for f in space.threads):
@@ -94,11 +95,6 @@ class Threads:
             if tests:
                 self.lines.open(f"if ({' && '.join(tests)}) {{")
             yield
-
-    def _busy(self, space: ir.Space | None) -> list[str]:
-        """Tests that a thread has points."""
-        count = space.thread_count if space is not None else 1
-        return [f"threadIdx.x < {count}"] if 1 < count < self.kernel.threads else []
 
 
 def _place(of: str, after: int, count: int, *, outermost: bool) -> str:

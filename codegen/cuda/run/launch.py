@@ -112,11 +112,9 @@ class Launcher:
         if wait and frame.record is not None:
             failed, value = frame.record.read(stream)
             if failed:  # the frame is not used again: the next one's record is zero
-                raise IndexError(self._message(failed - 1, value))
+                site = self.module.sites[failed - 1]
+                raise IndexError(site.message(value - (value >> 63 << 64)))
         self.frames.append(frame)
-
-    def _message(self, site: int, value: int) -> str:
-        return self.module.sites[site].message(value - (value >> 63 << 64))
 
     def __call__(
         self,

@@ -28,18 +28,14 @@ class CpuFusionLimits:
     def fits_points(self, unit: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
         if not same_loops(unit.leader, nest) or not results_at_once(unit.leader):
             return False
-        held = (unit.sums + 1) * self._vectors(unit.leader)
+        over = Levels.of(unit.leader).registers
+        lanes = math.prod(x.fold.count for x in over if x.kind is ir.Kind.VECTOR)
+        points = math.prod(x.fold.count for x in over if x.kind is ir.Kind.UNROLL)
+        held = (unit.sums + 1) * points * -(-lanes // self.device.lanes(unit.leader.point.type))
         return not other.always or held + OPERANDS <= vector_registers(self.device)
 
     def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
         return same_result_loops(leader, nest) and may_have_epilogues(leader, calls)
-
-    def _vectors(self, nest: ir.Nest) -> int:
-        """The registers of a nest's accumulators."""
-        over = Levels.of(nest).registers
-        lanes = math.prod(x.fold.count for x in over if x.kind is ir.Kind.VECTOR)
-        points = math.prod(x.fold.count for x in over if x.kind is ir.Kind.UNROLL)
-        return points * -(-lanes // self.device.lanes(nest.point.type))
 
 
 def results_at_once(nest: ir.Nest) -> bool:

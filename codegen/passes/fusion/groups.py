@@ -5,7 +5,7 @@ Which nests share the loops over their *chunks* is another question: that of ``f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Protocol
@@ -111,7 +111,8 @@ def _longer(
     if other is not None and _apart(group, other) and limits.fits_points(group, other, nest):
         return replace(group, siblings=(*group.siblings, other))
     after = epilogue(leader, group.stores, group.start[1] if group.start else None, nest)
-    if after is not None and _stores_stay(group.stores, after):
+    # A store that is to go past the caches would be left out.
+    if after is not None and not any(s.streamed and s.ref == after.target for s in group.stores):
         calls = _calls([after.value, *(e.value for e in group.epilogues)])
         if limits.fits_results(leader, nest, calls):
             return replace(group, epilogues=(*group.epilogues, after))
@@ -133,11 +134,6 @@ def _calls(values: Iterable[ir.Value]) -> int:
     """Calls of functions that are more than an instruction or two."""
     calls = (v for value in values for v in walk(value) if isinstance(v, ir.Call))
     return sum(call.name not in SHORT for call in calls)
-
-
-def _stores_stay(made: Sequence[ir.Store], after: Epilogue) -> bool:
-    """Whether no store that is to go past the caches would be left out."""
-    return not any(s.streamed and s.ref == after.target for s in made)
 
 
 def _apart(group: FusionGroup, other: Sibling) -> bool:

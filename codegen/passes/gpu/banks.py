@@ -33,7 +33,13 @@ def padded(
     found: tuple[int, ir.Layout] | None = None
     for pad in _PADS:
         if pad % whole == 0:
-            layout = _with_rows(plain, row + pad)
+            strides = [plain.itemsize]
+            size = row + pad
+            for extent in reversed(plain.extents[1:-1]):
+                strides.append(size)
+                size *= extent
+            strides.append(size)
+            layout = replace(plain, strides=tuple(reversed(strides)))
             count = conflicts(layout, axes, folds)
             if found is None or count < found[0]:
                 found = count, layout
@@ -41,16 +47,6 @@ def padded(
                 break
     assert found is not None  # without room
     return found[1]
-
-
-def _with_rows(plain: ir.Layout, row: int) -> ir.Layout:
-    strides = [plain.itemsize]
-    size = row
-    for extent in reversed(plain.extents[1:-1]):
-        strides.append(size)
-        size *= extent
-    strides.append(size)
-    return replace(plain, strides=tuple(reversed(strides)))
 
 
 def conflicts(layout: ir.Layout, axes: Sequence[ir.Affine], folds: BlockFolds) -> int:

@@ -16,12 +16,12 @@ from cpu_kernels import poisoned
 from cuda_checks import FILES, H200, T4, definitions, points_of, sized_for
 from cuda_checks import example_sizes as sizes_of
 from cuda_options import random_gpu_options
+from loopir_interpreter import interpret
 from strategies import random_program
 
 from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.codegen.loopir.interpret import interpret
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.reference import compile_reference

@@ -56,10 +56,6 @@ class GpuMappingSpace(ProgramSpace):
         self._declare((replace(k, default=normal[k.name]) for k in knobs), legal, worth)
 
     def _with_knobs(self, default: Mapping[str, NestOptions]) -> tuple[KernelKnobs, ...]:
-        return KernelKnobs.all_of(self._program, self._profile, default, self._chosen(default))
-
-    def _chosen(self, default: Mapping[str, NestOptions]) -> list[str]:
-        """The nests that get knobs."""
         led = fusion_groups(self._program.nests)
         kernels: list[list[ir.Nest]] = []
         for unit in led:
@@ -74,7 +70,7 @@ class GpuMappingSpace(ProgramSpace):
         for kernel in able:
             if len(found) < _NESTS:
                 found += [n.name for n in kernel]
-        return found
+        return KernelKnobs.all_of(self._program, self._profile, default, found)
 
     def _normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
         return {name: v for g in self._groups for name, v in g.normal(values).items()}
