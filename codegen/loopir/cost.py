@@ -63,7 +63,7 @@ def cost_of(program: ir.Program) -> Cost:
 def _counted(program: ir.Program) -> _Counter:
     counter = _Counter(program)
     for nest in program.nests:
-        if all(d.extent > 0 for d in nest.dims):
+        if nest.points > 0:
             counter.count(nest)
         counter.versions[nest.point.target.tensor] += 1
     return counter
@@ -132,7 +132,7 @@ class _Counter:
         self._value(point.value, 1.0)
         if point.op != "=":
             if point.type.is_float:
-                points = math.prod(d.extent for d in nest.dims)
+                points = nest.points
                 self.steps.append((points, point.type.compute.bits))
             if not point.initialise:
                 self._touch(point.target)

@@ -165,6 +165,15 @@ class Layout:
                 total = total + self.offset(axis, subscript)
         return total
 
+    def step(self, ref: TensorRef, dim: str) -> int:
+        """Elements from one point of a dimension to the next: 0 where the element stays the same, 1
+        where neighbouring points, as those of lanes, are neighbours in memory."""
+        return self.place(ref).coefficient(dim) // self.itemsize
+
+    def in_order(self, ref: TensorRef) -> list[str]:
+        """The dimensions along which memory is gone through from front to back."""
+        return [name for name, stride in self.place(ref).terms if stride == self.itemsize]
+
 
 def contiguous(type_: ScalarType, extents: Iterable[int], origin: Iterable[int]) -> Layout:
     """The row-major layout."""
@@ -511,6 +520,21 @@ class Space:
         """The folds of a dimension, outermost first."""
         self.dim(dim)
         return tuple(x.fold for x in self.loops if x.fold.dim == dim)
+
+    @property
+    def points(self) -> int:
+        """How many there are."""
+        return math.prod(d.extent for d in self.dims)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether there is a reduction."""
+        return any(d.reduction for d in self.dims)
+
+    @property
+    def lane(self) -> Fold | None:
+        """The fold of the lanes."""
+        return next((x.fold for x in self.loops if x.kind is Kind.VECTOR), None)
 
     @property
     def chunks(self) -> tuple[Fold, ...]:

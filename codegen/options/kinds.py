@@ -47,6 +47,10 @@ class Kind(ABC):
         """The inverse of ``with_leading``."""
         return value
 
+    def of_first(self, value: Any, count: int) -> Any:
+        """The value for a nest that has the first so many of the dimensions alone."""
+        return value
+
 
 class Integers(Kind):
     """Values that are lists of integers."""
@@ -86,6 +90,11 @@ class Sizes(Integers):
     def without_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
         return value if self.per == "operand" else value[1:]
 
+    def of_first(self, value: tuple[int, ...], count: int) -> tuple[int, ...]:
+        if self.per == "operand" or len(value) <= count:
+            return value
+        return value[:count] if self.asks(value[:count]) else ()
+
 
 @dataclass(frozen=True, slots=True)
 class Permutation(Integers):
@@ -105,6 +114,10 @@ class Permutation(Integers):
 
     def without_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(k - 1 for k in value if k)
+
+    def of_first(self, value: tuple[int, ...], count: int) -> tuple[int, ...]:
+        kept = tuple(k for k in value if k < count)
+        return () if kept == tuple(range(len(kept))) else kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +146,9 @@ class Lanes(Integers):
     def without_leading(self, value: tuple[int, int]) -> tuple[int, int]:
         return (value[0] - 1, value[1]) if value[0] > 0 else value
 
+    def of_first(self, value: tuple[int, int], count: int) -> tuple[int, int]:
+        return value if value[0] < count else self.neutral
+
 
 @dataclass(frozen=True, slots=True)
 class Dimensions(Integers):
@@ -152,6 +168,9 @@ class Dimensions(Integers):
 
     def without_leading(self, value: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(k - 1 for k in value if k)
+
+    def of_first(self, value: tuple[int, ...], count: int) -> tuple[int, ...]:
+        return tuple(k for k in value if k < count)
 
 
 @dataclass(frozen=True, slots=True)

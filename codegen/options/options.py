@@ -231,6 +231,12 @@ class NestOptions:
         made = self.made().items()
         return NestOptions(**{key: OPTIONS[key].kind.without_leading(value) for key, value in made})
 
+    def of_first(self, count: int) -> NestOptions:
+        """The same choices for a nest that has the first so many of the dimensions alone, as one
+        has that goes along with another one's results."""
+        made = self.made().items()
+        return NestOptions(**{key: OPTIONS[key].kind.of_first(value, count) for key, value in made})
+
     def as_dict(self) -> dict[str, Any]:
         """The choices made, as JSON data."""
         made = self.made().items()

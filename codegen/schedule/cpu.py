@@ -147,8 +147,7 @@ class _Leaders:
         if loops is None or not results_at_once(loops):
             return False
         # Without lanes, two values per point take longer than a second pass with them.
-        lanes = any(x.kind is ir.Kind.VECTOR for x in loops.loops)
-        return lanes or self.preset.name == "naive"
+        return loops.lane is not None or self.preset.name == "naive"
 
     def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
         """Whether the nest can get the leader's loops over its results."""

@@ -19,7 +19,6 @@ from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.fusion.chunk_order import OrderChunks
-from tcl.codegen.passes.gpu.bind import thread_count
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
 from tcl.codegen.passes.gpu.limits import WithinLimits
 from tcl.codegen.passes.gpu.split import Split, shifted
@@ -155,7 +154,7 @@ def _possible(
         if bound is None:
             continue  # refused with its reason by the pass itself
         made = bound.nest(name)
-        threads, loops = thread_count(made), len(uniform_loops(made))
+        threads, loops = made.thread_count, len(uniform_loops(made))
         reasons = [
             None if level < 0 else why_no_panel(made, load, level, threads, loops)
             for load, level in zip(operands(made.point), levels, strict=False)

@@ -32,6 +32,7 @@ from tcl.tuner.run.checkpoint import SavedSearch, SearchBusyError
 from tcl.tuner.run.cost_estimate import pace, typical_pace
 from tcl.tuner.run.workplace import check_cores
 from tcl.tuning import STARTS
+from tcl.workers.process_memory import in_words, total_memory
 
 _GENERATIONS = 10
 _COPIES = 2
@@ -210,13 +211,11 @@ def _check_memory(sized: SizedDef) -> None:
     needed = _COPIES * sum(
         math.prod(sized.shapes[t.name]) * np.dtype(numpy_dtype(t.type)).itemsize for t in tensors
     )
-    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
-        return
-    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needed > there:
+    there = total_memory()
+    if there is not None and needed > there:
         raise ArgumentError(
-            f"its inputs and outputs need {needed / 1e9:.0f} GB of memory, the machine has "
-            f"{there / 1e9:.0f} GB"
+            f"its inputs and outputs need {in_words(needed)} of memory, the machine has "
+            f"{in_words(there)}"
         )
 
 

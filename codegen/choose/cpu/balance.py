@@ -114,10 +114,10 @@ class _Work:
 
 def _reuses(nest: ir.Nest) -> bool:
     """Whether an operand stays the same along a dimension of the results."""
-    if any(d.extent == 0 for d in nest.dims):
+    if nest.points == 0:
         return False  # nor anything else
     results = {d.name for d in nest.dims if not d.reduction and d.extent > 1}
-    return any(d.reduction for d in nest.dims) and any(
+    return nest.reduces and any(
         results - dims_of(r) and results & dims_of(r) for r in refs(nest)[1:]
     )
 
@@ -126,7 +126,5 @@ def in_lanes(program: ir.Program, nest: ir.Nest) -> set[str]:
     """The dimensions along which some access goes through memory in order."""
     found: set[str] = set()
     for ref in refs(nest):
-        layout = program.tensor(ref.tensor).layout
-        terms = layout.place(ref).terms
-        found |= {name for name, stride in terms if stride == layout.itemsize}
+        found.update(program.tensor(ref.tensor).layout.in_order(ref))
     return found

@@ -138,7 +138,7 @@ class Group:
         least = self.bytes(program, self._spans([1] * len(self.shared)))
         if least > device.l2_bytes and self._affine:
             return False  # what the least chunk touches is gone before the next nest reads it
-        work = sum(_points(n) / device.lanes(n.point.type) / 2 for n in self.nests)
+        work = sum(n.points / device.lanes(n.point.type) / 2 for n in self.nests)
         return again / speed > _WORTH * work
 
     @property
@@ -165,7 +165,7 @@ class Group:
         """
         extents = self.extents
         if len(self.units) == 1:
-            most = max(range(len(self.nests)), key=lambda k: _points(self.nests[k]))
+            most = max(range(len(self.nests)), key=lambda k: self.nests[k].points)
             dims = [d[most] for d in self.shared]
             return balanced(program, self.nests[most], dims, device)
         sizes = [
@@ -192,9 +192,9 @@ class Group:
 
     def _least(self, program: ir.Program, dims: Sequence[str], device: CpuProfile) -> int:
         """Points that the nests with the most work need to be done in lanes."""
-        most = max(map(_points, self.nests))
+        most = max(n.points for n in self.nests)
         for nest, dim in zip(self.nests, dims, strict=True):
-            if _points(nest) * _HEAVY < most:
+            if nest.points * _HEAVY < most:
                 continue
             in_order = in_lanes(program, nest)
             if in_order and in_order <= set(self._shared_of(nest)) and dim in in_order:
@@ -210,15 +210,15 @@ class Group:
         for nest, dim in zip(self.nests, dims, strict=True):
             sizes = {r: _bytes(program, nest, r, spans) for r in refs(nest)}
             same = [b for r, b in sizes.items() if dim not in dims_of(r)]
-            if sum(same) * _HEAVY > sum(sizes.values()) and _points(nest) > max(same, default=0):
+            if sum(same) * _HEAVY > sum(sizes.values()) and nest.points > max(same, default=0):
                 return True
         return False
 
     def _along(self, program: ir.Program, k: int) -> bool:
         """Whether a nest of much work has its lanes or a window along these dimensions."""
-        most = max(map(_points, self.nests))
+        most = max(n.points for n in self.nests)
         for nest, dim in zip(self.nests, self.shared[k], strict=True):
-            if _points(nest) * _HEAVY < most:
+            if nest.points * _HEAVY < most:
                 continue
             lanes = in_lanes(program, nest)
             if dim in lanes and lanes <= set(self._shared_of(nest)):
@@ -270,10 +270,6 @@ def _in_order(nest: ir.Nest, shared: Sequence[tuple[str, ...]]) -> bool:
 
 def _touching(one: ir.Nest, other: ir.Nest) -> bool:
     return bool({r.tensor for r in refs(one)} & {r.tensor for r in refs(other)})
-
-
-def _points(nest: ir.Nest) -> int:
-    return math.prod(d.extent for d in nest.dims)
 
 
 def _bytes(program: ir.Program, nest: ir.Nest, ref: ir.TensorRef, spans: Mapping[str, int]) -> int:

@@ -101,7 +101,7 @@ class Core:
         lanes = [d.name for d in moving if self.lanes > 1 and self._may_have_lanes(d)]
         # The last ones first, whose points tend to lie closer to each other.
         results = [d.name for d in reversed(moving) if not d.reduction]
-        if not any(d.reduction for d in self.nest.dims):
+        if not self.nest.reduces:
             plain: list[tuple[str | None, dict[str, int]]] = [(x, {}) for x in (None, *lanes)]
             return min(plain, key=lambda c: self.cycles(*c))
         # Rows of one dimension first; then rows of two, for the most promising lanes.
@@ -269,7 +269,7 @@ class Core:
         spread = sum(a.count(sizes) for a in self.reads if lane not in a.strides)
         busy = max(work, loads) + _OVERLAP * min(work, loads - spread * SCALAR_LOAD)
         stored = self.target.count(sizes) * 2 * self.target.written(lane, lanes, sizes)
-        if not any(d.reduction for d in self.nest.dims):
+        if not self.nest.reduces:
             return busy + stored
         if lane is not None and self.nest.dim(lane).reduction:
             stored += points * 2.0 * lanes.bit_length()

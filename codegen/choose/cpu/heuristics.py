@@ -25,7 +25,7 @@ _WORTH_TILING = 32
 def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> NestOptions:
     """Choices for an untiled nest with this many sums for each result; they can always be
     applied."""
-    if nest.sequential or any(d.extent == 0 for d in nest.dims):
+    if nest.sequential or nest.points == 0:
         return NestOptions((), (), (), (-1, 1), (), ())
     core = Core.of(program, nest, device, sums)
     lane, sizes = core.best()
@@ -36,7 +36,7 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     vectorize = (-1, 1)
     if lane is not None:
         vectorize = (next(k for k, d in enumerate(nest.dims) if d.name == lane), core.lanes)
-    if not any(d.reduction for d in nest.dims):
+    if not nest.reduces:
         return NestOptions((), (), (), vectorize, register, ())
     tile, order, inner = _blocking(core, lane, sizes)
     stage = _panels(core, lane, sizes, tile, order)

@@ -75,7 +75,7 @@ def tiles_ahead(
     if chosen.tile or chosen.order or chosen.inner_order or nest.sequential:
         return ()
     staged = chosen.stage or ()
-    points = math.prod(d.extent for d in nest.dims)
+    points = nest.points
     cycles = points / device.lanes(nest.point.type) / _RATE
     found: dict[int, int] = {}
     for position, load in enumerate(operands(nest.point)):
@@ -111,9 +111,9 @@ def _in_order(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
     """Whether the dimensions that move an operand go through memory in order, and once."""
     moving = dims_of(ref)
     points = math.prod(d.extent for d in nest.dims if d.name in moving)
-    steps = [c for _, c in layout.place(ref).terms]
     whole = all(isinstance(s, ir.Affine) for s in ref.subscripts)
-    return whole and layout.itemsize in steps and points <= _AGAIN * math.prod(layout.extents)
+    once = points <= _AGAIN * math.prod(layout.extents)
+    return whole and once and bool(layout.in_order(ref))
 
 
 def _next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, room: int) -> int:
@@ -148,14 +148,14 @@ def from_memory(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[
     """The first operand of each tensor that the nest reads in order and once, and which the
     second cache does not hold."""
     found: dict[str, Read] = {}
-    points = math.prod(d.extent for d in nest.dims)
+    points = nest.points
     for position, load in enumerate(operands(nest.point)):
         layout = program.tensor(load.ref.tensor).layout
         elements = math.prod(layout.extents)
         if elements * layout.itemsize <= device.l2_bytes or points > _AGAIN * elements:
             continue
         whole = all(isinstance(s, ir.Affine) for s in load.ref.subscripts)
-        if whole and any(c == layout.itemsize for _, c in layout.place(load.ref).terms):
+        if whole and layout.in_order(load.ref):
             found.setdefault(load.ref.tensor, Read(nest, position, load.ref))
     return list(found.values())
 
@@ -165,7 +165,7 @@ def _row_after_row(program: ir.Program, read: Read) -> bool:
     read side by side: then processors ask for what comes next, and do it better."""
     moving = [d.name for d in read.nest.dims if d.extent > 1]
     layout = program.tensor(read.ref.tensor).layout
-    return bool(moving) and layout.place(read.ref).coefficient(moving[-1]) == layout.itemsize
+    return bool(moving) and layout.step(read.ref, moving[-1]) == 1
 
 
 def _groups(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[ir.Nest]]:

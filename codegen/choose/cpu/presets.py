@@ -75,26 +75,11 @@ class CpuPreset:
     ) -> NestOptions:
         """Choices for an untiled nest that is fused with another one, which has the options
         ``led``: the same loops, or those over its results if it has no others."""
-        stream = self.name in _MODELLED and _not_kept(program, nest, self.device)
         same = {key: getattr(led, key) for key, option in OPTIONS.items() if option.followed}
-        own = replace(PLAIN, **same, stream=stream)
-        rank = len(nest.dims)
-        if rank == len(leader.dims):
-            return own
-
-        def order(permutation: tuple[int, ...] | None) -> tuple[int, ...]:
-            kept = tuple(k for k in permutation or () if k < rank)
-            return () if kept == tuple(range(len(kept))) else kept
-
-        target, lanes = led.vectorize or (-1, 1)
-        return replace(
-            own,
-            tile=(led.tile or ())[:rank],
-            order=order(led.order),
-            inner_order=order(led.inner_order),
-            vectorize=(target, lanes) if target < rank else (-1, 1),
-            register=(led.register or ())[:rank],
-        )
+        if len(nest.dims) < len(leader.dims):
+            same = NestOptions(**same).of_first(len(nest.dims)).made()
+        stream = self.name in _MODELLED and _not_kept(program, nest, self.device)
+        return replace(PLAIN, **same, stream=stream)
 
 
 def _levels(
@@ -141,7 +126,7 @@ def _pointwise(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOp
     """Lanes alone."""
     position, lanes = _vectorize(program, nest, device)
     chosen = NestOptions(vectorize=(position, lanes)).over(PLAIN)
-    if lanes == device.lanes(nest.point.type) and any(d.reduction for d in nest.dims):
+    if lanes == device.lanes(nest.point.type) and nest.reduces:
         # A reduction waits for its accumulator: several registers of lanes hide that.
         chosen = replace(chosen, register=(*[0] * position, _HIDING))
     return chosen
@@ -153,7 +138,9 @@ def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[
     for position, dim in enumerate(outputs(nest)):
         if dim.extent < 2:
             continue
-        score = sum(_score(program, ref, dim) for ref in refs(nest))
+        # 1 for a contiguous access, 0 for one that stays put, less for one that has to gather.
+        steps = (program.tensor(ref.tensor).layout.step(ref, dim.name) for ref in refs(nest))
+        score = sum(step if step in (0, 1) else -2 for step in steps)
         if score >= best_score:
             best, best_score = position, score
     if best < 0:
@@ -162,10 +149,3 @@ def _vectorize(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> tuple[
     while lanes > nest.dims[best].extent:
         lanes //= 2
     return best, max(1, lanes)
-
-
-def _score(program: ir.Program, ref: ir.TensorRef, dim: ir.Dim) -> int:
-    """1 for a contiguous access, 0 for one that stays put, less for one that has to gather."""
-    layout = program.tensor(ref.tensor).layout
-    stride = layout.place(ref).coefficient(dim.name)
-    return 0 if stride == 0 else 1 if stride == layout.itemsize else -2

@@ -39,7 +39,7 @@ def _nanoseconds(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> floa
     one whose points have to run in order, which threads cannot share."""
     if nest.sequential:
         return 0.0
-    points = math.prod(d.extent for d in nest.dims)
+    points = nest.points
     operations = 1.0 if nest.point.op != "=" else 0.0
     for value in (v for whole in values_of(nest.point) for v in walk(whole)):
         if isinstance(value, ir.Call):

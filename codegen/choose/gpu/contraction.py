@@ -160,5 +160,5 @@ def _on_tensor_cores(
 
 def _fits(shape: Shape, made: Choice, profile: GpuProfile) -> bool:
     """Whether panels fit into shared memory, and lie so that tensor cores can read them."""
-    options = made.options(len(shape.results))
+    options = made.options()
     return alone(shape.program, shape.nest, options, profile) is not None

@@ -45,23 +45,23 @@ class Choice:
         width = self.lanes[1] if self.lanes[0] == k else 1
         return width * self.threads.get(k, 1) * self.register.get(k, 1)
 
-    def options(self, results: int) -> NestOptions:
+    def options(self) -> NestOptions:
         """As options, with nothing left open."""
 
-        def sizes(found: dict[int, int], count: int) -> tuple[int, ...]:
-            made = [found.get(k, 0) for k in range(count)]
+        def sizes(found: dict[int, int]) -> tuple[int, ...]:
+            made = [found.get(k, 0) for k in range(self.rank)]
             while made and not made[-1]:
                 made.pop()
             return tuple(made)
 
         return replace(
             PLAIN,
-            tile=sizes(self.tile, self.rank),
+            tile=sizes(self.tile),
             vectorize=self.lanes,
-            register=sizes(self.register, self.rank),
+            register=sizes(self.register),
             stage=self.stage,
-            chunk=sizes(self.chunk, results),
-            threads=sizes(self.threads, self.rank),
+            chunk=sizes(self.chunk),
+            threads=sizes(self.threads),
             buffers=self.buffers,
             mma=self.mma,
         )
@@ -91,7 +91,7 @@ class Shape:
     def stride(self, ref: ir.TensorRef, k: int) -> int:
         """Elements from one point of a dimension to the next one's."""
         layout = self.program.tensor(ref.tensor).layout
-        return abs(layout.place(ref).coefficient(self.nest.dims[k].name)) // layout.itemsize
+        return abs(layout.step(ref, self.nest.dims[k].name))
 
     @cached_property
     def itemsize(self) -> int:

@@ -88,7 +88,7 @@ class GpuPreset:
                 continue
             group = groups[position]
             shape = Shape(program, group.leader)
-            if group.leader.sequential or any(d.extent == 0 for d in group.leader.dims):
+            if group.leader.sequential or group.leader.points == 0:
                 for nest in program.nests:
                     if nest.name in group.names:
                         found[nest.name] = _one_point_each(nest)
@@ -114,7 +114,7 @@ class GpuPreset:
         rows: list[int] = []
         for group in groups:
             nest = group.leader
-            if nest.sequential or any(d.extent == 0 for d in nest.dims):
+            if nest.sequential or nest.points == 0:
                 break
             if self._contraction(Shape(program, nest)) is not None:
                 break
@@ -150,7 +150,7 @@ def _stretches(groups: Sequence[FusionGroup]) -> Iterator[list[FusionGroup]]:
 def _split(nest: ir.Nest, o: NestOptions, profile: GpuProfile) -> tuple[int, ...]:
     """Parts of the longest reduction."""
     reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
-    if nest.sequential or not reductions or any(d.extent == 0 for d in nest.dims):
+    if nest.sequential or not reductions or nest.points == 0:
         return ()
     chunk, threads, tile = o.chunk or (), math.prod(filter(None, o.threads or ())), o.tile or ()
     sizes = zip(nest.dims, (*chunk, *[0] * len(nest.dims)), strict=False)
@@ -185,26 +185,11 @@ def _note(
     own = group.leader
     names = [n for n in program.nests if n.name in group.names]
     for k, nest in enumerate(names):
-        same = choice if len(nest.dims) == len(own.dims) else _of_results(choice, nest)
-        options = same.options(sum(not d.reduction for d in nest.dims))
+        options = choice.options().of_first(len(nest.dims))
         if nest.name != own.name:
             options = replace(options, stage=(), buffers=1)
         shared = any(options.chunk or ())
         found[nest.name] = replace(options, fuse=shared and (joined or k > 0))
-
-
-def _of_results(choice: Choice, nest: ir.Nest) -> Choice:
-    """The choices for the results alone."""
-    rank = len(nest.dims)
-    return Choice(
-        rank,
-        {k: v for k, v in choice.chunk.items() if k < rank},
-        {k: v for k, v in choice.threads.items() if k < rank},
-        {k: v for k, v in choice.register.items() if k < rank},
-        {},
-        choice.lanes if choice.lanes[0] < rank else (-1, 1),
-        mma=choice.mma[:2],
-    )
 
 
 def _common(one: ir.Nest, other: ir.Nest) -> list[int]:
@@ -226,10 +211,7 @@ def _worth(
     """Whether blocks are enough for the device, and rows for a block."""
     nest = group.leader
     blocks = math.prod(nest.dims[k].extent for k in rows)
-    inside = max(
-        math.prod(d.extent for d in n.dims) // max(1, blocks)
-        for n in (nest, *(u.leader for u in run))
-    )
+    inside = max(n.points // max(1, blocks) for n in (nest, *(u.leader for u in run)))
     return 2 * blocks >= profile.multiprocessors and inside >= _LONG_ROW
 
 
@@ -239,15 +221,13 @@ def _rows(
     """The groups row by row; None if one of them needs other rows."""
     nests = [u.leader for u in run]
     blocks = math.prod(nests[0].dims[k].extent for k in rows)
-    points = max(math.prod(d.extent for d in n.dims) // max(1, blocks) for n in nests)
+    points = max(n.points // max(1, blocks) for n in nests)
     made = [(u, rowwise(Shape(program, u.leader), rows, points)) for u in run]
     for group, choice in made:
         names = group.names
         for nest in program.nests:
             if nest.name in names:
-                whole = len(nest.dims) >= len(group.leader.dims)
-                own = choice if whole else _of_results(choice, nest)
-                sizes = own.options(sum(not d.reduction for d in nest.dims)).chunk or ()
+                sizes = choice.options().of_first(len(nest.dims)).chunk or ()
                 if why_not_chunked(nest, sizes):
                     return None
                 program = Chunk(nest.name, sizes, clip=False)(program)

@@ -103,7 +103,7 @@ class TensorCores:
     def _along_depth(self, load: ir.Load, depth: ir.Fold) -> bool:
         """Whether rows of the panel go along the reduction."""
         layout = self.writer.memory.layout(load.ref)
-        return layout.place(load.ref).coefficient(depth.name) == layout.itemsize
+        return layout.step(load.ref, depth.name) == 1
 
     def _matrices(
         self, load: ir.Load, dim: str, depth: ir.Fold, scope: Scope, to: str, count: int

@@ -28,10 +28,11 @@ class Prefetch:
             return program
         nest = program.nest(self.nest)
         reads = operands(nest.point)
-        lane = next((x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR), None)
         copied = {c.source.ref for c in nest.staged}
         stage = tuple(0 if load.ref in copied else -1 for load in reads)
-        reason = why_not_prefetched(program, nest, self.ahead, lane, stage)
+        reason = why_not_prefetched(
+            program, nest, self.ahead, nest.lane.dim if nest.lane else None, stage
+        )
         refuse("prefetch", self.nest, reason)
         pairs = zip(reads, self.ahead, strict=False)
         found = tuple(ir.Prefetch(load.ref, ahead) for load, ahead in pairs if ahead)
@@ -62,6 +63,6 @@ def why_not_prefetched(
             return f"{operand}: which element is read depends on data"
         if position < len(stage) and stage[position] >= 0:
             return f"{operand}: it is read from a copy"
-        if lane and layout.place(load.ref).coefficient(lane) not in (0, layout.itemsize):
+        if lane and layout.step(load.ref, lane) not in (0, 1):
             return f"{operand}: lanes along {lane} do not lie next to each other"
     return None

@@ -35,7 +35,7 @@ class Register:
         return map_nest(program, self.nest, self._split) if any(self.sizes) else program
 
     def _split(self, nest: ir.Nest) -> ir.Nest:
-        lane = next((x.fold for x in nest.loops if x.kind is ir.Kind.VECTOR), None)
+        lane = nest.lane
         names = [d.name for d in nest.dims]
         lanes = (names.index(lane.dim), lane.count) if lane else (-1, 1)
         counts = {x.fold.dim: x.fold.count for x in nest.loops if x.fold.level == "point"}

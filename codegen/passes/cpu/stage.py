@@ -94,7 +94,7 @@ def why_not_copied(nest: ir.Nest, load: ir.Load) -> str | None:
         return "it is not read everywhere, and may not be there"
     if load.ref.tensor == nest.point.target.tensor:
         return "the nest writes it"
-    if any(d.extent == 0 for d in nest.dims):
+    if nest.points == 0:
         return "there is nothing to read"
     return None
 
@@ -172,11 +172,9 @@ def natural_level(tiles: Iterable[str], ref: ir.TensorRef) -> int:
 def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     """The dim along which an operand lies in memory in order, if the lanes lie apart."""
     layout = program.tensor(load.ref.tensor).layout
-    place = layout.place(load.ref)
-    lanes = [x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR]
-    if not lanes or abs(place.coefficient(lanes[0])) in (0, layout.itemsize):
+    if nest.lane is None or abs(layout.step(load.ref, nest.lane.dim)) <= 1:
         return ""
-    in_order = [nest.dim(name) for name, step in place.terms if step == layout.itemsize]
+    in_order = map(nest.dim, layout.in_order(load.ref))
     longest = max(in_order, key=lambda d: d.extent, default=None)
     return longest.name if longest is not None and longest.extent > 1 else ""
 

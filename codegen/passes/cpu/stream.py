@@ -39,12 +39,12 @@ def why_not_streamed(program: ir.Program, nest: ir.Nest) -> str | None:
     """
     target = nest.point.target
     layout = program.tensor(target.tensor).layout
-    lane = next((x.fold for x in nest.loops if x.kind is ir.Kind.VECTOR), None)
     if nest.point.op != "=":
         return f"it is a reduction, which reads what it has written to {target.tensor}"
+    lane = nest.lane
     if lane is None:
         return f"it writes the elements of {target.tensor} one at a time, without lanes"
-    if layout.place(target).coefficient(lane.dim) != layout.itemsize:
+    if layout.step(target, lane.dim) != 1:
         return f"lanes along {lane.dim} are apart from each other in {target.tensor}"
     if lane.count * layout.itemsize < LEAST:
         return f"vectors of {lane.count * layout.itemsize} bytes are too short, {LEAST} is least"

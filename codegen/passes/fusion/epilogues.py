@@ -42,7 +42,7 @@ def prologue(first: ir.Nest, second: ir.Nest) -> ir.Value | None:
         return None
     if second.sequential or first.streamed or not (_exact(a) and _exact(b)):
         return None
-    if any(d.extent == 0 for d in second.dims):
+    if second.points == 0:
         return None
     target = _moved(a.target, names)
     value = renamed(a.value, names)
@@ -61,7 +61,7 @@ def epilogue(
     if names is None or not _plain(nest) or leader.sequential:
         return None
     point = nest.point
-    if any(d.extent == 0 for d in leader.dims) or not (_exact(leader.point) and _exact(point)):
+    if leader.points == 0 or not (_exact(leader.point) and _exact(point)):
         return None
     target, value = _moved(point.target, names), renamed(_whole(point), names)
     written = {store.ref.tensor: store.ref for store in made}
@@ -119,7 +119,7 @@ def _same_results(leader: ir.Nest, nest: ir.Nest) -> dict[str, str] | None:
     own = outputs(leader)
     if [(d.first, d.extent) for d in own] != [(d.first, d.extent) for d in nest.dims]:
         return None
-    if any(d.reduction for d in nest.dims):
+    if nest.reduces:
         return None
     return {b.name: a.name for a, b in zip(own, nest.dims, strict=True)}
 

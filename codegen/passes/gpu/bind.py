@@ -222,13 +222,3 @@ def contiguity(program: ir.Program, nest: ir.Nest) -> dict[str, tuple[int, int]]
         d.name: (sum(abs(place.coefficient(d.name)) == size for place, size in steps), k)
         for k, d in enumerate(nest.dims)
     }
-
-
-def thread_folds(nest: ir.Nest) -> tuple[ir.Fold, ...]:
-    """The folds of the threads, the one that changes fastest last."""
-    return tuple(x.fold for x in nest.loops if x.kind is ir.Kind.THREAD)
-
-
-def thread_count(nest: ir.Nest) -> int:
-    """The threads that a nest keeps busy."""
-    return math.prod(f.count for f in thread_folds(nest))

@@ -11,7 +11,6 @@ from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.fuse import groups
-from tcl.codegen.passes.gpu.bind import thread_count, thread_folds
 from tcl.codegen.passes.gpu.panel import panel_bytes
 
 MAX_BLOCKS = 2**31 - 1
@@ -56,9 +55,9 @@ def exchange_bytes(group: Sequence[ir.Nest]) -> int:
     widths = [
         n.point.type.compute.itemsize
         for n in group
-        if any(n.dim(f.dim).reduction for f in thread_folds(n))
+        if any(n.dim(f.dim).reduction for f in n.threads)
     ]
-    return most_exchanged(widths, map(thread_count, group))
+    return most_exchanged(widths, (n.thread_count for n in group))
 
 
 def most_exchanged(widths: Sequence[int], threads: Iterable[int]) -> int:

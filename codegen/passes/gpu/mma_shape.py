@@ -83,7 +83,7 @@ def why_no_mma(
     dims = [nest.dims[k] for k in mma]
     if nest.sequential:
         return nest.sequential
-    reduced = any(d.reduction for d in nest.dims)
+    reduced = nest.reduces
     if [d.reduction for d in dims] != [False, False, True][: len(dims)]:
         return "rows and columns are results, and the third dimension is a reduction"
     if reduced != (len(dims) == 3):

@@ -55,7 +55,7 @@ class Split:
         dim = nest.dims[chosen[0]]
         if not dim.reduction:
             return f"{dim.name} is no reduction: its points are shared among blocks by chunk"
-        if any(d.extent == 0 for d in nest.dims):
+        if nest.points == 0:
             return "there is nothing to reduce"
         parts = self.parts[chosen[0]]
         if parts > dim.extent:

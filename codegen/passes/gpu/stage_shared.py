@@ -14,7 +14,7 @@ from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.fuse import groups
-from tcl.codegen.passes.gpu.bind import BlockFolds, thread_count
+from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.fold_extent import largest_offset
 from tcl.codegen.passes.gpu.panel import Panel, axis_order, extent
 from tcl.grammar.types import BOOL, INT32, INT64
@@ -42,10 +42,10 @@ class StageShared:
             return program
         nest = program.nest(self.nest)
         loops = len(uniform_loops(nest))
-        if reason := why_not_staged(nest, self.levels, thread_count(nest), loops):
+        if reason := why_not_staged(nest, self.levels, nest.thread_count, loops):
             raise OptionsError(reason)
         group = next(group for group in groups(program.nests) if nest in group)
-        threads = max(map(thread_count, group))
+        threads = max(n.thread_count for n in group)
         panels: list[ir.Tensor] = []
         staged: list[ir.Staged] = []
         pairs = zip(operands(nest.point), self.levels, strict=False)
@@ -97,7 +97,7 @@ def why_no_panel(nest: ir.Nest, load: ir.Load, level: int, threads: int, loops: 
         return "it is a single element"
     if load.ref.tensor == nest.point.target.tensor:
         return "the nest writes it"
-    if any(d.extent == 0 for d in nest.dims):
+    if nest.points == 0:
         return "there is nothing to read"
     if threads <= 1:
         return "the nest has no threads that could share it"

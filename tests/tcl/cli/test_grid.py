@@ -200,7 +200,7 @@ def test_plan(make: Make, tmp_path: Path) -> None:
     assert first.seconds > 0
     assert not first.by_experience
     assert "has no value for these sizes" in plan.points[2].problem
-    assert "GB of memory, the machine has" in plan.points[3].problem
+    assert "B of memory, the machine has" in plan.points[3].problem
     assert not (tmp_path / "t.db").exists()
 
 

@@ -40,7 +40,7 @@ class StageKnobs:
     def of(nest: ir.Nest, made: set[str]) -> StageKnobs:
         """The knobs of an untiled nest. ``made``: tensors that do not exist before its chunks."""
         reads = operands(nest.point)
-        points = math.prod(d.extent for d in nest.dims)
+        points = nest.points
         # A copy pays if its elements are read again.
         able = [
             k

@@ -114,7 +114,7 @@ class _Nest:
                 found.append(leader)
                 continue
             own = {d.name: size for d, size in zip(nest.dims, sizes, strict=False)}
-            reduced = any(d.reduction for d in nest.dims)
+            reduced = nest.reduces
             found.append(_Bound(nest, own, () if reduced else divided.mma[:2]))
         return found
 

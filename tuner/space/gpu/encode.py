@@ -48,7 +48,7 @@ def said(nest: ir.Nest, options: NestOptions, *, joined: bool = False) -> dict[s
     found[f"{nest.name}.block"] = block_of(max(1, own) for own in threads)
     found[f"{nest.name}.vector"] = target
     found[f"{nest.name}.lanes"] = lanes
-    if any(d.reduction for d in nest.dims):
+    if nest.reduces:
         at = longest(nest)
         others = any(n > 1 for k, n in enumerate(split) if k != at)
         found[f"{nest.name}.split"] = UNSAID if others else max(1, split[at])

@@ -154,7 +154,7 @@ class _Kernel:
         name = kernel[0].nest.name
         if parts > 1 and blocks * parts > _WAVES * self.profile.multiprocessors:
             return f"nest {name}: {blocks} blocks need not be {parts} times as many"
-        points = max(math.prod(d.extent for d in m.nest.dims) for m in kernel)
+        points = max(m.nest.points for m in kernel)
         enough = min(self.profile.multiprocessors // 2, points // _OF_BLOCK)
         enough = min(enough, math.prod(k.dim.extent for k in kernel[0].knobs.results))
         if blocks * parts >= enough:

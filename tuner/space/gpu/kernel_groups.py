@@ -43,29 +43,12 @@ class Member:
             return first | {self.nest.name: led}
         found = {}
         for position, nest in enumerate(self.nests):
-            own = led if nest is self.nest else _along(led, nest)
+            own = led
+            if nest is not self.nest:
+                own = replace(led, stage=(), buffers=1).of_first(len(nest.dims))
+                own = replace(own, mma=()) if nest.reduces else own
             found[nest.name] = replace(own, fuse=bool(chunks) and (joined or position > 0))
         return found
-
-
-def _along(led: NestOptions, nest: ir.Nest) -> NestOptions:
-    """The options of a nest that goes along with another one: the same loops, or those over its
-    results if it has no others."""
-    own = replace(led, stage=(), buffers=1, mma=(led.mma or ())[:2])
-    if any(d.reduction for d in nest.dims):
-        return replace(own, mma=())
-    rank = len(nest.dims)
-    target, _ = led.vectorize or (-1, 1)
-    return replace(
-        own,
-        tile=(),
-        order=(),
-        inner_order=(),
-        vectorize=led.vectorize if target < rank else (-1, 1),
-        register=(led.register or ())[:rank],
-        threads=(led.threads or ())[:rank],
-        split=(),
-    )
 
 
 @dataclass(frozen=True, slots=True)

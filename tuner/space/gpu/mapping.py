@@ -3,7 +3,6 @@ device."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -65,7 +64,7 @@ class GpuMappingSpace(ProgramSpace):
                 kernels.append([])
             kernels[-1].append(unit.leader)
         able = [k for k in kernels if all(map(_has_choices, k))]
-        able.sort(key=lambda kernel: -max(math.prod(d.extent for d in n.dims) for n in kernel))
+        able.sort(key=lambda kernel: -max(n.points for n in kernel))
         found: list[str] = []
         for kernel in able:
             if len(found) < _NESTS:
@@ -115,4 +114,4 @@ def _unsplit(nest: ir.Nest, parts: ir.Nest, chosen: Mapping[str, NestOptions]) -
 
 
 def _has_choices(nest: ir.Nest) -> bool:
-    return not nest.sequential and all(d.extent > 0 for d in nest.dims)
+    return not nest.sequential and nest.points > 0

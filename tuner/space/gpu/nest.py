@@ -279,9 +279,8 @@ def _in_order(program: ir.Program, nest: ir.Nest) -> tuple[frozenset[str], str]:
     bytes_: dict[str, int] = {}
     for ref in refs(nest):
         layout = program.tensor(ref.tensor).layout
-        place = layout.place(ref)
         for dim in nest.dims:
-            if dim.extent > 1 and abs(place.coefficient(dim.name)) == layout.itemsize:
+            if dim.extent > 1 and abs(layout.step(ref, dim.name)) == 1:
                 size = math.prod(layout.extents) * layout.itemsize
                 bytes_[dim.name] = bytes_.get(dim.name, 0) + size
     most = max(reversed([*bytes_]), key=lambda name: bytes_[name], default="")
