@@ -12,6 +12,9 @@ from tcl.codegen.common.headroom import MEGABYTE, need_room
 from tcl.grammar.interrupts import deferred
 from tcl.grammar.types import ScalarType
 
+SHORTEST_STREAM = 16
+"""Bytes of the shortest vector that processors can store past their caches."""
+
 
 @dataclass(frozen=True, slots=True)
 class CpuProfile:

@@ -16,6 +16,9 @@ from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.devices.cupy_driver import cupy
 from tcl.grammar.closest import closest
 
+SHARED_LINE = 128
+"""Bytes: all banks of shared memory once. Panels begin at multiples of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class GpuProfile:

@@ -36,7 +36,7 @@ is wrong with a tree is said where it is built, by ``ir_verify``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
@@ -520,6 +520,11 @@ class Space:
         """The folds of a dimension, outermost first."""
         self.dim(dim)
         return tuple(x.fold for x in self.loops if x.fold.dim == dim)
+
+    def reach(self, dim: str, outer: Container[Fold] = ()) -> int:
+        """The points that the folds of a dimension that are not ``outer`` go through: more than
+        there are where some iterations lie beyond the dimension."""
+        return 1 + sum(f.step * (f.count - 1) for f in self.folds(dim) if f not in outer)
 
     @property
     def points(self) -> int:

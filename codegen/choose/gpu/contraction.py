@@ -14,8 +14,9 @@ import math
 from tcl.codegen.choose.gpu.nest_shape import Choice, Shape, power_above, power_below
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.terms import mma_type
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS, mma_type
+from tcl.codegen.passes.gpu.mma_shape import COLUMNS, ROWS
 from tcl.codegen.passes.gpu.steps import alone
 from tcl.grammar.types import BFLOAT16, FLOAT16
 

@@ -9,9 +9,9 @@ from tcl.codegen.cpu.emit.across import Across, Block, Pointers
 from tcl.codegen.cpu.emit.scope import At, Scope, affine, i64, lane_values, leading, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
+from tcl.codegen.devices.cpu import SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
-from tcl.codegen.passes.cpu.stream import LEAST
 from tcl.grammar.types import UINT64
 
 LINE = 64
@@ -124,7 +124,7 @@ class Memory:
         b = self.b
         address = b.op(f"ptrtoint {self.pointers.tensors[tensor]} to i64", "i64")
         after = b.new_label("after")
-        for size in dict.fromkeys((unit, LEAST)):
+        for size in dict.fromkeys((unit, SHORTEST_STREAM)):
             beyond = b.binary("and", address, number(size - 1))
             past, other = b.new_label("past"), b.new_label("other")
             b.branch_if(b.compare("icmp eq", beyond, number(0)), past, other)

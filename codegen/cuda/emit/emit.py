@@ -17,14 +17,13 @@ from tcl.codegen.cuda.emit.scope import Geometry, Scope
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.cuda.prelude.prelude import prelude
-from tcl.codegen.devices.gpu import GpuProfile
+from tcl.codegen.devices.gpu import SHARED_LINE, GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.printer import show_point
 from tcl.codegen.loopir.sites import Site
 from tcl.codegen.loopir.walk import loads, statements, values_in, walk
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.passes.gpu.panel import LINE
 from tcl.codegen.schedule.gpu import schedule
 from tcl.grammar.sized import SizedDef
 
@@ -121,7 +120,7 @@ def _kernel(
 def _declare_shared(writer: Writer, kernel: ir.Kernel) -> None:
     """Where panels lie in the memory of a block, and what threads exchange."""
     if kernel.shared:
-        writer.lines.add(f"extern __shared__ __align__({LINE}) unsigned char {SHARED}[];")
+        writer.lines.add(f"extern __shared__ __align__({SHARED_LINE}) unsigned char {SHARED}[];")
     for panel in kernel.panels:
         name, type_ = (f(panel.tensor) for f in (writer.memory.name, writer.memory.element_type))
         writer.lines.add(f"{type_} *{name} = ({type_} *)({SHARED} + {panel.offset});")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tcl.codegen.cuda.emit.scope import Scope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.gpu.mma_shape import factors, mma_type
+from tcl.codegen.loopir.terms import factors, mma_type
 from tcl.grammar.types import BFLOAT16, FLOAT32
 
 _LANE = "threadIdx.x % 32"

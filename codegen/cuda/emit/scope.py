@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.gpu.fold_extent import ragged
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Geometry:
         self.threads = {f for s in kernel.spaces for f in s.threads}
         self.folds = {d: self.space_of[d].folds(d) for d in self.dims}
         self.fold = {f.name: f for folds in self.folds.values() for f in folds}
-        self.ragged = {d: ragged(dim, self.folds[d]) for d, dim in self.dims.items()}
+        self.ragged = {d: self.space_of[d].reach(d) > dim.extent for d, dim in self.dims.items()}
         """Whether there are threads, registers or lanes for points that there are not."""
 
     def all_there(self, dim: str) -> Geometry:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tcl.codegen.devices.cpu import SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
 
-LEAST = 16
-"""Bytes of the shortest vector that processors can store so."""
-_UNITS = (64, 32, LEAST)
+_UNITS = (64, 32, SHORTEST_STREAM)
 """Bytes that they can store at once, each on a boundary of as many."""
 
 
@@ -46,10 +45,11 @@ def why_not_streamed(program: ir.Program, nest: ir.Nest) -> str | None:
         return f"it writes the elements of {target.tensor} one at a time, without lanes"
     if layout.step(target, lane.dim) != 1:
         return f"lanes along {lane.dim} are apart from each other in {target.tensor}"
-    if lane.count * layout.itemsize < LEAST:
-        return f"vectors of {lane.count * layout.itemsize} bytes are too short, {LEAST} is least"
+    if lane.count * layout.itemsize < SHORTEST_STREAM:
+        length = lane.count * layout.itemsize
+        return f"vectors of {length} bytes are too short, {SHORTEST_STREAM} is least"
     if not _boundary(program, nest):
-        return f"not all vectors of {target.tensor} begin at multiples of {LEAST} bytes"
+        return f"not all vectors of {target.tensor} begin at multiples of {SHORTEST_STREAM} bytes"
     return None
 
 

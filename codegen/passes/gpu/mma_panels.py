@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.terms import factors
 from tcl.codegen.passes.gpu.banks import steps_of
 from tcl.codegen.passes.gpu.bind import BlockFolds
-from tcl.codegen.passes.gpu.mma_shape import factors
 from tcl.codegen.passes.gpu.panel import Panel, ordered
 from tcl.grammar.types import FLOAT32
 

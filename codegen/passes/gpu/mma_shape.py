@@ -13,7 +13,8 @@ from collections.abc import Mapping
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.grammar.types import BFLOAT16, FLOAT16, FLOAT32, ScalarType
+from tcl.codegen.loopir.terms import factors, mma_type
+from tcl.grammar.types import BFLOAT16, FLOAT16, FLOAT32
 
 ROWS, COLUMNS = 16, 8
 THREADS = ("thread", "warp")
@@ -42,29 +43,6 @@ def mma_folds(dim: str, role: int, count: int, held: int, depth: int) -> list[ir
     if warps > 1:
         folds.append(ir.Fold(dim, "warp", step * kept, warps))
     return folds
-
-
-def factors(value: ir.Value) -> tuple[ir.Load, ir.Load] | None:
-    """The two reads whose product a value is, both of the same type; None if it is none."""
-    if not isinstance(value, ir.Binary) or value.op != "*":
-        return None
-    sides = [_read(v) for v in (value.left, value.right)]
-    if sides[0] is None or sides[1] is None or sides[0].type != sides[1].type:
-        return None
-    return sides[0], sides[1]
-
-
-def _read(value: ir.Value) -> ir.Load | None:
-    if isinstance(value, ir.Cast) and value.type == FLOAT32:
-        value = value.operand
-    return value if isinstance(value, ir.Load) else None
-
-
-def mma_type(value: ir.Value) -> ScalarType | None:
-    """The type of the factors, if tensor cores multiply it."""
-    found = factors(value)
-    known = (FLOAT16, BFLOAT16, FLOAT32)
-    return found[0].type if found is not None and found[0].type in known else None
 
 
 def mma_depth(value: ir.Value) -> int:

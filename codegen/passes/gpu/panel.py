@@ -6,13 +6,11 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from tcl.codegen.devices.gpu import SHARED_LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.gpu.banks import padded
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.mma_shape import Sizes
-
-LINE = 128
-"""Panels begin at multiples of so many bytes of shared memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ def panel_bytes(layout: ir.Layout) -> int:
     size = layout.itemsize
     for count, stride in zip(layout.extents, layout.strides, strict=True):
         size = max(size, count * stride)
-    return -(-size // LINE) * LINE
+    return -(-size // SHARED_LINE) * SHARED_LINE
 
 
 def uniform_dims(

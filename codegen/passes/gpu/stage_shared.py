@@ -15,7 +15,6 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
-from tcl.codegen.passes.gpu.fold_extent import largest_offset
 from tcl.codegen.passes.gpu.panel import Panel, axis_order, extent
 from tcl.grammar.types import BOOL, INT32, INT64
 
@@ -151,7 +150,7 @@ class _Box:
     def points(self) -> dict[str, int]:
         """The points that each dimension goes through inside of the loops."""
         outer, nest = self.outer, self.nest
-        return {d.name: 1 + largest_offset(nest.folds(d.name), outer) for d in nest.dims}
+        return {d.name: nest.reach(d.name, outer) for d in nest.dims}
 
     def panel(self, position: int, threads: int) -> tuple[ir.Tensor, ir.Staged]:
         axes = list(self.axes())

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.terms import factors
 from tcl.codegen.options.kinds import WIDTHS
 from tcl.codegen.options.options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
-from tcl.codegen.passes.gpu.mma_shape import factors
 from tcl.codegen.passes.gpu.panel import uniform_dims
 from tcl.tuner.space.cpu.nest import first_alike
 from tcl.tuner.space.gpu.block_threads import Divider
