@@ -96,8 +96,7 @@ def _open(
     patience = _COMPILING if contender.spec.name == COMPILED else _PATIENCE
     task, folder = ready.task.as_json(), str(ready.folder)
     built = ask(contender, budget.within(patience), do="build", task=task, inputs=folder)
-    moved = row.read() + row.written()
-    prepared = ask(contender, budget.within(_PATIENCE), do="prepare", moved=moved)
+    prepared = ask(contender, budget.within(_PATIENCE), do="prepare", moved=row.cost().moved)
     opened = _Opened(prepared["forms"], built["failed"] | prepared["failed"], built["setup"])
     lanes = []
     for name, candidates in _candidates(contender.spec.name, opened).items():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.gpu.rows import GpuRow, without_costs
+from benchmarks.gpu.rows import GpuRow
 from benchmarks.gpu.typed import save_input
 from tcl.arrays.random_inputs import random_inputs
 from tcl.bench.expected import Expected, expected
@@ -62,7 +62,7 @@ class Preparation:
     """Rows that are being prepared, the next few at a time."""
 
     def __init__(self, rows: Sequence[GpuRow], folder: Path, seed: int, processes: int = 2) -> None:
-        self._rows = [without_costs(row) for row in rows]
+        self._rows = list(rows)
         self._folder = folder
         self._seed = seed
         self._started: dict[int, Future[Prepared]] = {}

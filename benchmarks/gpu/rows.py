@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any
@@ -12,7 +11,6 @@ from tcl.bench import rows as suite
 from tcl.bench.rows import Row, select
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
-from tcl.grammar.types import SCALAR_TYPES
 
 LARGE = 64 << 20
 """Bytes of the largest array from which on a row has to come near the copy bandwidth."""
@@ -40,18 +38,13 @@ class GpuRow(Row):
         """The def, in this element type."""
         return _defs(self.file, self.type)[self.entry]
 
-    def read(self, sizes: Mapping[str, int] | None = None) -> int:
-        """Bytes read."""
-        return Row.read(self, sizes) * SCALAR_TYPES[self.type].bits // 32
-
-    def written(self, sizes: Mapping[str, int] | None = None) -> int:
-        """Bytes written."""
-        return Row.written(self, sizes) * SCALAR_TYPES[self.type].bits // 32
-
     @property
     def streams(self) -> bool:
         """Whether its bar is the copy bandwidth."""
-        return self.entry in _STREAMING and max(self.read(), self.written()) >= LARGE
+        if self.entry not in _STREAMING:
+            return False
+        cost = self.cost()
+        return max(cost.read, cost.written) >= LARGE
 
 
 def retyped(text: str, type_: str) -> str:
@@ -122,12 +115,3 @@ _REHEARSED = {"masked_convolution": "B=2,C=3,H=5,W=4,F=4,K=1"}
 def rehearsed(row: GpuRow) -> GpuRow:
     """The same row on sizes so small that nothing takes time."""
     return replace(row, sizes=_REHEARSED.get(row.entry, "test"))
-
-
-def without_costs(row: GpuRow) -> GpuRow:
-    """The same work, for another process: formulas cannot travel."""
-    return replace(row, flop_formula=_unknown, read_formula=_unknown, written_formula=_unknown)
-
-
-def _unknown(sizes: Any) -> int:
-    raise NotImplementedError("what a row costs is not known in this process")

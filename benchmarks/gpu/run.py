@@ -127,6 +127,7 @@ class _Runner:
             self.preparation.done(position)
             wall = time.monotonic() - begin
             self.budget.took(wall)
+        cost = row.cost()
         result = Result(
             row.name,
             row.kind,
@@ -135,9 +136,9 @@ class _Runner:
             row.type,
             row.values,
             row.suite,
-            row.flops(),
-            row.read(),
-            row.written(),
+            cost.operations,
+            cost.read,
+            cost.written,
             entries,
             facts,
             wall,

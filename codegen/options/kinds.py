@@ -93,7 +93,7 @@ class Sizes(Integers):
     def of_first(self, value: tuple[int, ...], count: int) -> tuple[int, ...]:
         if self.per == "operand" or len(value) <= count:
             return value
-        return value[:count] if self.asks(value[:count]) else ()
+        return value[:count] if any(value[:count]) else ()
 
 
 @dataclass(frozen=True, slots=True)

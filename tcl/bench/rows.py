@@ -1,32 +1,24 @@
-"""The suite as data: each row is a def of an example file with sizes, and what it costs.
-
-``flops`` counts the steps of all floating-point reductions and the distinct values that the def
-computes from others by ``+ - * / min max`` or a built-in, each as one operation however often it
-is written or used; arithmetic on constants and subscripts is free. ``read`` and ``written`` are
-the bytes that must move at least once: each input element that is used, each element of
-``results``. Work that nobody can avoid, so that a row's time has a floor.
-``tests/tcl/bench/test_bench.py`` counts both point by point on small sizes.
-"""
+"""The suite as data: each row is a def of an example file with sizes."""
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeAlias
 
 from tcl.arrays.annotations import parse_sizes
+from tcl.arrays.random_inputs import input_shape
+from tcl.codegen.loopir.cost import Cost, cost_of
+from tcl.codegen.loopir.lower import lower
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import ArgumentError
+from tcl.grammar.ranges import infer
 
 EXAMPLES = Path(__file__).parent / "examples"
-
-Formula: TypeAlias = Callable[[Any], int]
-"""Sizes as attributes, to a count."""
 
 PRODUCTS = "matrix products"
 CONVOLUTIONS = "convolutions"
@@ -49,10 +41,6 @@ class Row:
     """A label of the def's ``# sizes`` lines."""
     results: tuple[str, ...]
     """The outputs that peers compute too. What else the def returns, only we write."""
-    flop_formula: Formula = field(repr=False)
-    read_formula: Formula = field(repr=False)
-    """Elements that must be read, times 4; tables of bytes are counted by the formula."""
-    written_formula: Formula = field(repr=False)
     batch: str = ""
     """A size symbol along which the work falls apart: dimension 0 of the results. On large rows
     only a sample of it is compared with the reference."""
@@ -74,17 +62,14 @@ class Row:
         """Size symbol to value."""
         return dict(parse_sizes(self.sizes, self.checked))
 
-    def flops(self, sizes: Mapping[str, int] | None = None) -> int:
-        """Floating-point operations."""
-        return self.flop_formula(SimpleNamespace(**(sizes or self.values)))
-
-    def read(self, sizes: Mapping[str, int] | None = None) -> int:
-        """Bytes read."""
-        return self.read_formula(SimpleNamespace(**(sizes or self.values)))
-
-    def written(self, sizes: Mapping[str, int] | None = None) -> int:
-        """Bytes written."""
-        return self.written_formula(SimpleNamespace(**(sizes or self.values)))
+    def cost(self, sizes: Mapping[str, int] | None = None) -> Cost:
+        """The work that nobody can avoid, so that a row's time has a floor: as ``cost_of`` counts,
+        but of the outputs only ``results`` are written."""
+        checked, values = self.checked, sizes or self.values
+        sized = infer(checked, {t.name: input_shape(t, values) for t in checked.inputs})
+        results = (t for t in checked.outputs if t.name in self.results)
+        written = sum(math.prod(sized.shapes[t.name]) * t.type.itemsize for t in results)
+        return replace(cost_of(lower(sized)), written=written)
 
 
 @cache
@@ -123,50 +108,16 @@ def select(pattern: str | None, quick: bool = False, rows: tuple[Row, ...] = ())
     return found
 
 
-_MATMUL = Row(
-    "matmul 512", PRODUCTS, "matmul", "matmul", "small", ("C",),
-    lambda s: 2 * s.M * s.N * s.K,
-    lambda s: 4 * (s.M * s.K + s.K * s.N),
-    lambda s: 4 * s.M * s.N,
-    batch="M",
-)  # fmt: skip
-_TMM = Row(
-    "tmm 128x1024x1024", PRODUCTS, "tmm", "tmm", "medium", ("C",),
-    lambda s: 2 * s.M * s.N * s.K,
-    lambda s: 4 * (s.M * s.K + s.N * s.K),
-    lambda s: 4 * s.M * s.N,
-    batch="M",
-)  # fmt: skip
+_MATMUL = Row("matmul 512", PRODUCTS, "matmul", "matmul", "small", ("C",), batch="M")
+_TMM = Row("tmm 128x1024x1024", PRODUCTS, "tmm", "tmm", "medium", ("C",), batch="M")
 _GROUPED = Row(
     "grouped conv C4@56", CONVOLUTIONS, "group_convolution", "group_convolution", "c4", ("O",),
-    lambda s: s.N * s.G * s.F * _out(s.H, s.KH) * _out(s.W, s.KW) * (2 * s.C * s.KH * s.KW + 1),
-    lambda s: 4 * s.G * (s.N * s.C * s.H * s.W + s.F * s.C * s.KH * s.KW + s.F),
-    lambda s: 4 * s.N * s.G * s.F * _out(s.H, s.KH) * _out(s.W, s.KW),
     batch="N",
 )  # fmt: skip
 _GROUP_NORM = Row(
     "group norm N4 C512 12x12", FUSED, "group_normalization", "group_normalization_single",
-    "small", ("O",),
-    lambda s: s.N * s.G * (s.D * s.H * s.W * 7 + 4),
-    lambda s: 4 * s.G * (s.N * s.D * s.H * s.W + 2 * s.D),
-    lambda s: 4 * s.N * s.G * s.D * s.H * s.W,
-    batch="N",
+    "small", ("O",), batch="N",
 )  # fmt: skip
-
-
-def _out(size: int, window: int) -> int:
-    """The positions of a window."""
-    return size - window + 1
-
-
-def _wavenet_flops(s: Any) -> int:
-    t = s.RECEPTIVE_FIELD
-    taps = s.DILATION_C * s.RESIDUAL_C * (3 * t + max(0, t - s.DILATION))
-    gate = s.DILATION_C * t * 6
-    residual = s.RESIDUAL_C * t * (1 + 2 * s.DILATION_C)
-    skip = s.SKIP_C * t * (2 * s.DILATION_C + 1)
-    return int(s.B * (2 * taps + gate + residual + skip))
-
 
 ROWS: tuple[Row, ...] = (
     _MATMUL,
@@ -174,140 +125,45 @@ ROWS: tuple[Row, ...] = (
     replace(_MATMUL, name="matmul 2048", sizes="large", quick=False),
     _TMM,
     replace(_TMM, name="tmm 128x16384x4096", sizes="large", quick=False),
-    Row(
-        "C3 128x1024x1000", PRODUCTS, "c3", "c3", "large", ("C3",),
-        lambda s: 2 * s.B * s.WX * s.WY,
-        lambda s: 4 * (s.B * s.WX + s.WY * s.WX),
-        lambda s: 4 * s.B * s.WY,
-        batch="B",
-    ),
+    Row("C3 128x1024x1000", PRODUCTS, "c3", "c3", "large", ("C3",), batch="B"),
     Row(
         "batched 500 26x72x26", PRODUCTS, "batch_matmul", "batch_matmul", "large", ("Z",),
-        lambda s: 2 * s.B * s.N * s.M * s.K,
-        lambda s: 4 * s.B * (s.N * s.M + s.M * s.K),
-        lambda s: 4 * s.B * s.N * s.K,
         batch="B",
     ),
-    Row(
-        "Kronecker step", PRODUCTS, "kronecker", "kronecker3_1", "step", ("XW2",),
-        lambda s: 2 * s.M * s.N0 * s.N1 * s.N2 * s.D2,
-        lambda s: 4 * (s.M * s.N0 * s.N1 * s.N2 + s.D2 * s.N2),
-        lambda s: 4 * s.M * s.N0 * s.N1 * s.D2,
-        batch="M",
-    ),
-    Row(
-        "MLP1 128x2000x128", PRODUCTS, "mlp1", "mlp1", "large", ("O1",),
-        lambda s: s.B * s.N * (2 * s.M + 2),
-        lambda s: 4 * (s.B * s.M + s.M * s.N + s.N),
-        lambda s: 4 * s.B * s.N,
-        batch="B",
-    ),
+    Row("Kronecker step", PRODUCTS, "kronecker", "kronecker3_1", "step", ("XW2",), batch="M"),
+    Row("MLP1 128x2000x128", PRODUCTS, "mlp1", "mlp1", "large", ("O1",), batch="B"),
     Row(
         "conv 3x3 N32 C16 F16 56x56", CONVOLUTIONS, "convolution", "convolution", "large", ("O",),
-        lambda s: s.N * s.F * _out(s.H, s.KH) * _out(s.W, s.KW) * (2 * s.C * s.KH * s.KW + 1),
-        lambda s: 4 * (s.N * s.C * s.H * s.W + s.F * s.C * s.KH * s.KW + s.F),
-        lambda s: 4 * s.N * s.F * _out(s.H, s.KH) * _out(s.W, s.KW),
         batch="N",
     ),
     _GROUPED,
     replace(_GROUPED, name="grouped conv C8@28", sizes="c8"),
     replace(_GROUPED, name="grouped conv C16@14", sizes="c16"),
     replace(_GROUPED, name="grouped conv C32@7", sizes="c32"),
-    Row(  # counted as if nothing were masked: what is masked depends on the data
-        "masked 1x1 conv", CONVOLUTIONS, "masked_convolution", "masked_convolution", "small",
-        ("O",),
-        lambda s: s.B * s.C * (
-            s.H * s.W + 2 * s.F * _out(s.H, s.K) * _out(s.W, s.K) * s.K * s.K
-        ),
-        lambda s: 4 * (s.B * s.C * s.H * s.W + s.F * s.C * s.K * s.K) + s.F * s.C,
-        lambda s: 4 * s.B * s.F * _out(s.H, s.K) * _out(s.W, s.K),
-        batch="B",
-    ),
+    # counted as if nothing were masked: what is masked depends on the data
     Row(
-        "MLP3", FUSED, "mlp3", "mlp3", "large", ("O4",),
-        lambda s: s.B * (s.O * (2 * s.N + 2) + s.P * (2 * s.O + 2) + s.Q * (2 * s.P + 2)),
-        lambda s: 4 * (s.B * s.N + s.O * (s.N + 1) + s.P * (s.O + 1) + s.Q * (s.P + 1)),
-        lambda s: 4 * s.B * s.Q,
-        batch="B",
+        "masked 1x1 conv", CONVOLUTIONS, "masked_convolution", "masked_convolution", "small",
+        ("O",), batch="B",
     ),
+    Row("MLP3", FUSED, "mlp3", "mlp3", "large", ("O4",), batch="B"),
     _GROUP_NORM,
     replace(_GROUP_NORM, name="group norm N8 C512 48x48", sizes="medium"),
-    Row(
-        "layernorm 4096x1024", FUSED, "layernorm", "layernorm", "large", ("O",),
-        lambda s: s.N * (s.D * 7 + 4),
-        lambda s: 4 * (s.N * s.D + 2 * s.D + 1),
-        lambda s: 4 * s.N * s.D,
-        batch="N",
-    ),
-    Row(
-        "moments 1024x36864", FUSED, "moments", "moments", "large", ("mean", "var"),
-        lambda s: s.N * (3 * s.K + 4),
-        lambda s: 4 * s.N * s.K,
-        lambda s: 4 * 2 * s.N,
-        batch="N",
-    ),
-    Row(
-        "softmax 4096x1024", FUSED, "softmax", "softmax_twice", "large", ("O",),
-        lambda s: 5 * s.N * s.D,
-        lambda s: 4 * s.N * s.D,
-        lambda s: 4 * s.N * s.D,
-        batch="N",
-    ),
+    Row("layernorm 4096x1024", FUSED, "layernorm", "layernorm", "large", ("O",), batch="N"),
+    Row("moments 1024x36864", FUSED, "moments", "moments", "large", ("mean", "var"), batch="N"),
+    Row("softmax 4096x1024", FUSED, "softmax", "softmax_twice", "large", ("O",), batch="N"),
     Row(
         "attention scores B8 S256 D64", FUSED, "attention_scores", "attention_scores", "large",
-        ("P",),
-        lambda s: s.B * s.S * s.S * (2 * s.D + 6),
-        lambda s: 4 * 2 * s.B * s.S * s.D,
-        lambda s: 4 * s.B * s.S * s.S,
-        batch="B",
+        ("P",), batch="B",
     ),
     Row(
         "bias+relu+scale 4096x4096", FUSED, "bias_relu_scale", "bias_relu_scale", "large", ("O",),
-        lambda s: 3 * s.M * s.N,
-        lambda s: 4 * (s.M * s.N + s.N + 1),
-        lambda s: 4 * s.M * s.N,
         batch="M",
     ),
-    Row(
-        "stencil 2048x2048", FUSED, "stencil", "stencil", "large", ("O",),
-        lambda s: 5 * (s.M - 2) * (s.N - 2),
-        lambda s: 4 * (s.M * s.N - 4),  # the corners are in no one's neighbourhood
-        lambda s: 4 * (s.M - 2) * (s.N - 2),
-    ),
-    Row(
-        "WaveNet cell", FUSED, "wavenet", "wavenet", "dilation32", ("Res", "Skip"),
-        _wavenet_flops,
-        lambda s: 4 * (
-            s.B * s.RESIDUAL_C * s.RECEPTIVE_FIELD
-            + 2 * s.DILATION_C * (2 * s.RESIDUAL_C + 1)
-            + s.RESIDUAL_C * (s.DILATION_C + 1)
-            + s.SKIP_C * (s.DILATION_C + 1)
-        ),
-        lambda s: 4 * s.B * s.RECEPTIVE_FIELD * (s.RESIDUAL_C + s.SKIP_C),
-    ),
-    Row(
-        "row sum 4096x4096", SUMS, "sums", "row_sum", "large", ("R",),
-        lambda s: s.M * s.N,
-        lambda s: 4 * s.M * s.N,
-        lambda s: 4 * s.M,
-        batch="M",
-    ),
-    Row(
-        "column sum 4096x4096", SUMS, "sums", "column_sum", "large", ("C",),
-        lambda s: s.M * s.N,
-        lambda s: 4 * s.M * s.N,
-        lambda s: 4 * s.N,
-    ),
-    Row(  # subscripts are random: nearly all the rows they name are different ones
-        "LUT sum B128 D64 L50", SUMS, "lut", "one_lut", "small", ("O1",),
-        lambda s: s.B * s.L1 * s.D,
-        lambda s: 4 * (min(s.B * s.L1, s.E1) * s.D + s.B * s.L1),
-        lambda s: 4 * s.B * s.D,
-    ),
-    Row(
-        "argmin 1000000", SUMS, "nearest_code", "argmin", "large", ("Best", "Least"),
-        lambda s: s.N,
-        lambda s: 4 * s.N,
-        lambda s: 4 * 2,
-    ),
+    Row("stencil 2048x2048", FUSED, "stencil", "stencil", "large", ("O",)),
+    Row("WaveNet cell", FUSED, "wavenet", "wavenet", "dilation32", ("Res", "Skip")),
+    Row("row sum 4096x4096", SUMS, "sums", "row_sum", "large", ("R",), batch="M"),
+    Row("column sum 4096x4096", SUMS, "sums", "column_sum", "large", ("C",)),
+    # subscripts are random: nearly all the rows they name are different ones
+    Row("LUT sum B128 D64 L50", SUMS, "lut", "one_lut", "small", ("O1",)),
+    Row("argmin 1000000", SUMS, "nearest_code", "argmin", "large", ("Best", "Least")),
 )  # fmt: skip

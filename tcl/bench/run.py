@@ -182,6 +182,7 @@ def _row(
         if contender.alive:
             with contextlib.suppress(ContenderError):
                 contender.ask(60, do="close")
+    cost = row.cost()
     return Result(
         row.name,
         row.kind,
@@ -189,9 +190,9 @@ def _row(
         row.entry,
         sizes,
         threads,
-        row.flops(),
-        row.read(),
-        row.written(),
+        cost.operations,
+        cost.read,
+        cost.written,
         entries,
         facts,
     )

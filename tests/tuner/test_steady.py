@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from tuner_fakes import QUICK, FakeBackend, FakeOptions
 
-from tcl.tuner.measure.core_load import Others, busy_seconds
-from tcl.tuner.measure.evaluate import Evaluator, Timed, compute_reference
+from tcl.tuner.measure.evaluate import Evaluator, Others, Timed, busy_seconds, compute_reference
 from tcl.tuner.measure.machine_speed import SHARE, Yardstick, settled
 from tcl.tuner.measure.reliability import ENOUGH, KERNELS, Doubts
 from tcl.tuner.measure.timing import Measurement, measure

@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import assert_never
 
 from tcl.codegen.common.recursion import with_room
 from tcl.codegen.cpu.abi import OPENING, alone, apart
-from tcl.codegen.cpu.emit.accesses import FAIL
-from tcl.codegen.cpu.emit.statements import Statements
-from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.emit.accesses import FAIL, Memory
+from tcl.codegen.cpu.emit.across import Pointers
+from tcl.codegen.cpu.emit.loops import Loops
+from tcl.codegen.cpu.emit.scope import Accumulators, At, Range, Scope, leading
+from tcl.codegen.cpu.emit.sharing import Sharing
+from tcl.codegen.cpu.emit.values import Values
+from tcl.codegen.cpu.llvm.arith import arithmetic
+from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
+from tcl.codegen.loopir.terms import guard, terms
+from tcl.codegen.loopir.terms import product as product_of
+from tcl.codegen.loopir.walk import statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +77,144 @@ def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> Source:
     body = [*OPENING, *b.entry, *b.lines, "}", "", alone()]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
     return Source("\n".join(parts), tuple(sites), regions)
+
+
+class Statements:
+    """Emits the body of a program at the end of a builder's function."""
+
+    def __init__(
+        self,
+        b: Builder,
+        program: ir.Built,
+        pointers: dict[str, Val],
+        device: CpuProfile,
+        unchecked: bool,
+        sites: list[Site],
+    ) -> None:
+        self.b, self.program = b, program
+        self.x86 = device.triple.startswith(("x86_64", "i386", "i686"))
+        self.dims = {d.name: d for s in program.spaces for d in s.dims}
+        native_half = device.has("f16c") or device.triple.startswith(("aarch64", "arm64"))
+        self.values = Values(b, self.dims, native_half)
+        self.memory = Memory(
+            b,
+            program,
+            self.dims,
+            Pointers(b, pointers),
+            native_half,
+            unchecked,
+            self.values.value,
+            sites,
+        )
+        self.values.memory = self.memory
+        self.loops = Loops(b, program, self.statement)
+        self.kinds = {x.fold.name: x.kind for s in program.spaces for x in s.loops}
+
+    def emit(self) -> int:
+        """All kernels. Threads share the chunks of those that have some; the first one does what
+        lies between. Returns the number of kernels that are shared."""
+        scope = Scope({d.name: Range(At(), d.extent) for d in self.dims.values()})
+        threads = Sharing(self.b)
+        alone = not any(k.grid for k in self.program.kernels)
+        for kernel in self.program.kernels:
+            if threads.met:
+                threads.meet()
+            if kernel.grid:
+                self.loops.shared(kernel, threads, scope)
+            elif alone:
+                self.statement(kernel.body, scope)
+            else:
+                threads.first_only(partial(self.statement, kernel.body, scope))
+            # On x86, what was written past the caches is not in order with what is written after
+            # it: before other threads are told that it is there, it has to be.
+            self.memory.across.settle()
+            if self.x86 and any(
+                isinstance(s, ir.Store) and s.streamed for s in statements(kernel.body)
+            ):
+                self.b.do(self.b.call_text("llvm.x86.sse.sfence", "void"))
+        return threads.regions
+
+    def statement(self, statement: ir.Statement, scope: Scope) -> None:
+        """One statement, and everything inside it."""
+        match statement:
+            case ir.Block(body=body):
+                inner = scope.copied()
+                for s in body:
+                    self.statement(s, inner)
+            case ir.For(loop=loop, body=body):
+                self.loops.loop(loop, body, scope)
+            case ir.First():
+                self.loops.first(statement, scope)
+            case ir.Let(name=name, value=value):
+                scope.variables[name] = self.values.value(value, scope)
+            case ir.Declare():
+                self._declare(statement, scope)
+            case ir.Accumulate():
+                self._accumulate(statement, scope)
+            case ir.Store(ref=ref, value=value, streamed=streamed):
+                self.memory.store(ref, self.values.value(value, scope), scope, streamed)
+            case ir.Prefetch(ref=ref, ahead=ahead):
+                self.memory.prefetch(ref, ahead, scope)
+            case ir.Barrier() | ir.Fill() | ir.Pipeline():
+                raise ir.IRError(f"a CPU has no {type(statement).__name__}")
+            case _:
+                assert_never(statement)
+
+    def _declare(self, declare: ir.Declare, scope: Scope) -> None:
+        b = self.b
+        lanes = [f.count for f in declare.over if self.kinds[f.name] is ir.Kind.VECTOR]
+        unrolled = tuple(f for f in declare.over if self.kinds[f.name] is ir.Kind.UNROLL)
+        width = lanes[0] if lanes else scope.lanes
+        own = Accumulators(register_type(declare.type), width, unrolled)
+        scope.accumulators[declare.name] = own
+        if declare.start is not None:
+            start = b.spread(self.values.value(declare.start, scope), width)
+            for key in product(*(range(0, f.step * f.count, f.step) for f in unrolled)):
+                b.do(f"store {start}, ptr {self.values.slot_at(own, key)}")
+
+    def _accumulate(self, statement: ir.Accumulate, scope: Scope) -> None:
+        for value in terms(statement.op, statement.value):
+            self._add(statement, value, scope)
+
+    def _add(self, statement: ir.Accumulate, whole: ir.Value, scope: Scope) -> None:
+        b = self.b
+        condition, value = guard(statement.op, whole)
+        chosen = None if condition is None else self.values.value(condition, scope)
+        if chosen is None:
+            self._update(statement, value, scope)
+        elif chosen.lanes > 1:
+            inner = self.values.masked(chosen, value, scope)
+            self._update(statement, value, inner, chosen)
+        elif self.values.free(value):
+            self._update(statement, value, scope, chosen)
+        else:
+            then, after = b.new_label("then"), b.new_label("after")
+            b.branch_if(chosen, then, after)
+            b.start(then)
+            self._update(statement, value, scope)
+            b.branch(after)
+            b.start(after)
+
+    def _update(
+        self, to: ir.Accumulate, value: ir.Value, scope: Scope, where: Val | None = None
+    ) -> None:
+        """``accumulator op= value``, where the condition holds."""
+        b, op, own = self.b, to.op, scope.accumulators[to.name]
+        if op == "=":
+            result = self.values.value(value, scope)
+        elif op == "+" and (both := product_of(value)) is not None:
+            # Any rounding will do in a reduction: one instruction where the machine has it.
+            left, right = (self.values.value(v, scope) for v in (both.left, both.right))
+            result = b.intrinsic("fmuladd", left, right, self.values.accumulated(own, scope))
+        else:
+            new = self.values.value(value, scope)
+            old = self.values.accumulated(own, scope)
+            result = arithmetic(b, op, old, new, value.type)
+        result = b.spread(result, own.lanes)
+        if where is not None:
+            result = b.select(where, result, self.values.accumulated(own, scope))
+        if scope.ragged and self.dims[scope.lane_dim].reduction:
+            # Lanes that do not exist have nothing to add.
+            there = leading(scope.lanes, scope.active)
+            result = b.select(there, result, self.values.accumulated(own, scope))
+        b.do(f"store {result}, ptr {self.values.slot(own, scope)}")

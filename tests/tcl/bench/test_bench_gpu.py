@@ -244,8 +244,9 @@ def test_rows_of_other_types() -> None:
     row = next(r for r in GPU_ROWS if r.type == "bfloat16")
     like = next(r for r in GPU_ROWS if r.name == "matmul 4096")
     assert {t.type.name for t in row.checked.tensors.values()} == {"bfloat16"}
-    assert row.flops() == like.flops()
-    assert (row.read() * 2, row.written() * 2) == (like.read(), like.written())
+    cost, other = row.cost(), like.cost()
+    assert cost.operations == other.operations
+    assert (cost.read * 2, cost.written * 2) == (other.read, other.written)
     assert "bfloat16(M, K) A" in row.text
     assert retyped("float floats float64", "half") == "half floats float64"
 
@@ -319,9 +320,10 @@ def entry(seconds: float, **more: Any) -> Entry:
 def result(row: GpuRow, ours: float | None, **peers: float) -> Result:
     entries = {name.replace("_", "."): entry(s) for name, s in peers.items()}
     entries[DEFAULT] = Entry("default", error="it is wrong") if ours is None else entry(ours)
+    cost = row.cost()
     return Result(
         row.name, row.kind, row.file, row.entry, row.type, row.values, row.suite,
-        row.flops(), row.read(), row.written(), entries,
+        cost.operations, cost.read, cost.written, entries,
     )  # fmt: skip
 
 
@@ -358,7 +360,7 @@ def test_ratios_and_shares() -> None:
     assert one.best((TORCH, COMPILED)) == ("torch", 3.0)
     assert one.ratio() == 0.5
     assert one.ratio((TORCH, COMPILED)) == 1.5
-    assert one.share(2.0, Ceilings({"copy": 1e30, "float32": row.flops()})) == 0.5
+    assert one.share(2.0, Ceilings({"copy": 1e30, "float32": row.cost().operations})) == 0.5
     wrong = result(row, None, torch=3.0)
     assert (wrong.ratio(), wrong.ours) == (None, None)
     slow = entry(1.0, highest_mhz=2000)
@@ -384,7 +386,7 @@ def test_product_bar_takes_the_worst_row() -> None:
 def test_bandwidth_bar() -> None:
     row = named("softmax 16384x1024")
     made = report(result(row, 1.0, torch=5.0), settings={"quick": False})
-    moved = row.read() + row.written()
+    moved = row.cost().moved
     made = replace(made, probes=(Measured("copy", "copy", moved, (0.93,)),))
     own = row_number(made.results[0], made)
     assert own is not None and own[0].startswith("pointwise")

@@ -14,8 +14,7 @@ from tcl.codegen.options.options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.panel import uniform_dims
 from tcl.tuner.space.cpu.nest import first_alike
-from tcl.tuner.space.gpu.block_threads import Divider
-from tcl.tuner.space.gpu.dims import DimKnobs, number
+from tcl.tuner.space.gpu.block_threads import DimKnobs, Divider, number
 from tcl.tuner.space.gpu.encode import block_of, longest, said
 from tcl.tuner.space.gpu.shared_memory import PanelKnobs
 from tcl.tuner.space.knobs import Knob, Value, loop_orders
