@@ -23,9 +23,9 @@ from tcl.common.files import write_whole
 from tcl.html.axes import Axis, of_times
 from tcl.html.markup import Markup, join, tag
 from tcl.report.data import Page, collect
-from tcl.report.search import KNOBS, kind_of
 from tcl.report.log import SearchLog
 from tcl.report.page import render, write_page
+from tcl.report.search import KNOBS, kind_of
 from tcl.tuner.cache.ranking import ranked
 from tcl.tuner.cache.t4_format import from_t4
 
