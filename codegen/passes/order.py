@@ -22,7 +22,8 @@ class Order:
         return map_nest(program, self.nest, self._order) if self.permutation else program
 
     def _order(self, nest: ir.Nest) -> ir.Nest:
-        refuse("order", nest.name, why_not_ordered(nest, self.permutation))
+        option = "order" if self.level == "tile" else "inner_order"
+        refuse(option, nest.name, why_not_ordered(nest, self.permutation))
         return ordered(nest, self.level, self.permutation)
 
 

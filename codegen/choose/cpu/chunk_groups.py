@@ -57,29 +57,29 @@ def grouping(program: ir.Program, device: CpuProfile) -> dict[str, NestOptions]:
 
 def groups(program: ir.Program, device: CpuProfile) -> list[Group]:
     """The nests, those together for which it pays to share chunks."""
-    unit_of = _unit_of(program)
+    fused_with = _fused_with(program)
     found: list[Group] = []
-    for group in _groups(program.nests, unit_of):
-        if len(group.units) == 1 or group.pays(program, device):
+    for group in _groups(program.nests, fused_with):
+        if len(group.fused) == 1 or group.pays(program, device):
             found.append(group)
             continue
-        for unit_nests in group.units:
-            found += _groups([n for n in group.nests if n in unit_nests], unit_of)
+        for fused_nests in group.fused:
+            found += _groups([n for n in group.nests if n in fused_nests], fused_with)
     return found
 
 
 def able(program: ir.Program) -> list[Group]:
     """The nests, those together that can share chunks, whether or not that pays."""
-    return _groups(program.nests, _unit_of(program))
+    return _groups(program.nests, _fused_with(program))
 
 
-def _unit_of(program: ir.Program) -> dict[str, tuple[ir.Nest, ...]]:
+def _fused_with(program: ir.Program) -> dict[str, tuple[ir.Nest, ...]]:
     """The nests that go along with each other, by each of their names."""
-    unit_of: dict[str, tuple[ir.Nest, ...]] = {}
-    for unit in fusion_groups(program.nests):
-        names = unit.names
-        unit_of |= dict.fromkeys(names, tuple(program.nest(name) for name in sorted(names)))
-    return unit_of
+    fused_with: dict[str, tuple[ir.Nest, ...]] = {}
+    for fused in fusion_groups(program.nests):
+        names = fused.names
+        fused_with |= dict.fromkeys(names, tuple(program.nest(name) for name in sorted(names)))
+    return fused_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +89,12 @@ class Group:
     nests: tuple[ir.Nest, ...]
     shared: tuple[tuple[str, ...], ...]
     """Dimensions that go together, one of each nest."""
-    units: tuple[tuple[ir.Nest, ...], ...]
+    fused: tuple[tuple[ir.Nest, ...], ...]
     """Nests that go along with each other."""
 
-    def joined(self, nest: ir.Nest, unit: tuple[ir.Nest, ...]) -> Group | None:
-        """The group with one more nest, of this unit; None if they have no chunks in common."""
-        near = unit in self.units or any(_touching(n, u) for n in self.nests for u in unit)
+    def joined(self, nest: ir.Nest, along: tuple[ir.Nest, ...]) -> Group | None:
+        """The group with one more nest, fused with these; None if they have no chunks in common."""
+        near = along in self.fused or any(_touching(n, f) for n in self.nests for f in along)
         if len(self.nests) >= _MOST or nest.sequential or not near:
             return None
         shared = []
@@ -106,8 +106,8 @@ class Group:
                 shared.append((*dims, partner))
         if not _in_order(nest, shared):
             return None
-        units = self.units if unit in self.units else (*self.units, unit)
-        return Group((*self.nests, nest), tuple(shared), units)
+        fused = self.fused if along in self.fused else (*self.fused, along)
+        return Group((*self.nests, nest), tuple(shared), fused)
 
     def _partner(self, dims: Sequence[str], nest: ir.Nest, taken: Iterable[str]) -> str | None:
         """The dimension of a nest whose chunks need nothing of others' chunks of these."""
@@ -164,7 +164,7 @@ class Group:
         used again or lanes or windows go, as long as a chunk fits into the second cache.
         """
         extents = self.extents
-        if len(self.units) == 1:
+        if len(self.fused) == 1:
             most = max(range(len(self.nests)), key=lambda k: self.nests[k].points)
             dims = [d[most] for d in self.shared]
             return balanced(program, self.nests[most], dims, device)
@@ -247,17 +247,17 @@ class Group:
         return sum(found.values())
 
 
-def _groups(nests: Iterable[ir.Nest], unit_of: Mapping[str, tuple[ir.Nest, ...]]) -> list[Group]:
+def _groups(nests: Iterable[ir.Nest], fused_with: Mapping[str, tuple[ir.Nest, ...]]) -> list[Group]:
     groups: list[Group] = []
     for nest in nests:
-        unit = unit_of[nest.name]
-        joined = groups[-1].joined(nest, unit) if groups else None
+        along = fused_with[nest.name]
+        joined = groups[-1].joined(nest, along) if groups else None
         if joined is not None:
             groups[-1] = joined
             continue
         results = [d for d in nest.dims if not d.reduction and d.extent > 1]
         shared = tuple((d.name,) for d in results) if not nest.sequential else ()
-        groups.append(Group((nest,), shared, (unit,)))
+        groups.append(Group((nest,), shared, (along,)))
     return groups
 
 

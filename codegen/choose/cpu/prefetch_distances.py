@@ -176,7 +176,7 @@ def _groups(program: ir.Program, plan: Mapping[str, NestOptions]) -> list[list[i
             found[-1].append(nest)
         else:
             found.append([nest])
-    return [[unit.leader for unit in fusion_groups(group)] for group in found]
+    return [[fused.leader for fused in fusion_groups(group)] for group in found]
 
 
 def _next_chunk(

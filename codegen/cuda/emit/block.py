@@ -9,9 +9,9 @@ from typing import assert_never
 from tcl.codegen.cuda.cpp.types import c_type, constant
 from tcl.codegen.cuda.emit.fill import Fills
 from tcl.codegen.cuda.emit.guards import guarded
-from tcl.codegen.cuda.emit.leaf import write_leaf
 from tcl.codegen.cuda.emit.pipeline import write_pipeline
 from tcl.codegen.cuda.emit.scope import Scope
+from tcl.codegen.cuda.emit.thread_body import write_thread_body
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Accumulators, Writer, chain, iteration
 from tcl.codegen.loopir import ir
@@ -95,16 +95,16 @@ class BlockWriter:
                     self._loops(body, inner)
             case ir.For():
                 loops, innermost = chain(statement)
-                self._leaf(loops, innermost, scope)
+                self._thread_body(loops, innermost, scope)
             case ir.Block(body=parts) if not alone(statement):
                 for s in parts:
                     self._loops(s, scope)
             case _:
-                self._leaf((), statement, scope)
+                self._thread_body((), statement, scope)
 
-    def _leaf(self, loops: Sequence[ir.Loop], body: ir.Statement, scope: Scope) -> None:
+    def _thread_body(self, loops: Sequence[ir.Loop], body: ir.Statement, scope: Scope) -> None:
         dims = guarded(self.geometry, body, loops, scope)
-        write_leaf(self.writer, loops, body, dims, scope)
+        write_thread_body(self.writer, loops, body, dims, scope)
 
     def _unroll(self, loop: ir.For) -> None:
         """Lets loops of one thread be written out, or some of their iterations, so that what one of

@@ -23,7 +23,7 @@ from tcl.codegen.passes.building import (
 from tcl.codegen.passes.cpu.copies import as_kernel, copy
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
-from tcl.codegen.passes.cpu.shared_values import keep
+from tcl.codegen.passes.cpu.shared_values import with_shared_values
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
 
@@ -48,10 +48,10 @@ class Build:
         scratch: list[ir.Tensor] = []
         kernels: list[ir.Kernel] = []
         for nests, own in in_chunks(program, CpuFusionLimits(self.device)):
-            kept = keep(program, own, self.device)
-            scratch += kept.memory
+            shared = with_shared_values(program, own, self.device)
+            scratch += shared.memory
             points = tuple(n.point for n in nests)
-            kernels += _kernels(kept.units, points, scratch)
+            kernels += _kernels(shared.groups, points, scratch)
         return ir.Built(program.name, (*program.tensors, *scratch), tuple(_in_turn(kernels)))
 
 

@@ -25,13 +25,13 @@ class CpuFusionLimits:
 
     device: CpuProfile
 
-    def fits_points(self, unit: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
-        if not same_loops(unit.leader, nest) or not results_at_once(unit.leader):
+    def fits_points(self, group: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
+        if not same_loops(group.leader, nest) or not results_at_once(group.leader):
             return False
-        over = Levels.of(unit.leader).registers
+        over = Levels.of(group.leader).registers
         lanes = math.prod(x.fold.count for x in over if x.kind is ir.Kind.VECTOR)
         points = math.prod(x.fold.count for x in over if x.kind is ir.Kind.UNROLL)
-        held = (unit.sums + 1) * points * -(-lanes // self.device.lanes(unit.leader.point.type))
+        held = (group.sums + 1) * points * -(-lanes // self.device.lanes(group.leader.point.type))
         return not other.always or held + OPERANDS <= vector_registers(self.device)
 
     def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:

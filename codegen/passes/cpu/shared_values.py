@@ -20,9 +20,11 @@ _PART = 4
 """The part of the second cache that may be filled."""
 
 
-def keep(program: ir.Program, joined: Sequence[FusionGroup], device: CpuProfile) -> _Kept:
+def with_shared_values(
+    program: ir.Program, joined: Sequence[FusionGroup], device: CpuProfile
+) -> _SharedValues:
     """Joined nests with their common values computed once, and the memory that holds these."""
-    kept = _Kept(list(joined), [])
+    shared = _SharedValues(list(joined), [])
     for later in range(1, len(joined)):
         pending = [joined[later].leader.point.value]
         while pending:
@@ -30,40 +32,40 @@ def keep(program: ir.Program, joined: Sequence[FusionGroup], device: CpuProfile)
             if not any(isinstance(v, ir.Call) for v in walk(value)):
                 continue
             makers = range(later) if _plain(value) else ()
-            if not any(_share(program, kept, k, later, value, device) for k in makers):
+            if not any(_share(program, shared, k, later, value, device) for k in makers):
                 pending += _parts(value)
-    return kept
+    return shared
 
 
 @dataclass(slots=True)
-class _Kept:
-    units: list[FusionGroup]
+class _SharedValues:
+    groups: list[FusionGroup]
     memory: list[ir.Tensor]
 
 
 def _share(
     program: ir.Program,
-    kept: _Kept,
+    shared: _SharedValues,
     earlier: int,
     later: int,
     value: ir.Value,
     device: CpuProfile,
 ) -> bool:
     """Let a nest read a value that an earlier one computes, if it does."""
-    maker, user = kept.units[earlier].leader, kept.units[later].leader
+    maker, user = shared.groups[earlier].leader, shared.groups[later].leader
     names = _same_dims(maker, user)
     if not {n for index in indices(value) for n, _ in index.terms} <= names.keys():
         return False
     wanted = renamed(value, names)
-    changed = set[str]().union(*(u.written for u in kept.units[earlier:later]))
+    changed = set[str]().union(*(u.written for u in shared.groups[earlier:later]))
     read = {v.ref.tensor for v in walk(wanted) if isinstance(v, ir.Load)}
     computed = [*_always(maker.point.value), *(let.value for let in maker.point.lets)]
     if read & changed or wanted not in computed:
         return False
     back = {own: its for its, own in names.items()}
-    after = kept.units[earlier + 1 : later + 1]
+    after = shared.groups[earlier + 1 : later + 1]
     if (
-        _is_stored(kept.units[earlier], after, wanted, program)
+        _is_stored(shared.groups[earlier], after, wanted, program)
         and dims_of(maker.point.target) <= back.keys()
     ):
         ref = maker.point.target
@@ -71,23 +73,23 @@ def _share(
         place = _place(maker, wanted)
         if place is None or math.prod(place[1]) * value.type.itemsize > device.l2_bytes // _PART:
             return False
-        ref = _memory(kept, earlier, wanted, *place)
+        ref = _memory(shared, earlier, wanted, *place)
     subscripts = (moved(s, back) for s in ref.subscripts if isinstance(s, ir.Affine))
     found = ir.Load(ir.TensorRef(ref.tensor, tuple(subscripts)), value.type, total=True)
     point = replace(user.point, value=replaced(user.point.value, value, found))
-    kept.units[later] = replace(kept.units[later], leader=replace(user, point=point))
+    shared.groups[later] = replace(shared.groups[later], leader=replace(user, point=point))
     return True
 
 
 def _memory(
-    kept: _Kept,
+    shared: _SharedValues,
     position: int,
     value: ir.Value,
     subscripts: tuple[ir.Affine, ...],
     extents: tuple[int, ...],
 ) -> ir.TensorRef:
     """Where a nest stores a value from now on, or already does."""
-    nest = kept.units[position].leader
+    nest = shared.groups[position].leader
     point = nest.point
     for let in point.lets:
         for store in point.kept:
@@ -96,7 +98,7 @@ def _memory(
     name = f"{nest.name}.kept{len(point.kept)}"
     ref = ir.TensorRef(name, subscripts)
     layout = ir.contiguous(value.type, extents, (0,) * len(extents))
-    kept.memory.append(ir.Tensor(name, ir.Role.SCRATCH, layout, private=True))
+    shared.memory.append(ir.Tensor(name, ir.Role.SCRATCH, layout, private=True))
     variable = ir.Variable(name, value.type)
     point = replace(
         point,
@@ -104,7 +106,7 @@ def _memory(
         kept=(*point.kept, ir.Store(ref, variable)),
         value=replaced(point.value, value, variable),
     )
-    kept.units[position] = replace(kept.units[position], leader=replace(nest, point=point))
+    shared.groups[position] = replace(shared.groups[position], leader=replace(nest, point=point))
     return ref
 
 
@@ -159,13 +161,13 @@ def _index(dim: str) -> str:
 
 
 def _is_stored(
-    unit: FusionGroup, after: Sequence[FusionGroup], value: ir.Value, program: ir.Program
+    group: FusionGroup, after: Sequence[FusionGroup], value: ir.Value, program: ir.Program
 ) -> bool:
     """Whether what the nest stores is the value, and stays there while the nests after it run."""
-    point = unit.leader.point
+    point = group.leader.point
     target = point.target.tensor
     exact = program.tensor(target).layout.type == value.type
-    written = {e.target.tensor for e in unit.epilogues}.union(*(u.written for u in after))
+    written = {e.target.tensor for e in group.epilogues}.union(*(u.written for u in after))
     return point.op == "=" and point.value == value and exact and target not in written
 
 

@@ -20,7 +20,7 @@ Place: TypeAlias = tuple[str, tuple[tuple[int, tuple[tuple[int, int], ...]], ...
 
 
 @dataclass(slots=True)
-class Known:
+class BlockResults:
     """What is known while a block's statements are built."""
 
     threads: int
@@ -28,9 +28,9 @@ class Known:
     declared: list[ir.Declare] = field(default_factory=list)
     places: dict[Place, ir.Variable] = field(default_factory=dict)
 
-    def reading(self, unit: FusionGroup) -> FusionGroup:
-        """The unit, with what is known not read from memory."""
-        nest = unit.leader
+    def reading(self, group: FusionGroup) -> FusionGroup:
+        """The group, with what is known not read from memory."""
+        nest = group.leader
 
         def here(load: ir.Load) -> ir.Value:
             place = _place(load.ref, nest)
@@ -43,10 +43,10 @@ class Known:
         lets = tuple(replace(x, value=value(x.value)) for x in point.lets)
         leader = replace(nest, point=replace(point, lets=lets, value=value(point.value)))
         siblings = tuple(
-            replace(b, point=replace(b.point, value=value(b.point.value))) for b in unit.siblings
+            replace(b, point=replace(b.point, value=value(b.point.value))) for b in group.siblings
         )
-        epilogues = tuple(replace(e, value=value(e.value)) for e in unit.epilogues)
-        start = None if unit.start is None else (unit.start[0], value(unit.start[1]))
+        epilogues = tuple(replace(e, value=value(e.value)) for e in group.epilogues)
+        start = None if group.start is None else (group.start[0], value(group.start[1]))
         return FusionGroup(leader, start, siblings, epilogues)
 
     def forget(self, tensors: Iterable[str]) -> None:
@@ -54,7 +54,7 @@ class Known:
         gone = set(tensors)
         self.places = {k: v for k, v in self.places.items() if k[0] not in gone}
 
-    def keep(
+    def forwarded(
         self, nest: ir.Nest, loops: Sequence[ir.Loop], ended: Sequence[ir.Statement]
     ) -> list[tuple[ir.Statement, ...]] | None:
         """What all threads compute, and then what is stored, for the end of a nest whose loops over

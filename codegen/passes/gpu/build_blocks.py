@@ -26,7 +26,7 @@ from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, Sibling, results, same_loops, updates
 from tcl.codegen.passes.gpu.barriers import with_barriers
 from tcl.codegen.passes.gpu.bind import MAX_HELD
-from tcl.codegen.passes.gpu.block_results import Known
+from tcl.codegen.passes.gpu.block_results import BlockResults
 from tcl.codegen.passes.gpu.limits import exchange_bytes
 from tcl.codegen.passes.gpu.panel import panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining
@@ -57,12 +57,12 @@ class BuildBlocks:
         copies = [c for n in nests for c in n.staged]
         spaces = [s for n in nests for s in (n.space, *(c.fill.space for c in n.staged if c.fill))]
         busy = max(s.thread_count for s in spaces)
-        known, parts = Known(busy), list[ir.Statement]()
+        made, parts = BlockResults(busy), list[ir.Statement]()
         for group in groups:
-            reading = known.reading(group)
-            known.forget(group.written)
-            parts += _unit(reading, known)
-        met = with_barriers(ir.Block((*known.declared, *parts)), program)
+            reading = made.reading(group)
+            made.forget(group.written)
+            parts += _group(reading, made)
+        met = with_barriers(ir.Block((*made.declared, *parts)), program)
         body = Pipelining.of(program, copies, met, self.profile)(met)
         warps = -(-busy // self.profile.warp)
         panels, end = _panels(program, copies)
@@ -105,7 +105,7 @@ def _fill(staged: ir.Staged) -> ir.Statement:
     return ir.Fill(staged.panel.tensor, wrap(fill.loops, store))
 
 
-def _unit(group: FusionGroup, known: Known) -> list[ir.Statement]:
+def _group(group: FusionGroup, known: BlockResults) -> list[ir.Statement]:
     """What a block does for a nest, and for those that go along with it."""
     nest = reading_panels(group.leader)
     group = replace(group, leader=nest)
@@ -132,7 +132,7 @@ def _one_by_one(nest: ir.Nest, inner: Sequence[ir.Loop]) -> ir.Statement:
 
 
 def _reduction(
-    group: FusionGroup, inner: Sequence[ir.Loop], fills: Fills, known: Known
+    group: FusionGroup, inner: Sequence[ir.Loop], fills: Fills, known: BlockResults
 ) -> ir.Statement:
     """Sums in registers over all loops of the reduction, then what is made of them."""
     nest, point = group.leader, group.leader.point
@@ -167,7 +167,7 @@ def _reduction(
         hoisted.kept(let)
     made = [replace(s, value=hoisted.within(s.value)) for s in made]
     last = ended(group, (), made)
-    kept = known.keep(nest, (*outer, *own), last)
+    kept = known.forwarded(nest, (*outer, *own), last)
     ends = [wrap(own, ir.Block(part)) for part in kept or [last]]
     body = ir.Block((*declared, total, *hoisted.statements, *ends))
     return wrap(outer, body, fills)
@@ -210,12 +210,12 @@ _CALLS = 64
 class GpuFusionLimits:
     """As a ``FusionLimits``: for nests with all of their loops."""
 
-    def fits_points(self, unit: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
+    def fits_points(self, group: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
         """Whether the nest of a reduction has the leader's loops, and registers for its sums."""
-        if not same_loops(unit.leader, nest):
+        if not same_loops(group.leader, nest):
             return False
-        held = _held(unit.leader) * max(1, nest.point.type.bits // 32)
-        return held * (unit.sums + 1) <= MAX_HELD
+        held = _held(group.leader) * max(1, nest.point.type.bits // 32)
+        return held * (group.sums + 1) <= MAX_HELD
 
     def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
         """Whether the nest has the leader's loops over its results."""

@@ -51,7 +51,7 @@ class ChunkKnobs:
         pairs = set(itertools.pairwise(n.name for n in program.nests))
         names = [n.name for n in group.nests]
         later = [name for before, name in itertools.pairwise(names) if (before, name) in pairs]
-        always = frozenset(n.name for unit in group.units for n in unit[1:]).intersection(later)
+        always = frozenset(n.name for fused in group.fused for n in fused[1:]).intersection(later)
         joins = {
             name: Knob(f"{name}.fuse", (0, 1), 0, ordered=False)
             for name in later

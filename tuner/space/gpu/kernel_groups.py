@@ -73,15 +73,15 @@ class KernelKnobs:
         groups = {n.name: g for g in able(program) for n in g.nests}
         runs: list[list[Member]] = []
         before = None
-        for unit in fusion_groups(program.nests):
-            group = groups[unit.leader.name]
-            if unit.leader.name not in chosen:
+        for fused in fusion_groups(program.nests):
+            group = groups[fused.leader.name]
+            if fused.leader.name not in chosen:
                 before = None
                 continue
-            member = _member(program, unit, profile, default)
+            member = _member(program, fused, profile, default)
             whole = all(groups[n.name] is group for n in member.nests)
             if whole:
-                place = [n.name for n in group.nests].index(unit.leader.name)
+                place = [n.name for n in group.nests].index(fused.leader.name)
                 member = replace(member, shared=tuple(dims[place] for dims in group.shared))
             if whole and group is before:
                 runs[-1].append(member)
@@ -206,11 +206,11 @@ def chunks_of(kernel: Sequence[Member], values: Mapping[str, Value]) -> list[dic
 
 
 def _member(
-    program: ir.Program, unit: FusionGroup, profile: GpuProfile, default: Mapping[str, NestOptions]
+    program: ir.Program, fused: FusionGroup, profile: GpuProfile, default: Mapping[str, NestOptions]
 ) -> Member:
-    names = unit.names
+    names = fused.names
     nests = tuple(n for n in program.nests if n.name in names)
     knobs = BlockKnobs.of(
-        program, program.nest(unit.leader.name), profile, default[unit.leader.name]
+        program, program.nest(fused.leader.name), profile, default[fused.leader.name]
     )
-    return Member(knobs, nests, unit.sums)
+    return Member(knobs, nests, fused.sums)

@@ -57,12 +57,12 @@ class GpuMappingSpace(ProgramSpace):
     def _with_knobs(self, default: Mapping[str, NestOptions]) -> tuple[KernelKnobs, ...]:
         led = fusion_groups(self._program.nests)
         kernels: list[list[ir.Nest]] = []
-        for unit in led:
-            names = unit.names
+        for fused in led:
+            names = fused.names
             first = next(n for n in self._program.nests if n.name in names)
             if not (kernels and default[first.name].fuse):
                 kernels.append([])
-            kernels[-1].append(unit.leader)
+            kernels[-1].append(fused.leader)
         able = [k for k in kernels if all(map(_has_choices, k))]
         able.sort(key=lambda kernel: -max(n.points for n in kernel))
         found: list[str] = []

@@ -17,7 +17,7 @@ from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 
 
-def write_leaf(
+def write_thread_body(
     writer: Writer,
     loops: Sequence[ir.Loop],
     body: ir.Statement,
@@ -31,27 +31,27 @@ def write_leaf(
         product.write(scope)
         return
     parts = body.body if isinstance(body, ir.Block) else (body,)
-    leaf = _Leaf(writer, writer.geometry, tuple(loops), parts, guarded)
-    lane = leaf.lane
-    if lane is None or not leaf.partial:
-        leaf.write(scope)
+    inner = _Body(writer, writer.geometry, tuple(loops), parts, guarded)
+    lane = inner.lane
+    if lane is None or not inner.partial:
+        inner.write(scope)
         return
     # Whole vectors where there are any, single elements at the edge.
     reach = sum(x.fold.step * (x.fold.count - 1) for x in loops if x.fold.dim == lane.dim)
     dim = writer.geometry.dims[lane.dim]
     if reach >= dim.extent:  # there is no whole vector
-        leaf.write(scope)
+        inner.write(scope)
         return
     first = writer.memory.index(ir.Affine.of(lane.dim), scope)
     with writer.lines.block(f"if ({first} + {reach} < {dim.first + dim.extent}) {{"):
         rest = tuple(d for d in guarded if d != lane.dim)
-        replace(leaf, geometry=writer.geometry.all_there(lane.dim), guarded=rest).write(scope)
+        replace(inner, geometry=writer.geometry.all_there(lane.dim), guarded=rest).write(scope)
     with writer.lines.block("else {"):
-        leaf.write(scope)
+        inner.write(scope)
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaf:
+class _Body:
     writer: Writer
     geometry: Geometry
     """As this part of the kernel sees it: elsewhere, more points may not be there."""
