@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.stage import natural_level
 
 _STREAMS = 16
@@ -26,7 +27,7 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     """Choices for an untiled nest with this many sums for each result; they can always be
     applied."""
     if nest.sequential or nest.points == 0:
-        return NestOptions((), (), (), (-1, 1), (), ())
+        return PLAIN
     core = Core.of(program, nest, device, sums)
     lane, sizes = core.best()
     written_out = dict(sizes)
@@ -37,10 +38,18 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     if lane is not None:
         vectorize = (next(k for k, d in enumerate(nest.dims) if d.name == lane), core.lanes)
     if not nest.reduces:
-        return NestOptions((), (), (), vectorize, register, ())
+        return replace(PLAIN, vectorize=vectorize, register=register)
     tile, order, inner = _blocking(core, lane, sizes)
     stage = _panels(core, lane, sizes, tile, order)
-    return NestOptions(tile, order, inner, vectorize, register, stage)
+    return replace(
+        PLAIN,
+        tile=tile,
+        order=order,
+        inner_order=inner,
+        vectorize=vectorize,
+        register=register,
+        stage=stage,
+    )
 
 
 def _blocking(

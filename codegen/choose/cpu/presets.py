@@ -59,7 +59,7 @@ class CpuPreset:
         if self.name == "naive" or nest.sequential:
             chosen = PLAIN
         elif self.name in _MODELLED:
-            chosen = heuristic(program, one, self.device, sums).over(PLAIN)
+            chosen = heuristic(program, one, self.device, sums)
         else:
             chosen = _pointwise(program, one, self.device)
         if nest.chunks:

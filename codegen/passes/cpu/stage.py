@@ -84,13 +84,14 @@ def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> st
     return None
 
 
-def why_not_copied(nest: ir.Nest, load: ir.Load) -> str | None:
-    """Why a nest, whatever its loops, cannot read an operand from a copy, or None if it can."""
+def why_not_copied(nest: ir.Nest, load: ir.Load, *, partly: bool = False) -> str | None:
+    """Why a nest, whatever its loops, cannot read an operand from a copy, or None if it can.
+    ``partly``: who copies leaves out what is not there."""
     if nest.sequential:
         return nest.sequential
     if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
         return "which element is read depends on data"
-    if not load.total:
+    if not load.total and not partly:
         return "it is not read everywhere, and may not be there"
     if load.ref.tensor == nest.point.target.tensor:
         return "the nest writes it"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
+from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.panel import Panel, axis_order, extent
@@ -88,16 +89,10 @@ def why_not_staged(nest: ir.Nest, levels: Sequence[int], threads: int, loops: in
 
 def why_no_panel(nest: ir.Nest, load: ir.Load, level: int, threads: int, loops: int) -> str | None:
     """As ``why_not_staged``, for one operand, and without what it is of."""
-    if nest.sequential:
-        return nest.sequential
-    if not all(isinstance(s, ir.Affine) for s in load.ref.subscripts):
-        return "which element is read depends on data"
+    if reason := why_not_copied(nest, load, partly=True):
+        return reason
     if not load.ref.subscripts:
         return "it is a single element"
-    if load.ref.tensor == nest.point.target.tensor:
-        return "the nest writes it"
-    if nest.points == 0:
-        return "there is nothing to read"
     if threads <= 1:
         return "the nest has no threads that could share it"
     if level == 0:
