@@ -49,8 +49,10 @@ def define(
     What is legal and probably not meant is a ``TclWarning``, here or where a call's sizes show it;
     ``strict=True`` makes it an error, as ``tcl check --strict`` does.
     ``threads`` is how many threads a call may use; with none, what the environment variable
-    ``TCL_NUM_THREADS`` says, else all cores of this process. With arrays of CuPy or torch on a CUDA
-    device a call runs there (``CudaExecutor``), by the options that are best for that GPU. Raises
+    ``TCL_NUM_THREADS`` says, else all cores of this process. Arrays may be NumPy's,
+    torch's, JAX's, CuPy's, or of what speaks DLPack; outputs are of the same library. With arrays
+    on a CUDA device a call runs there (``CudaExecutor``), by the options that are best for that
+    GPU. Raises
     ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``, ``ArgumentError``.
     """
     return Definitions(source, options, threads, nearest, strict)
@@ -90,8 +92,8 @@ def compile(
     **named: Any,
 ) -> Calls[Any]:
     """A kernel for one def and the sizes and strides of ``inputs``, compiled before it returns:
-    for the GPU that they lie on if they are arrays of CuPy or torch on a CUDA device. ``named``:
-    inputs by their names, as in a call.
+    for the GPU that they lie on if they lie on one. ``named``: inputs by their names, as in a call.
+    ``wanted``: names of the outputs that calls return if they do not say (``Executor``).
 
     ``threads`` is as for ``define``. Raises what ``define`` raises, ``ArgumentError`` for inputs
     that do not fit and ``RangeInferenceError`` for sizes that do not.

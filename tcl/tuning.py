@@ -95,8 +95,8 @@ class Tuner:
         resume: bool = False,
         report: Report | None = None,
     ) -> TuningResult[MappingOptions]:
-        """Search for the fastest options of ``entry_point`` on these inputs: arrays of NumPy, or
-        of CuPy or torch on a CUDA device, whose values are copied to the host first.
+        """Search for the fastest options of ``entry_point`` on these inputs: arrays of any library
+        that calls take. The values of those on a CUDA device are copied to the host first.
 
         ``starting_options`` is measured first (with none, the heuristic default is); ``report``
         is called with every event. Ctrl+C ends the search early and keeps what was found.

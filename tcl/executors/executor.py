@@ -60,9 +60,10 @@ class Calls(ABC, Generic[_A]):
         self._latest: Repeat | None = None
         """Does a call if it is like the last one that went well, with checks, and with the outputs
         that are usually returned."""
-        self._repeats: dict[tuple[bool, tuple[int, ...], bool], Repeat] = {}
-        """Likewise, of all calls: unchecked or not, places of the outputs that are returned, and
-        whether new ones are for a library that takes memory over."""
+        self._recent: dict[tuple[bool, tuple[int, ...]], Repeat] = {}
+        """Likewise, of all calls: unchecked or not, and places of the outputs that are returned."""
+        self._repeats: dict[tuple[object, ...], Repeat] = {}
+        """What did calls before, by what they were given."""
 
     def __repr__(self) -> str:
         return f"<tcl executor: {self._sized.checked.name}, {self._options}>"
@@ -130,7 +131,7 @@ class Calls(ABC, Generic[_A]):
             repeat = self._latest
         else:
             check_flag("unchecked", unchecked)
-            repeat = self._repeats.get((unchecked, self._places(wanted), False))
+            repeat = self._recent.get((unchecked, self._places(wanted)))
         return None if repeat is None else repeat(inputs, outputs)
 
     def run(
@@ -141,10 +142,20 @@ class Calls(ABC, Generic[_A]):
         if foreign is not None and outputs is None:
             return self._returned(foreign, given, unchecked, wanted)
         if foreign is None:
-            found = self.again(given.arrays, outputs, unchecked, wanted)
+            found = self._as_before(given, outputs, unchecked, self._places(wanted))
             if found is not None:
                 return found
         return self._first(given, outputs, unchecked, self._places(wanted))
+
+    def _as_before(
+        self, given: Given, outputs: Any, unchecked: bool, places: tuple[int, ...]
+    ) -> Any:
+        """Run if a call was like this one; None, and nothing done, if none was."""
+        repeat = self._repeats.get(_key(given, unchecked, places))
+        found = None if repeat is None else repeat(given.arrays, outputs)
+        if repeat is not None and found is not None:
+            self._keep(given, unchecked, places, repeat)
+        return found
 
     def _returned(self, foreign: Foreign, given: Given, unchecked: bool, wanted: Wanted) -> Any:
         """Likewise, with new outputs of the library that the inputs really are of."""
@@ -153,8 +164,7 @@ class Calls(ABC, Generic[_A]):
         names = [f"output '{tensor.name}' of {self._sized.checked.name}" for tensor in tensors]
         for what, tensor in zip(names, tensors, strict=True):
             foreign.check_new(what, tensor.type)
-        repeat = self._repeats.get((unchecked, places, True))
-        found = None if repeat is None else repeat(given.arrays, None)
+        found = self._as_before(given, None, unchecked, places)
         if found is None:
             found = self._first(given, None, unchecked, places)
         each = (found,) if len(tensors) == 1 else found
@@ -184,10 +194,11 @@ class Calls(ABC, Generic[_A]):
 
     def _keep(self, given: Given, unchecked: bool, places: tuple[int, ...], repeat: Repeat) -> None:
         """Keep what does calls like this one."""
-        foreign = given.kind.foreign is not None
-        self._repeats[unchecked, places, foreign] = repeat
-        if not unchecked and not foreign and places == self._usual:
-            self._latest = repeat
+        self._repeats[_key(given, unchecked, places)] = repeat
+        if given.kind.foreign is None:
+            self._recent[unchecked, places] = repeat
+            if not unchecked and places == self._usual:
+                self._latest = repeat
 
     def _kept(self, kernels: dict[_K, _L], key: _K, make: Callable[[MappingOptions], _L]) -> _L:
         """The kernel of ``kernels`` for this key; made, of the first options that apply, if there
@@ -228,11 +239,12 @@ class Repeat(Protocol):
 
 
 class Executor(Calls[Any]):
-    """A callable kernel for arrays in the host's memory: NumPy's, torch's.
+    """A callable kernel for arrays in the host's memory: NumPy's, torch's, JAX's, or of what hands
+    its memory over by DLPack.
 
-    ``executor(*inputs)`` returns the output (or a tuple of outputs, in the order of the def), of
-    the library that the inputs are of; ``outputs=`` writes into existing arrays. Inputs must have
-    the sizes it was compiled for.
+    ``executor(*inputs)`` returns the output (or a named tuple of outputs, in the order of the def),
+    of the library that the inputs are of; ``outputs=`` writes into existing arrays. Inputs must
+    have the sizes it was compiled for. ``wanted``: what calls return if they do not say.
     Arrays may have any strides: kernels are compiled for strides as they come up, and kept.
     Safe to call from several threads at once. A copy, pickled or not, compiles anew.
 
@@ -319,6 +331,12 @@ class Executor(Calls[Any]):
                 self._sized, options, strides, unchecked=unchecked, threads=self._most
             ),
         )
+
+
+def _key(given: Given, unchecked: bool, places: tuple[int, ...]) -> tuple[object, ...]:
+    """By which is found what does calls like one on these inputs."""
+    strides = tuple(view.strides for view in given.views)
+    return unchecked, places, given.library, given.kind.foreign is None, strides
 
 
 class HostRepeat:

@@ -248,3 +248,18 @@ def test_tuning_on_tensors(tmp_path: Path) -> None:
         assert tcl.MappingOptionsCache(file).load(MM, "mm", inputs) == [best]
         T = tcl.define(MM, tcl.make_load_from_cache_options_factory(file))
         assert T.executor("mm", inputs)[0].options == best
+
+
+def test_kinds_and_layouts_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is looked at closely once."""
+    T = tcl.define(MM)
+    a, b = rand(6, 6), rand(6, 6)
+    each = [(a, b), (a.T, b), (torch.from_numpy(a), torch.from_numpy(b))]
+    for arguments in each:
+        T.mm(*arguments)
+    monkeypatch.setattr("tcl.executors.executor.given_outputs", None)
+    for _ in range(2):
+        for x, y in each:
+            found = T.mm(x, y)
+            assert type(found) is type(x)
+            np.testing.assert_array_equal(np.asarray(found), np.asarray(x) @ np.asarray(y))
