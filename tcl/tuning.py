@@ -265,7 +265,8 @@ def _shown(
     """What takes the events of a search: shows them if that is wanted, and logs them."""
     told = [] if report is None else [report]
     limit = config.settings.time_limit if isinstance(config, TunerConfig) else None
-    shapes = (list(getattr(each, "shape", ())) for each in inputs)
+    given = (getattr(each, "shape", ()) for each in inputs)  # which are not looked at yet
+    shapes = (list(shape) if isinstance(shape, tuple) else [] for shape in given)
     title = f"{entry_point} on {', '.join(map(str, shapes))}"
     if progress is None:
         progress = report is None and (_in_notebook() or _is_terminal(sys.stderr))
