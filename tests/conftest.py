@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _LONGEST = (
-    *("test_twenty_thousand_texts", "test_wheel", "test_backends.py"),
+    *("test_seven_thousand_texts", "test_wheel", "test_backends.py"),
     *("test_faults", "test_interrupted_grid", "test_dask_cluster", "test_real_kernels"),
 )
 

@@ -28,11 +28,11 @@ from tcl.tuner.space.cpu.mapping import MappingSpace
 Array = npt.NDArray[Any]
 
 
-def compare(program: Program, seed: int, options: int = 3) -> None:
+def compare(program: Program, seed: int, options: int = 3, jit: bool | None = None) -> None:
     sized = sized_of(program)
     inputs = tuple(program.inputs(seed).values())
     expected = outputs_of(sized)
-    compile_reference(sized, jit=True)(inputs, expected)
+    compile_reference(sized, jit=jit)(inputs, expected)
 
     rng = random.Random(seed)
     device = replace(host_cpu(), threads=rng.choice((1, 1, 2, 3)))
@@ -70,10 +70,11 @@ def test_backends_agree(program: Program) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_backends_agree_on_seeded_programs(seed: int) -> None:
-    compare(random_program(seed), seed)
+    # Numba takes longer than all the rest, so that a part of them is compiled by it.
+    compare(random_program(seed), seed, jit=seed % 4 == 0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 2000))
 def test_backends_agree_on_many_programs(seed: int) -> None:
-    compare(random_program(seed), seed, options=6)
+    compare(random_program(seed), seed, options=6, jit=True)

@@ -48,24 +48,33 @@ def test_every_builtin_has_an_oracle() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=["float32", "float64"])
-@pytest.mark.parametrize("name", sorted(oracles.ORACLES))
-def test_over_the_domain(name: str, dtype: type[np.floating[Any]]) -> None:
-    arguments = oracles.samples(name, dtype)
-    assert len(arguments[0]) >= 200
-    worst, where = oracles.worst_error(name, arguments, evaluate(name, arguments))
-    assert worst <= oracles.ORACLES[name].ulps[dtype is np.float64], where
-
-
-@pytest.mark.parametrize("dtype", FLOATS, ids=["float32", "float64"])
 @pytest.mark.parametrize("name", sorted(BUILTINS))
-def test_special_values(name: str, dtype: type[np.floating[Any]]) -> None:
+def test_over_the_domain_at_special_values_and_as_interpreted(
+    name: str, dtype: type[np.floating[Any]]
+) -> None:
+    """One function, as compiling one takes longer than calling it at all these points."""
     rows = np.array(oracles.SPECIAL[name], np.float64).astype(dtype)
-    results = evaluate(name, [np.ascontiguousarray(c) for c in rows[:, :-1].T])
-    expected = rows[:, -1]
-    np.testing.assert_array_max_ulp(results, expected, 1)
+    extra = np.full((2, rows.shape[1]), [[0.3], [0.75]], dtype)
+    special = list(np.vstack([rows, extra])[:, :-1].T)
+    over = oracles.samples(name, dtype) if name in oracles.ORACLES else [c[:0] for c in special]
+    arguments = [np.concatenate(both) for both in zip(special, over, strict=True)]
+    results = evaluate(name, arguments)
+    of_special, of_over = np.split(results, [len(special[0])])
+
+    if name in oracles.ORACLES:
+        assert len(over[0]) >= 200
+        worst, where = oracles.worst_error(name, over, of_over)
+        assert worst <= oracles.ORACLES[name].ulps[dtype is np.float64], where
+
+    found, expected = of_special[: len(rows)], rows[:, -1]
+    np.testing.assert_array_max_ulp(found, expected, 1)
     zero = expected == 0
-    assert (np.signbit(results) == np.signbit(expected))[zero].all()
-    assert (np.isnan(results) == np.isnan(expected)).all()
+    assert (np.signbit(found) == np.signbit(expected))[zero].all()
+    assert (np.isnan(found) == np.isnan(expected)).all()
+
+    if dtype is np.float64:
+        interpreted = evaluate(name, [np.ascontiguousarray(c) for c in special], jit=False)
+        np.testing.assert_array_equal(interpreted, of_special)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=["float32", "float64"])
@@ -76,16 +85,6 @@ def test_nextafter(dtype: type[np.floating[Any]]) -> None:
     with np.errstate(over="ignore"):
         got, expected = evaluate("nextafter", [x, y]), np.nextafter(x, y)
     assert (got.view(f"u{got.itemsize}") == expected.view(f"u{got.itemsize}")).all()
-
-
-@pytest.mark.parametrize("name", sorted(BUILTINS))
-def test_interpreted_and_compiled_agree(name: str) -> None:
-    rows = np.array(oracles.SPECIAL[name], np.float64)
-    extra = np.full((2, rows.shape[1]), [[0.3], [0.75]])
-    arguments = [np.ascontiguousarray(c) for c in np.vstack([rows, extra])[:, :-1].T]
-    np.testing.assert_array_equal(
-        evaluate(name, arguments, jit=False), evaluate(name, arguments, jit=True)
-    )
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import platform
 import shutil
@@ -11,8 +12,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 
+from tcl.codegen.common.store import Store
 from tcl.grammar.errors import TclError
 
 HERE = Path(__file__).parent
@@ -20,7 +23,7 @@ HERE = Path(__file__).parent
 _LANGUAGE = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-w")
 _RUNTIME = ("-O2", "-fno-strict-aliasing")
 _KERNELS = (
-    "-O1",  # more costs compile time and gains nothing, as every access is a call
+    "-Og",  # more costs compile time and gains nothing, as every access is a call
     "-g1",  # lines
     "-gdwarf-4",  # the assembler mixes up names of files that `#line` gives in version 5
     "-march=native",  # for fma
@@ -80,21 +83,46 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="tcl-emulator-", ignore_cleanup_errors=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The emulator's own object files, as they are kept between processes."""
+
+    scheduler: bytes
+    memory: bytes
+    callbacks: bytes
+
+
 @functools.cache
 def _runtime() -> tuple[Path, ...]:
     """The emulator's own object files, compiled once: to be called under the lock."""
     if reason := why_not():
         raise EmulationError(reason)
-    objects = []
-    for name in ("scheduler", "memory", "callbacks"):
-        target = Path(_folder().name) / f"{name}.o"
-        try:
-            run_compiler(*_LANGUAGE, *_RUNTIME, "-c", HERE / f"{name}.cpp", "-o", target)
-        except CompilerError as error:
-            raise EmulationError(f"the emulator itself does not compile: {error}") from None
-        objects.append(target)
-    (Path(_folder().name) / "tables.h").write_text(_tables())
-    return tuple(objects)
+    folder, name, store = Path(_folder().name), _made_of(), Store()
+    names = [f.name for f in fields(Runtime)]
+    objects = tuple(folder / f"{each}.o" for each in names)
+    kept = store.get(name, Runtime)
+    if kept is None:
+        for each, target in zip(names, objects, strict=True):
+            try:
+                run_compiler(*_LANGUAGE, *_RUNTIME, "-c", HERE / f"{each}.cpp", "-o", target)
+            except CompilerError as error:
+                raise EmulationError(f"the emulator itself does not compile: {error}") from None
+        store.put(name, Runtime(*(target.read_bytes() for target in objects)))
+    else:
+        for each, target in zip(names, objects, strict=True):
+            target.write_bytes(getattr(kept, each))
+    (folder / "tables.h").write_text(_tables())
+    return objects
+
+
+def _made_of() -> str:
+    """SHA-256 of everything that the emulator's object files depend on, in hex."""
+    said = subprocess.run([*compiler(), "--version"], capture_output=True, check=False)
+    digest = hashlib.sha256(said.stdout)
+    digest.update(" ".join((*compiler(), *_LANGUAGE, *_RUNTIME, platform.machine())).encode())
+    for file in sorted(HERE.glob("*.[hc]*")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _tables() -> str:

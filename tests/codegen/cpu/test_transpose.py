@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import product
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -20,6 +22,17 @@ TYPES = ["int8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "
 TURNED = "def f({0}(M, N) A) -> (O) {{ O(n, m) = A(m, n) }}"
 PRODUCT = "def f({0}(M, K) A, {0}(N, K) B) -> ({1}(M, N) C) {{ C(m, n) +=! A(m, k) * B(n, k) }}"
 DEPTH, COLUMNS = 2, 1
+_T = TypeVar("_T")
+
+
+whole = pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
+
+
+def turn(cases: list[_T], name: str, lanes: int, whole: bool) -> list[_T]:
+    """All of these, or one in four: each has its turn with some of the types and of the lanes."""
+    at = (TYPES.index(name) + lanes.bit_length()) * 3
+    some = range(at, at + max(1, len(cases) // 4))
+    return cases if whole else [cases[k % len(cases)] for k in some]
 
 
 def numbers(name: str, *shape: int) -> Array:
@@ -43,34 +56,36 @@ def test_the_network(size: int, itemsize: int, squares: int) -> None:
     assert [known[c.text] for c in columns] == [[(r, c) for r in range(lanes)] for c in range(size)]
 
 
+@whole
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("lanes", [2, 8, 16, 64])
-def test_a_loop_that_is_written_out(name: str, lanes: int) -> None:
+def test_a_loop_that_is_written_out(name: str, lanes: int, whole: bool) -> None:
     """Rows and columns left over at both ends, and every type."""
-    for shape in [(64, 64), (lanes + 1, 5), (2 * lanes - 1, 1), (3, 40)]:
+    shapes = [(64, 64), (lanes + 1, 5), (2 * lanes - 1, 1), (3, 40)]
+    for shape, columns in turn(list(product(shapes, (3, 16))), name, lanes, whole):
         a = numbers(name, *shape)
-        for columns in (3, 16):
-            options = MappingOptions().vectorize(lanes).register(columns)
-            (got,) = run(TURNED.format(name), a, options=options)
-            np.testing.assert_array_equal(plain(got), plain(a.T), err_msg=f"{shape} {columns}")
+        options = MappingOptions().vectorize(lanes).register(columns)
+        (got,) = run(TURNED.format(name), a, options=options)
+        np.testing.assert_array_equal(plain(got), plain(a.T), err_msg=f"{shape} {columns}")
 
 
+@whole
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("lanes", [4, 16, 32])
-def test_a_copy(name: str, lanes: int) -> None:
+def test_a_copy(name: str, lanes: int, whole: bool) -> None:
     into = "int32" if name == "bool" else name
     a, b = numbers(name, 5, 77), numbers(name, 45, 77)
     want = np.asarray(plain(a), np.int64) @ np.asarray(plain(b), np.int64).T
-    for register in [(), (2, 2, 5)]:
-        for tile in [(), (2, 33, 70)]:
-            options = MappingOptions().tile(*tile).vectorize(lanes, COLUMNS).stage(-1, 0)
-            if lanes <= host_cpu().vector_bits // 32:
-                options = options.register(*register)
-            (got,) = run(PRODUCT.format(name, into), a, b, options=options)
-            limit = 256 if into in ("int8", "bool") else 1 << 16 if into == "uint16" else 1 << 30
-            same = np.isclose(plain(got), want, rtol=1e-2) if "float" in name else (
+    both = list(product([(), (2, 2, 5)], [(), (2, 33, 70)]))
+    for register, tile in turn(both, name, lanes, whole):
+        options = MappingOptions().tile(*tile).vectorize(lanes, COLUMNS).stage(-1, 0)
+        if lanes <= host_cpu().vector_bits // 32:
+            options = options.register(*register)
+        (got,) = run(PRODUCT.format(name, into), a, b, options=options)
+        limit = 256 if into in ("int8", "bool") else 1 << 16 if into == "uint16" else 1 << 30
+        same = np.isclose(plain(got), want, rtol=1e-2) if "float" in name else (
                 np.asarray(got, np.int64) - want) % limit == 0  # fmt: skip
-            assert np.all(same), options
+        assert np.all(same), options
 
 
 @pytest.mark.parametrize("bits", [128, 256])
@@ -110,17 +125,19 @@ def test_any_strides() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="uses mprotect")
+@whole
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("name", ["int8", "float16", "float32", "float64"])
-def test_nothing_outside_is_touched(name: str, after: bool) -> None:
-    for shape in [(17, 16), (16, 17), (5, 3), (33, 1), (31, 31)]:
-        a = fenced(shape, numpy_type(name), after)
-        a[...] = numbers(name, *shape)
-        for lanes in (4, 16):
-            options = MappingOptions().vectorize(lanes)
-            for each in (options.register(16), options.register(5), options.stage(0)):
-                (got,) = run(TURNED.format(name), a, options=each)
-                np.testing.assert_array_equal(plain(got), plain(a.T))
+def test_nothing_outside_is_touched(name: str, after: bool, whole: bool) -> None:
+    shapes = [(17, 16), (16, 17), (5, 3), (33, 1), (31, 31)]
+    for lanes in (4, 16):
+        options = MappingOptions().vectorize(lanes)
+        how = (options.register(16), options.register(5), options.stage(0))
+        for shape, each in turn(list(product(shapes, how)), name, lanes + after, whole):
+            a = fenced(shape, numpy_type(name), after)
+            a[...] = numbers(name, *shape)
+            (got,) = run(TURNED.format(name), a, options=each)
+            np.testing.assert_array_equal(plain(got), plain(a.T))
 
 
 def test_rows_are_read_as_vectors() -> None:
@@ -138,24 +155,25 @@ def test_rows_are_read_as_vectors() -> None:
         assert text.count("= load float") <= (2 if rows > 8 else 2 * rows or 16), each
 
 
+@whole
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("lanes", [2, 8, 16, 64])
-def test_rows_are_written_as_vectors(name: str, lanes: int) -> None:
+def test_rows_are_written_as_vectors(name: str, lanes: int, whole: bool) -> None:
     """Lanes across the rows of the target; nothing next to it is touched."""
     text = f"def f({name}(M, N) A) -> (O, P) {{ O(m, n) = A(n, m) P(m, n) max=! A(n, m) }}"
-    for shape in [(5, lanes + 1), (40, 3), (16, 2 * lanes), (17, lanes + 2)]:
+    shapes = [(5, lanes + 1), (40, 3), (16, 2 * lanes), (17, lanes + 2)]
+    for shape, register in turn(list(product(shapes, (3, 16))), name, lanes, whole):
         a = numbers(name, *shape)
         sized = sized_of(text, a)
         rows, columns = shape[::-1]
-        for register in (3, 16):
-            backing = np.full((2, rows + 2, columns + 5), 1, a.dtype)
-            expected = backing.copy()
-            expected[:, 1:-1, 2:-3] = a.T
-            options = MappingOptions().vectorize(lanes, 0).register(1, register)
-            strides = backing.strides[1:]
-            kernel = compile_cpu(sized, options, strides={"O": strides, "P": strides})
-            kernel([a], [backing[0, 1:-1, 2:-3], backing[1, 1:-1, 2:-3]])
-            np.testing.assert_array_equal(plain(backing), plain(expected), err_msg=str(shape))
+        backing = np.full((2, rows + 2, columns + 5), 1, a.dtype)
+        expected = backing.copy()
+        expected[:, 1:-1, 2:-3] = a.T
+        options = MappingOptions().vectorize(lanes, 0).register(1, register)
+        strides = backing.strides[1:]
+        kernel = compile_cpu(sized, options, strides={"O": strides, "P": strides})
+        kernel([a], [backing[0, 1:-1, 2:-3], backing[1, 1:-1, 2:-3]])
+        np.testing.assert_array_equal(plain(backing), plain(expected), err_msg=str(shape))
 
 
 def test_sums_are_written_as_vectors() -> None:

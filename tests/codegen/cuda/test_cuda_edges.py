@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
-from itertools import product
+from collections.abc import Iterator, Sequence
+from itertools import cycle, product
 
 import numpy as np
 import pytest
@@ -47,10 +47,12 @@ TYPES = (
 )
 
 
-def several(work: Work, drawn: int = 2, title: str = "") -> Iterator[Case]:
+def several(
+    work: Work, drawn: int = 2, title: str = "", presets: Sequence[str] = PRESETS
+) -> Iterator[Case]:
     """Presets and random options."""
     rng = random.Random(work.name + title)
-    for name in PRESETS:
+    for name in presets:
         yield case_of(work, MappingOptions(name), title=title)
     for _ in range(drawn):
         device = rng.choice((H200, T4))
@@ -67,23 +69,30 @@ def of_type(type_: str, *shape: int) -> Array:
 # Types.
 
 
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("type_", TYPES)
-def test_types(type_: str) -> None:
-    """Copies in vectors, sums over threads, products of panels, largest elements and the like."""
+def test_types(type_: str, whole: bool) -> None:
+    """Copies in vectors, sums over threads, products of panels, largest elements and the like:
+    by all presets, or each by the one whose turn it is with this type."""
+    turns = cycle(PRESETS[TYPES.index(type_) % 3 :] + PRESETS[: TYPES.index(type_) % 3])
+
+    def some(work: Work, drawn: int = 1 + whole, title: str = "") -> Iterator[Case]:
+        return several(work, drawn, title, PRESETS if whole else (next(turns),))
+
     a, b = of_type(type_, 13, 36), of_type(type_, 36, 24)
     copied = f"def copied({type_}(M, N) A) -> (C) {{ C(m, n) = A(m, n) }}"
     turned = f"def turned({type_}(M, N) A) -> (C) {{ C(n, m) = A(m, n) }}"
-    cases = [*several(work_of_text(copied, a)), *several(work_of_text(turned, a))]
+    cases = [*some(work_of_text(copied, a)), *some(work_of_text(turned, a))]
     if type_ != "bool":
         product_ = (
             f"def multiplied({type_}(M, K) A, {type_}(K, N) B) -> (C) "
             "{ C(m, n) +=! A(m, k) * B(k, n) }"
         )
-        cases += several(work_of_text(product_, a, b))
+        cases += some(work_of_text(product_, a, b))
         for op in ("+", "max", "min"):
             text = f"def reduced({type_}(M, N) A) -> (C) {{ C(m) {op}=! A(m, n) }}"
             work = work_of_text(text, a)
-            cases += several(work, 1, op)
+            cases += some(work, 1, op)
             shared = NestOptions(threads=(2, 64), chunk=(2,))
             cases.append(case_of(work, MappingOptions().with_nest(0, shared), title=op))
     check_cases(cases).none()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import emulator_kernels as k
@@ -418,6 +419,24 @@ def test_kernels_may_have_any_name(name: str) -> None:
     module = Module(source, (Launch(name, 1, 32, 0, ("Y",)),), tensors)
     compile_modules([module])[0].run({"Y": y})
     np.testing.assert_array_equal(y, np.arange(32) ^ 1)
+
+
+def test_its_own_code_is_compiled_once_for_all_processes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Until a file, the compiler or its options change."""
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+    own: Any = compiler
+    compiled: list[Any] = []
+    run, make = own.run_compiler, own._runtime.__wrapped__
+    monkeypatch.setattr(own, "run_compiler", lambda *given: compiled.append(run(*given)))
+    first = [file.read_bytes() for file in make()]
+    assert len(compiled) == len(first) == 3
+    assert [file.read_bytes() for file in make()] == first
+    assert len(compiled) == 3
+    before = own._made_of()
+    monkeypatch.setattr(own, "_RUNTIME", (*own._RUNTIME, "-DNEW"))
+    assert own._made_of() != before
 
 
 def test_without_a_compiler_there_is_one_reason(monkeypatch: pytest.MonkeyPatch) -> None:
