@@ -15,20 +15,22 @@ This is the convention of Tensor Comprehensions' ``make_autograd``. Names mean n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tcl.grammar.checked import CheckedDef, Tensor
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.plural import plural
 
 
-def takes_outputs(forward: CheckedDef, backward: CheckedDef) -> bool:
-    """Whether the backward def takes the forward def's outputs. Raises ``ArgumentError`` if the
-    two do not fit each other."""
-    results = [t for t in forward.outputs if t.type.is_float]
+def takes_outputs(forward: CheckedDef, returned: Sequence[Tensor], backward: CheckedDef) -> bool:
+    """Whether the backward def takes the forward def's outputs, of which these are ``returned``.
+    Raises ``ArgumentError`` if the two do not fit each other."""
+    results = [t for t in returned if t.type.is_float]
     wanted = [t for t in forward.inputs if t.type.is_float]
     if not wanted or not results:
         which = "inputs" if not wanted else "outputs"
         raise ArgumentError(f"{forward.name} has no floating-point {which}, so it has no gradient")
-    short, long = (*forward.inputs, *results), (*forward.inputs, *forward.outputs, *results)
+    short, long = (*forward.inputs, *results), (*forward.inputs, *returned, *results)
     given = backward.inputs
     if len(given) not in (len(short), len(long)):
         raise ArgumentError(

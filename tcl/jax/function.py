@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tcl.arrays.arguments import check_count, input_array
+from tcl.arrays.arguments import Wanted, check_count, input_array
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.codegen.options.options import MappingOptions
@@ -28,6 +28,7 @@ def call(
     options: OptionsLike = None,
     *,
     backward: str | None = None,
+    wanted: Wanted = None,
     threads: int | None = None,
     nearest: bool = False,
     unchecked: bool = False,
@@ -38,6 +39,8 @@ def call(
     ``jax.eval_shape``, ``jax.lax.scan``, ``cond`` and the like, and, where ``backward`` names the
     def of the same text that computes gradients, under ``jax.grad`` and ``jax.vjp``; ``tcl docs
     jax`` says what that def takes. A kernel is compiled when a program is, for its sizes.
+    ``wanted`` names the outputs that are returned, in its order; memory for the others, needed only
+    on the way, is kept.
 
     ``options``, ``threads`` and ``nearest`` are as for ``tcl.define``, without factories that are
     functions; nothing is ever tuned. ``unchecked`` leaves off the run-time checks of
@@ -45,7 +48,7 @@ def call(
     that is no function of arrays.
     """
     check_flag("unchecked", unchecked)
-    return Function(source, entry_point, options, backward, threads, nearest, unchecked)
+    return Function(source, entry_point, options, backward, wanted, threads, nearest, unchecked)
 
 
 class Function:
@@ -57,6 +60,7 @@ class Function:
         entry_point: str,
         options: OptionsLike,
         backward: str | None,
+        wanted: Wanted,
         threads: int | None,
         nearest: bool,
         unchecked: bool,
@@ -71,14 +75,14 @@ class Function:
             )
         self._given = (
             *(kernels.source, entry_point, kernels.options, backward),
-            *(threads, nearest, unchecked),
+            *(wanted, threads, nearest, unchecked),
         )
         self._checked = checked = kernels.definition(entry_point)
         missing = (
             f"{checked.name} has no gradient; name a def that computes it, "
             "tcl.jax.call(..., backward=NAME)"
         )
-        forward = Operation(kernels, checked, missing, unchecked=unchecked)
+        forward = Operation(kernels, checked, wanted, missing, unchecked=unchecked)
         gradient = None
         if backward is not None:
             its = kernels.definition(backward)
@@ -86,17 +90,17 @@ class Function:
                 f"the gradient of {checked.name} is {its.name}, which has no gradient of its own: "
                 "such a function can be differentiated once"
             )
-            gradient = Operation(kernels, its, missing, unchecked=unchecked)
+            gradient = Operation(kernels, its, None, missing, unchecked=unchecked)
         self._run = jax.jit(_differentiable(forward, gradient), inline=True)
         names = ", ".join(t.name for t in checked.inputs)
-        results = ", ".join(t.name for t in checked.outputs)
+        results = ", ".join(t.name for t in forward.returned)
         self.__name__ = self.__qualname__ = checked.name
         self.__doc__ = f"{checked.name}({names}) -> ({results})"
 
     def __call__(self, /, *inputs: Any, **named: Any) -> Any:
         """Run it, on inputs in the order of the def or by their names: arrays of JAX or NumPy; for
-        one of rank 0 also a number. Returns an array of JAX, or a tuple of them with the names of
-        the def's outputs.
+        one of rank 0 also a number. Returns an array of JAX, or a tuple of them with their names:
+        of the wanted outputs, or of all.
 
         Raises ``ArgumentError`` and ``RangeInferenceError`` for inputs that do not fit, when a
         program that is traced is; JAX raises its own ``jax.errors.JaxRuntimeError`` for a
@@ -146,7 +150,7 @@ def _check_types(checked: CheckedDef) -> None:
 
 def _differentiable(forward: Operation, gradient: Operation | None) -> Any:
     """The operation as a function of arrays, with its gradient."""
-    names = tuple(t.name for t in forward.checked.outputs)
+    names = tuple(t.name for t in forward.returned)
     single, results = len(names) == 1, results_class(forward.checked.name, names)
 
     def run(*inputs: Any) -> Any:
@@ -157,8 +161,8 @@ def _differentiable(forward: Operation, gradient: Operation | None) -> Any:
     run.__name__ = run.__qualname__ = forward.checked.name
     if gradient is None:
         return run
-    saves = takes_outputs(forward.checked, gradient.checked)
-    floats = [t.type.is_float for t in forward.checked.outputs]
+    saves = takes_outputs(forward.checked, forward.returned, gradient.checked)
+    floats = [t.type.is_float for t in forward.returned]
     wanted = [t.name if t.type.is_float else "" for t in forward.checked.inputs]
 
     def forwards(*inputs: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -19,11 +19,11 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from tcl.arrays.arguments import check_count
+from tcl.arrays.arguments import Wanted, check_count, wanted_places
 from tcl.arrays.shadow import shadow
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
-from tcl.codegen.cpu.run.native import NativeEntry
+from tcl.codegen.cpu.run.native import returning
 from tcl.codegen.cpu.run.ready import ingredients
 from tcl.executors.dispatch import Kernels
 from tcl.executors.executor import Executor, contiguous
@@ -35,10 +35,16 @@ class Operation:
     """A def as JAX's programs name it. Two are the same only if they are one object."""
 
     def __init__(
-        self, kernels: Kernels, checked: CheckedDef, missing: str, *, unchecked: bool
+        self,
+        kernels: Kernels,
+        checked: CheckedDef,
+        wanted: Wanted,
+        missing: str,
+        *,
+        unchecked: bool,
     ) -> None:
         """``missing`` says why it has no gradient of its own. Raises ``ArgumentError`` for a def
-        that is no function of arrays."""
+        that is no function of arrays, and for ``wanted`` that names none of its outputs."""
         if checked.uninitialised:
             names = ", ".join(f"'{n}'" for n in sorted(checked.uninitialised))
             raise ArgumentError(
@@ -46,6 +52,10 @@ class Operation:
                 "outputs; write the reduction with '!', or pass what it adds to as an input"
             )
         self.checked = checked
+        everything = range(len(checked.outputs))
+        self._places = everything if wanted is None else wanted_places(checked, wanted)
+        self.returned = tuple(checked.outputs[place] for place in self._places)
+        """Its outputs."""
         self.missing = missing
         self._kernels = kernels
         self._unchecked = unchecked
@@ -78,9 +88,7 @@ class Operation:
     def outputs(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs' shapes and element types."""
         shapes = self.executor(inputs).sized.shapes
-        return [
-            jax.core.ShapedArray(shapes[t.name], numpy_dtype(t.type)) for t in self.checked.outputs
-        ]
+        return [jax.core.ShapedArray(shapes[t.name], numpy_dtype(t.type)) for t in self.returned]
 
     def target(self, inputs: Sequence[Any]) -> str:
         """The name under which XLA finds the kernel for inputs of these shapes, which is compiled
@@ -93,16 +101,19 @@ class Operation:
         made_of = ingredients(
             *(executor.sized, executor.options, strides, self._unchecked, self._kernels.threads)
         )
-        # Not part of what kernels are made of, but of what they say of a failed check.
-        names = " ".join(t.name for t in tensors)
+        # What a handler is made of besides the kernel: what it says of a failed check, and returns.
+        names = f"{' '.join(t.name for t in tensors)} {list(self._places)}"
         digest = hashlib.sha256(f"{made_of.digest} {names}".encode()).hexdigest()
         stem = re.sub(r"[^A-Za-z0-9_]", "_", checked.name)[:_LONGEST]
-        kinds = [(t.type, shapes[t.name]) for t in tensors]
-        count = len(checked.inputs)
-        return _registered(
-            f"tcl_{stem}_{digest}",
-            lambda: Handler(NativeEntry(launcher), kinds[:count], kinds[count:]),
-        )
+
+        def make() -> Handler:
+            inputs, outputs = (
+                [(t.type, shapes[t.name]) for t in side] for side in (checked.inputs, self.returned)
+            )
+            entry = returning(launcher, executor.sized, self._places)
+            return Handler(entry, inputs, outputs)
+
+        return _registered(f"tcl_{stem}_{digest}", make)
 
 
 _LONGEST = 64

@@ -15,6 +15,7 @@ from tcl.codegen.cpu.run.launch import Launcher
 from tcl.executors.dispatch import Kernels
 from tcl.executors.executor import Executor, contiguous
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.sized import SizedDef
 from tcl.torch.tensors import check_inputs, torch_dtype
 
 Steps: TypeAlias = tuple[int, ...]
@@ -25,18 +26,24 @@ Steps: TypeAlias = tuple[int, ...]
 class Row:
     """What calls on inputs of some sizes and strides need."""
 
+    sized: SizedDef
     launcher: Launcher
     outputs: tuple[tuple[tuple[int, ...], Steps, Any], ...]
     """Sizes, strides and element type of each."""
 
 
 class CpuKernels:
-    """An operator on the CPU: a function of tensors that makes its outputs.
+    """An operator on the CPU: a function of tensors that makes its outputs, and returns those at
+    ``places``.
 
     Safe to call from several threads at once. Gradients are not recorded here.
     """
 
-    def __init__(self, kernels: Kernels, checked: CheckedDef, *, unchecked: bool) -> None:
+    def __init__(
+        self, kernels: Kernels, checked: CheckedDef, places: Sequence[int], *, unchecked: bool
+    ) -> None:
+        self.places = places
+        """Of the outputs that are returned, among the def's."""
         self._kernels = kernels
         self._checked = checked
         self._unchecked = unchecked
@@ -63,7 +70,8 @@ class CpuKernels:
         if launcher.best_call(frame.at):
             raise launcher.failed(frame)
         launcher.frames.append(frame)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        returned = tuple(outputs[place] for place in self.places)
+        return returned[0] if len(returned) == 1 else returned
 
     def _check_memory(self, inputs: Sequence[Any]) -> None:
         """Raises ``ArgumentError`` for a tensor with elements whose memory was given back."""
@@ -106,7 +114,7 @@ class CpuKernels:
         )
         dtypes = [torch_dtype(t.type) for t in checked.outputs]
         steps = [contiguous(s, 1) for s in shapes]
-        return Row(launcher, tuple(zip(shapes, steps, dtypes, strict=True)))
+        return Row(executor.sized, launcher, tuple(zip(shapes, steps, dtypes, strict=True)))
 
 
 _ALIGNED = 1 << 12

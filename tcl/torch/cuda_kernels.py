@@ -15,14 +15,18 @@ from tcl.grammar.checked import CheckedDef
 
 
 class CudaKernels:
-    """An operator on CUDA devices: a function of tensors that makes its outputs, on the current
-    stream. It does not wait, unless data-dependent subscripts are checked.
+    """An operator on CUDA devices: a function of tensors that makes its outputs, and returns those
+    that are ``wanted``, on the current stream. It does not wait, unless data-dependent subscripts
+    are checked.
 
     In a capture for a CUDA graph nothing is compiled, and nothing waited for: the first raises
     ``ArgumentError``, and so does the other.
     """
 
-    def __init__(self, kernels: Kernels, checked: CheckedDef, *, unchecked: bool) -> None:
+    def __init__(
+        self, kernels: Kernels, checked: CheckedDef, wanted: Sequence[str], *, unchecked: bool
+    ) -> None:
+        self._wanted = tuple(wanted)
         self._kernels = kernels
         self._checked = checked
         self._unchecked = unchecked
@@ -37,11 +41,11 @@ class CudaKernels:
             if torch.cuda.is_current_stream_capturing():
                 self._check_capture(inputs)
             elif self._latest is not None:
-                found = self._latest.again(inputs, None, self._unchecked)
+                found = self._latest.again(inputs, None, self._unchecked, self._wanted)
                 if found is not None:
                     return found
             executor, given = self._kernels.executor(self._checked.name, inputs)
-            found = executor.run(given, None, unchecked=self._unchecked)
+            found = executor.run(given, None, self._unchecked, self._wanted)
         self._latest = executor
         checks = any(s.checks for s in executor.sized.statements)
         self._waits[_likeness(inputs)] = checks and not self._unchecked

@@ -24,9 +24,9 @@ def recorded(forward: Registered, backward: Registered | None) -> Any:
     )
     unknown = _function(backward, None, missing)
     gradient = backward.overload
-    saves = takes_outputs(checked, backward.checked)
+    saves = takes_outputs(checked, forward.returned, backward.checked)
     # The compiler looks at what a function refers to: it knows lists of texts, and no defs.
-    floats = [t.type.is_float for t in checked.outputs]
+    floats = [t.type.is_float for t in forward.returned]
     wanted = [t.name if t.type.is_float else "" for t in checked.inputs]
     single = len(backward.checked.outputs) == 1
     name, its_name = checked.name, backward.checked.name

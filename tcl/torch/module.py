@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from tcl.arrays.arguments import Wanted
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.user_input import SourceLike
 from tcl.executors.dispatch import OptionsLike
@@ -25,8 +26,8 @@ class Module(torch.nn.Module):  # type: ignore[misc]
 
     ``parameters`` gives those inputs by their names, as tensors of the declared types. One of a
     floating-point type becomes a parameter of that name, any other one a buffer. A call takes the
-    other inputs, in the order of the def. ``options``, ``backward``, ``threads``, ``nearest`` and
-    ``unchecked`` are as for ``tcl.torch.op``, whose errors this raises.
+    other inputs, in the order of the def. ``options``, ``backward``, ``wanted``, ``threads``,
+    ``nearest`` and ``unchecked`` are as for ``tcl.torch.op``, whose errors this raises.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         *,
         parameters: Mapping[str, Any],
         backward: str | None = None,
+        wanted: Wanted = None,
         threads: int | None = None,
         nearest: bool = False,
         unchecked: bool = False,
@@ -47,6 +49,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             entry_point,
             options,
             backward=backward,
+            wanted=wanted,
             threads=threads,
             nearest=nearest,
             unchecked=unchecked,

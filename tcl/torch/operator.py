@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
 
-from tcl.arrays.arguments import check_count
+from tcl.arrays.arguments import Wanted, check_count
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.user_input import SourceLike, check_flag, in_order
 from tcl.executors.dispatch import Kernels, OptionsLike
@@ -23,6 +24,7 @@ def op(
     options: OptionsLike = None,
     *,
     backward: str | None = None,
+    wanted: Wanted = None,
     threads: int | None = None,
     nearest: bool = False,
     unchecked: bool = False,
@@ -32,7 +34,8 @@ def op(
     It works under ``torch.compile(fullgraph=True)``, ``torch.export``, ``torch.autocast`` (inputs
     of a floating-point type are converted to the one the def declares), ``torch.vmap`` (a call for
     each element of the batch) and in CUDA graphs. ``backward`` names the def of the same text that
-    computes gradients; ``tcl docs torch`` says what it takes.
+    computes gradients; ``tcl docs torch`` says what it takes. ``wanted`` names the outputs that are
+    returned, in its order; memory for the others, needed only on the way, is kept.
 
     The same text, def and options give the same operator, of the same name, in every process: a
     program that was exported needs this call before it is loaded. ``options``, ``threads`` and
@@ -46,7 +49,7 @@ def op(
         )
     check_flag("unchecked", unchecked)
     kernels = Kernels(source, options, threads, nearest)
-    return Operator(kernels, entry_point, backward, threads, unchecked)
+    return Operator(kernels, entry_point, backward, wanted, threads, unchecked)
 
 
 class Operator:
@@ -57,17 +60,17 @@ class Operator:
         kernels: Kernels,
         entry_point: str,
         backward: str | None,
+        wanted: Wanted,
         threads: int | None,
         unchecked: bool,
     ) -> None:
         self._given = (
             *(kernels.source, entry_point, kernels.options),
-            *(backward, threads, kernels.nearest, unchecked),
+            *(backward, wanted, threads, kernels.nearest, unchecked),
         )
-        forward = registered(kernels, entry_point, threads=threads, unchecked=unchecked)
-        gradient = None
-        if backward is not None:
-            gradient = registered(kernels, backward, threads=threads, unchecked=unchecked)
+        operator = functools.partial(registered, kernels, threads=threads, unchecked=unchecked)
+        forward = operator(entry_point, wanted)
+        gradient = None if backward is None else operator(backward, None)
         self.overload = forward.overload
         """The operator itself, ``torch.ops.tcl.NAME.default``. It knows of no gradients."""
         self.checked = forward.checked
@@ -76,7 +79,7 @@ class Operator:
         self._numbers = any(t.rank == 0 for t in self.checked.inputs)
         self._forward = forward
         names = ", ".join(t.name for t in self.checked.inputs)
-        results = ", ".join(t.name for t in self.checked.outputs)
+        results = ", ".join(t.name for t in forward.returned)
         self.__name__ = self.__qualname__ = self.checked.name
         self.__doc__ = f"{self.checked.name}({names}) -> ({results})"
 
@@ -87,7 +90,7 @@ class Operator:
 
     def __call__(self, /, *inputs: Any, **named: Any) -> Any:
         """Run it, on inputs in the order of the def or by their names; for one of rank 0 also a
-        number. Returns one tensor, or a tuple of them in the order of the def.
+        number. Returns one tensor, or a tuple of them: the wanted outputs, or all of the def's.
 
         Raises ``ArgumentError`` and ``RangeInferenceError`` for inputs that do not fit, and
         ``IndexError`` for a data-dependent subscript out of range.
@@ -141,11 +144,11 @@ def _operator(
     entry_point: str,
     options: OptionsLike,
     backward: str | None,
+    wanted: Wanted,
     threads: int | None,
     nearest: bool,
     unchecked: bool,
 ) -> Operator:
     """An operator, as a copy makes it."""
-    return Operator(
-        Kernels(source, options, threads, nearest), entry_point, backward, threads, unchecked
-    )
+    kernels = Kernels(source, options, threads, nearest)
+    return Operator(kernels, entry_point, backward, wanted, threads, unchecked)

@@ -17,11 +17,12 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
+from tcl.arrays.arguments import Wanted, wanted_places
 from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors.dispatch import Kernels
@@ -53,17 +54,22 @@ class Registered:
         name: str,
         kernels: Kernels,
         checked: CheckedDef,
+        places: Sequence[int] | None = None,
         *,
         unchecked: bool = False,
         native: bool = True,
     ) -> None:
-        """``native``: on the CPU without Python, where that is possible."""
+        """``places``: of the outputs that are returned, among the def's; all unless it is given.
+        ``native``: on the CPU without Python, where that is possible."""
         self.name = name
         self.checked = checked
-        cpu = CpuKernels(kernels, checked, unchecked=unchecked)
+        places = range(len(checked.outputs)) if places is None else places
+        self.returned = tuple(checked.outputs[place] for place in places)
+        """Its outputs."""
+        cpu = CpuKernels(kernels, checked, places, unchecked=unchecked)
         library = torch.library.Library(NAMESPACE, "FRAGMENT")
         self._library = library  # what is registered goes with it
-        count = len(checked.outputs)
+        count = len(places)
         arguments = ", ".join(f"Tensor x{k}" for k in range(len(checked.inputs)))
         results = "Tensor" if count == 1 else f"({', '.join(['Tensor'] * count)})"
         library.define(f"{name}({arguments}) -> {results}", tags=(torch.Tag.pt2_compliant_tag,))
@@ -73,17 +79,19 @@ class Registered:
             library.impl(name, cpu, "CPU")
         else:
             implement(self._stub, NAMESPACE, name)
-        library.impl(name, CudaKernels(kernels, checked, unchecked=unchecked), "CUDA")
+        names = [t.name for t in self.returned]
+        library.impl(name, CudaKernels(kernels, checked, names, unchecked=unchecked), "CUDA")
         for device in ("cpu", "cuda"):
             library.impl(name, self._autocast(device), f"Autocast{device.upper()}")
         torch.library.register_fake(f"{NAMESPACE}::{name}", self._fake, lib=library)
         torch.library.register_vmap(f"{NAMESPACE}::{name}", self._vmap, lib=library)
 
     def _results(self, outputs: tuple[Any, ...]) -> Any:
-        return outputs[0] if len(self.checked.outputs) == 1 else outputs
+        return outputs[0] if len(self.returned) == 1 else outputs
 
     def _fake(self, *inputs: Any) -> Any:
-        return self._results(new_outputs(sized_for(self.checked, inputs), inputs[0]))
+        sized = sized_for(self.checked, inputs)
+        return self._results(new_outputs(sized, self.returned, inputs[0]))
 
     def cast(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Inputs of a floating-point type as tensors of the one that the def declares."""
@@ -105,7 +113,7 @@ class Registered:
         def element(k: int) -> tuple[Any, ...]:
             each = zip(moved, dims, strict=True)
             found = self.overload(*(a if d is None else a[k] for a, d in each))
-            return (found,) if len(self.checked.outputs) == 1 else found
+            return (found,) if len(self.returned) == 1 else found
 
         if info.batch_size:
             elements = zip(*map(element, range(info.batch_size)), strict=True)
@@ -116,7 +124,8 @@ class Registered:
                 for a, d in zip(moved, dims, strict=True)
             ]
             sized = sized_for(self.checked, like)
-            outputs = tuple(o.new_empty((0, *o.shape)) for o in new_outputs(sized, inputs[0]))
+            empty = new_outputs(sized, self.returned, inputs[0])
+            outputs = tuple(each.new_empty((0, *each.shape)) for each in empty)
         return self._results(outputs), self._results((0,) * len(outputs))
 
 
@@ -125,7 +134,12 @@ _lock = threading.Lock()
 
 
 def registered(
-    kernels: Kernels, entry_point: str, *, threads: int | None, unchecked: bool
+    kernels: Kernels,
+    entry_point: str,
+    wanted: Wanted,
+    *,
+    threads: int | None,
+    unchecked: bool,
 ) -> Registered:
     """The operator of a def, registered if there is none of its name yet.
 
@@ -133,12 +147,15 @@ def registered(
     tensors, and ``OptionsError`` for options that have no name.
     """
     checked = kernels.definition(entry_point)
-    name = _name(checked, kernels, threads, unchecked)
+    everything = range(len(checked.outputs))
+    places = everything if wanted is None else wanted_places(checked, wanted)
+    name = _name(checked, places, kernels, threads, unchecked)
     with _lock:
         found = _registered.get(name)
         if found is None:
             _check(checked)
-            found = _registered[name] = Registered(name, kernels, checked, unchecked=unchecked)
+            found = Registered(name, kernels, checked, places, unchecked=unchecked)
+            _registered[name] = found
     return found
 
 
@@ -157,7 +174,13 @@ def _check(checked: CheckedDef) -> None:
         )
 
 
-def _name(checked: CheckedDef, kernels: Kernels, threads: int | None, unchecked: bool) -> str:
+def _name(
+    checked: CheckedDef,
+    places: Sequence[int],
+    kernels: Kernels,
+    threads: int | None,
+    unchecked: bool,
+) -> str:
     """The def's name and a hash of all that the operator's outputs and kernels depend on."""
     options = kernels.options
     if isinstance(options, MappingOptions):
@@ -172,7 +195,9 @@ def _name(checked: CheckedDef, kernels: Kernels, threads: int | None, unchecked:
         )
     tensors = [t.name for t in (*checked.inputs, *checked.outputs)]
     parts = [VERSION, checked.name, canonical_text(checked), tensors, policy]
-    text = json.dumps([*parts, kernels.nearest, threads, unchecked])
+    everything = list(places) == list(range(len(checked.outputs)))
+    some = [] if everything else [list(places)]
+    text = json.dumps([*parts, kernels.nearest, threads, unchecked, *some])
     digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
     return f"{checked.name[:_LONGEST]}_{digest}"
 

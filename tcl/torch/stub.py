@@ -15,7 +15,7 @@ import torch
 from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.object_code.kept import load_kept
 from tcl.codegen.cpu.run.launch import Launcher
-from tcl.codegen.cpu.run.native import NativeEntry
+from tcl.codegen.cpu.run.native import NativeEntry, returning
 from tcl.grammar.checked import CheckedDef
 from tcl.torch.cpu_kernels import CpuKernels
 from tcl.torch.stub_text import (
@@ -53,7 +53,7 @@ class Stub:
         }
         self._signature = Signature(
             tuple((t.rank, number[t.type], t.type.itemsize) for t in checked.inputs),
-            tuple((t.rank, number[t.type]) for t in checked.outputs),
+            tuple((t.rank, number[t.type]) for t in (checked.outputs[k] for k in kernels.places)),
         )
         self._code = load_kept(text(self._signature), (CALL, PUBLISH, TORCH, TABLE, MISSED))
         self.address = self._code.address(CALL)
@@ -100,8 +100,9 @@ class Stub:
             row = self._kernels.row(inputs)
             entry = self._entries.get(row.launcher)
             if entry is None:
-                entry = self._entries[row.launcher] = NativeEntry(row.launcher)
-            outputs = (n for sizes, steps, _ in row.outputs for n in (*sizes, *steps))
+                entry = returning(row.launcher, row.sized, self._kernels.places)
+                self._entries[row.launcher] = entry
+            outputs = (n for k in self._kernels.places for side in row.outputs[k][:2] for n in side)
             least = (int(t.numel() > 0) for t in inputs)
             values = (entry.address, *key, *least, *outputs)
             words = self._rows[key] = (ctypes.c_uint64 * len(values))(*values)

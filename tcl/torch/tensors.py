@@ -67,12 +67,9 @@ def sized_for(checked: CheckedDef, inputs: Sequence[Any]) -> SizedDef:
         return infer(checked, {name: tuple(map(int, shape)) for name, shape in shapes.items()})
 
 
-def new_outputs(sized: SizedDef, like: Any) -> tuple[Any, ...]:
-    """New tensors for the outputs, row-major, on the device of ``like``; being traced if it is."""
-    return tuple(
-        like.new_empty(sized.shapes[t.name], dtype=torch_dtype(t.type))
-        for t in sized.checked.outputs
-    )
+def new_outputs(sized: SizedDef, returned: Sequence[Tensor], like: Any) -> tuple[Any, ...]:
+    """New tensors for these outputs, row-major, on the device of ``like``; traced if it is."""
+    return tuple(like.new_empty(sized.shapes[t.name], dtype=torch_dtype(t.type)) for t in returned)
 
 
 def number_as_tensor(entry: str, tensor: Tensor, number: float, device: Any) -> Any:

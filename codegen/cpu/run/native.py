@@ -19,7 +19,7 @@ from __future__ import annotations
 import ctypes
 import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from tcl.codegen.cpu.abi import (
 )
 from tcl.codegen.cpu.object_code.kept import load_kept
 from tcl.codegen.cpu.run.launch import Launcher
+from tcl.grammar.sized import SizedDef
 
 ENTRY = "tcl_native"
 """The symbol of the function."""
@@ -51,20 +52,32 @@ SLOTS = 8
 
 _FREE, _KERNEL = "tcl_native_free", "tcl_native_kernel"
 
-_CALL, _ARGUMENTS, _SIZE, _HEAD, _HEAD_SIZE, _MOVED, _MOVED_COUNT, _ERRORS, _LAST, _TENSORS = range(
-    10
-)
-"""Words of the variable: the function that takes a call's record, the bytes of the arguments'
-addresses, the bytes of a frame, what a new frame begins with (address, bytes), the words of it
-that are positions in the frame and so become addresses (their numbers' address, how many), and the
-positions of the errors, of the last thread's error, and of the arguments' addresses."""
+(
+    _CALL,
+    _PASSED,
+    _PLACES,
+    _SIZE,
+    _HEAD,
+    _HEAD_SIZE,
+    _MOVED,
+    _MOVED_COUNT,
+    _ERRORS,
+    _LAST,
+    _TENSORS,
+) = range(11)
+"""Words of the variable: the function that takes a call's record, how many addresses a caller
+passes and the kernel's arguments that they are of (their numbers' address), the bytes of a frame,
+what a new frame begins with (address, bytes), the words of it that are positions in the frame and
+so become addresses (their numbers' address, how many), and the positions of the errors, of the last
+thread's error, and of the arguments' addresses."""
 
 
 class NativeEntry:
     """A kernel as ``i32 entry(ptr addresses, ptr error)``.
 
-    ``addresses`` points to the addresses of the def's inputs, then outputs, of which nothing is
-    checked: element types, sizes and strides are those that the kernel was compiled for. The
+    ``addresses`` points to the addresses of the def's inputs, then of the outputs that callers
+    want. Nothing is checked of them: element types, sizes and strides are those that the kernel was
+    compiled for. Memory for the other outputs is kept from call to call, as scratch memory is. The
     result is 0, ``FAILED`` with site and value of the check in the two int64 that ``error`` points
     to, or ``NO_MEMORY``. Safe to call from several threads at once, with or without the GIL; calls
     use the pool of threads as those from Python do.
@@ -74,14 +87,23 @@ class NativeEntry:
 
     __slots__ = ("__weakref__", "address", "launcher")
 
-    def __init__(self, launcher: Launcher) -> None:
-        """Raises ``CompileError`` where the C library lacks what the function calls."""
+    def __init__(
+        self,
+        launcher: Launcher,
+        left_out: Mapping[int, int] | None = None,
+        passed: Sequence[int] | None = None,
+    ) -> None:
+        """``passed``: the kernel's arguments whose addresses callers pass, in their order; all of
+        them unless it is given. ``left_out``: the others, with their bytes. Raises
+        ``CompileError`` where the C library lacks what the function calls."""
         self.launcher = launcher
         """What it calls, and what knows the arguments."""
         code = load_kept(_TEXT, (ENTRY, _FREE, _KERNEL))
         self.address = code.address(ENTRY)
         """Of the function."""
-        described = _describe(launcher, code.address(_KERNEL))
+        described = _describe(
+            launcher, code.address(_KERNEL), passed or range(launcher.arguments), left_out or {}
+        )
         free = ctypes.CFUNCTYPE(None)(code.address(_FREE))
         # Not at exit: threads of a framework may still run it, and the memory goes anyway.
         weakref.finalize(self, _release, free, code, launcher, described).atexit = False
@@ -93,39 +115,57 @@ class NativeEntry:
         return MemoryError("there is no memory for what a call of the kernel needs on the way")
 
 
+def returning(launcher: Launcher, sized: SizedDef, places: Sequence[int]) -> NativeEntry:
+    """A kernel as a function of the addresses of its def's inputs, then of those outputs at
+    ``places``, in their order. Raises ``CompileError``."""
+    checked = sized.checked
+    first = len(checked.inputs)
+    left_out = {
+        first + k: math.prod(sized.shapes[t.name]) * t.type.itemsize
+        for k, t in enumerate(checked.outputs)
+        if k not in places
+    }
+    return NativeEntry(launcher, left_out, (*range(first), *(first + k for k in places)))
+
+
 def _release(free: Callable[[], None], *_used: object) -> None:
     """Free the frames that are kept; only then what they are used by may go."""
     free()
 
 
-def _describe(kernel: Launcher, at: int) -> tuple[object, ...]:
+def _describe(
+    kernel: Launcher, at: int, passed: Sequence[int], left_out: Mapping[int, int]
+) -> tuple[object, ...]:
     """Fill the variable at this address; what it points to has to be kept."""
-    sizes = [8 * WORDS, LINE * kernel.threads, team_bytes(kernel.regions)]
-    sizes.append(apart(8 * (kernel.arguments + len(kernel.scratch))))
-    head = sum(sizes)
-    for shape, dtype, private in kernel.scratch:
-        each = apart(math.prod(shape) * np.dtype(dtype).itemsize)
-        sizes.append(each * kernel.threads if private else each)
-    errors, team, tensors, *scratch, size = (sum(sizes[: k + 1]) for k in range(len(sizes)))
+    errors = 8 * WORDS
+    team = errors + LINE * kernel.threads
+    tensors = team + team_bytes(kernel.regions)
+    head = end = tensors + apart(8 * (kernel.arguments + len(kernel.scratch)))
+    needed = dict(left_out)
+    for k, (shape, dtype, private) in enumerate(kernel.scratch, kernel.arguments):
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        needed[k] = kernel.threads * apart(size) if private else size
 
     image = (ctypes.c_uint64 * (head // 8))()
     image[KERNEL], image[THREADS], image[POOL] = kernel.entry, kernel.threads, kernel.pool
     image[TENSORS], image[ERROR], image[TEAM] = tensors, errors, team
     image[CLEAR] = team_bytes(kernel.regions)
-    places = range(tensors // 8 + kernel.arguments, head // 8)
-    for place, position in zip(places, scratch, strict=False):
-        image[place] = position
-    moving = [TENSORS, ERROR, TEAM, *places[: len(kernel.scratch)]]
+    for k, size in needed.items():
+        image[tensors // 8 + k] = end
+        end += apart(size)
+    moving = [TENSORS, ERROR, TEAM, *(tensors // 8 + k for k in needed)]
     moved = (ctypes.c_uint64 * len(moving))(*moving)
+    places = (ctypes.c_uint64 * len(passed))(*passed)
 
     words = (ctypes.c_uint64 * (_TENSORS + 1)).from_address(at)
     words[_CALL] = ctypes.cast(kernel.call, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
-    words[_ARGUMENTS], words[_SIZE] = 8 * kernel.arguments, size
+    words[_PASSED], words[_PLACES] = len(passed), ctypes.addressof(places)
+    words[_SIZE] = end
     words[_HEAD], words[_HEAD_SIZE] = ctypes.addressof(image), head
     words[_MOVED], words[_MOVED_COUNT] = ctypes.addressof(moved), len(moving)
     words[_ERRORS], words[_LAST] = errors, errors + LINE * (kernel.threads - 1)
     words[_TENSORS] = tensors
-    return image, moved
+    return image, moved, places
 
 
 def _word(name: str, position: int, type_: str = "i64") -> str:
@@ -148,10 +188,22 @@ entry:
 poor:
   ret i32 {NO_MEMORY}
 run:
-{_word("call", _CALL, "ptr")}{_word("size", _ARGUMENTS)}{_word("position", _TENSORS)}\
+{_word("call", _CALL, "ptr")}{_word("count", _PASSED)}{_word("places", _PLACES, "ptr")}\
+{_word("position", _TENSORS)}\
   %tensors = getelementptr i8, ptr %frame, i64 %position
-  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %tensors, ptr align 8 %addresses, i64 %size, \
-i1 false)
+  br label %pass
+pass:
+  %a = phi i64 [ 0, %run ], [ %after, %pass ]
+  %address.at = getelementptr i64, ptr %addresses, i64 %a
+  %address = load i64, ptr %address.at, align 8
+  %place.at = getelementptr i64, ptr %places, i64 %a
+  %place = load i64, ptr %place.at, align 8
+  %tensor = getelementptr i64, ptr %tensors, i64 %place
+  store i64 %address, ptr %tensor, align 8
+  %after = add i64 %a, 1
+  %passing = icmp ult i64 %after, %count
+  br i1 %passing, label %pass, label %start
+start:
   %result = call i32 %call(ptr %frame)
   %good = icmp eq i32 %result, 0
   br i1 %good, label %done, label %failed

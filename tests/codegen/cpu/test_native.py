@@ -22,7 +22,7 @@ from tcl.codegen.cpu.abi import apart
 from tcl.codegen.cpu.run import native
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher, address_of
-from tcl.codegen.cpu.run.native import NativeEntry
+from tcl.codegen.cpu.run.native import NativeEntry, returning
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX memory and threads")
 
@@ -45,8 +45,8 @@ def _together() -> Iterator[None]:
 class Caller:
     """What a user of an entry does."""
 
-    def __init__(self, launcher: Launcher) -> None:
-        self.entry = NativeEntry(launcher)
+    def __init__(self, launcher: Launcher, entry: NativeEntry | None = None) -> None:
+        self.entry = entry or NativeEntry(launcher)
         type_ = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
         self.function = type_(self.entry.address)
 
@@ -70,6 +70,22 @@ def test_a_def() -> None:
         out = np.full((4, 16), np.nan, np.float32)
         call(a, b, out)
         np.testing.assert_array_equal(out, a @ b)
+
+
+def test_outputs_that_no_caller_passes_have_memory_of_their_own() -> None:
+    a = np.random.default_rng(1).standard_normal((5, 70)).astype(np.float32)
+    sized = sized_of(SOFTMAX, a)
+    launcher = compile_cpu(sized, LANES).launcher
+    whole = Caller(launcher)
+    expected = [np.empty(s, np.float32) for s in ((5, 70), (5,), (5,))]
+    whole(a, *expected)
+    for places in ((0,), (2,), (2, 0), (1, 2)):
+        call = Caller(launcher, returning(launcher, sized, places))
+        for _ in range(3):
+            found = [np.full_like(expected[k], np.nan) for k in places]
+            call(a, *found)
+            for k, each in zip(places, found, strict=True):
+                np.testing.assert_array_equal(each, expected[k])
 
 
 def test_several_kernels_keep_apart() -> None:

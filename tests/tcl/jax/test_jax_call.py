@@ -94,6 +94,19 @@ def test_several_outputs() -> None:
     np.testing.assert_allclose(total, jnp.exp(array - most[:, None]).sum(1), rtol=1e-5)
 
 
+def test_outputs_that_nobody_wants() -> None:
+    array = values(6, 40) / 3
+    expected = dict(zip("Oms", tcl.jax.call(SOURCE, "softmax")(array), strict=True))
+    for wanted in (("O",), "s", ["m", "O"], ("s", "O", "m")):
+        run = tcl.jax.call(SOURCE, "softmax", wanted=wanted)
+        for found in (run(array), jax.jit(run)(array), jax.vmap(run)(array[None])):
+            parts = found if isinstance(found, tuple) else (found,)
+            for name, part in zip(wanted, parts, strict=True):
+                np.testing.assert_array_equal(part.reshape(expected[name].shape), expected[name])
+    with pytest.raises(ArgumentError, match="softmax has no output 'P' that is wanted"):
+        tcl.jax.call(SOURCE, "softmax", wanted="P")
+
+
 @pytest.mark.parametrize(
     "type_", ["float", "float16", "bfloat16", "int8", "int16", "int32", "uint8", "uint16", "uint32"]
 )

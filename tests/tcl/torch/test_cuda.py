@@ -50,7 +50,8 @@ def driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeDriver:
 
 def kernels(source: str, name: str) -> CudaKernels:
     of_all = Kernels(source, "naive", None, False)
-    return CudaKernels(of_all, of_all.definition(name), unchecked=False)
+    checked = of_all.definition(name)
+    return CudaKernels(of_all, checked, [t.name for t in checked.outputs], unchecked=False)
 
 
 def capturing(monkeypatch: pytest.MonkeyPatch, is_so: bool) -> None:

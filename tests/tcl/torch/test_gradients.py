@@ -50,6 +50,24 @@ def test_an_input_that_needs_none(mm: Any) -> None:
     assert not mm(A.detach(), B).requires_grad
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_of_the_outputs_that_are_wanted(compiled: bool) -> None:
+    soft = tcl.torch.op(
+        f"{SOFT}def only(float(N) X, float(N) Y, float(N) d_Y) -> (d_X) {{\n"
+        "    d_X(n) = Y(n) * d_Y(n)\n    d_X(n) += -Y(n) * Y(m) * d_Y(m)\n}",
+        *("soft", "naive"),
+        backward="only",
+        wanted="Y",
+    )
+    run = torch.compile(soft, fullgraph=True, backend="aot_eager") if compiled else soft
+    X, weights = leaf(7), torch.rand(7)
+    found = torch.autograd.grad((run(X) * weights).sum(), X)
+    expected = torch.autograd.grad((X.softmax(0) * weights).sum(), X)
+    torch.testing.assert_close(found, expected)
+    with pytest.raises(tcl.ArgumentError, match=r"soft_grad has to take .* but takes 5"):
+        tcl.torch.op(SOFT, "soft", backward="soft_grad", wanted="Y")
+
+
 def test_inputs_and_outputs_that_are_integers() -> None:
     pick = tcl.torch.op(PICK, "pick", backward="pick_grad")
     X, at = leaf(5), torch.tensor([0, 4, 4], dtype=torch.int32)

@@ -123,6 +123,32 @@ def test_several_outputs_and_checked_subscripts() -> None:
         pick.overload(X, at + 1)
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_outputs_that_nobody_wants(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not native:
+        monkeypatch.setattr("tcl.torch.registration.made_stub", lambda *_: None)
+    text = f"{PICK}# {native}\ndef more(float(N) X) -> (A, B, C) {{ A(n) = X(n) + {int(native)}\n"
+    text += "B(n) = 2 * A(n)\nC(n) = B(n) + 1 }"
+    X = torch.arange(5.0)
+    for wanted, expected in ((("C", "A"), "CA"), (["B"], "B"), ("C", "C"), (None, "ABC")):
+        run = tcl.torch.op(text, "more", wanted=wanted)
+        A = X + int(native)
+        values = {"A": A, "B": 2 * A, "C": 2 * A + 1}
+        for _ in range(3):
+            found = run(X)
+            found = found if isinstance(found, tuple) else (found,)
+            assert [f.tolist() for f in found] == [values[name].tolist() for name in expected]
+        torch.library.opcheck(run.overload, (X,))
+    assert run.name == tcl.torch.op(text, "more", wanted=("A", "B", "C")).name
+    for wrong, message in (
+        (("c",), "more has no output 'c' that is wanted; did you mean 'C'"),
+        ((), "wanted names no output of more"),
+        (("A", "A"), "wanted names the output 'A' of more twice"),
+    ):
+        with pytest.raises(tcl.ArgumentError, match=message):
+            tcl.torch.op(text, "more", wanted=wrong)
+
+
 A, B = torch.rand(2, 3), torch.rand(3, 4)
 WRONG: list[tuple[Callable[[Any], Any], str]] = [
     (lambda f: f(A), "mm takes 2 inputs (A, B), but 1 argument was given: B is missing"),
@@ -191,6 +217,7 @@ def test_names_tell_defs_and_options_apart() -> None:
         tcl.torch.op(MM, "mm", threads=1),
         tcl.torch.op(MM, "mm", nearest=True),
         tcl.torch.op(MM, "mm", unchecked=True),
+        tcl.torch.op(MM.replace("-> (C) {", "-> (C, D) { D(m) +=! A(m, k)\n"), "mm", wanted="C"),
         tcl.torch.op(MM, "mm", tcl.make_load_from_cache_options_factory("a.db")),
         tcl.torch.op(MM, "mm", tcl.make_load_from_cache_options_factory("b.db")),
     ]
