@@ -91,6 +91,8 @@ class TorchTensors(HostLibrary, CudaLibrary):
                 f"{what} requires grad, but what happens here is not recorded; "
                 "pass .detach(), or call under torch.no_grad()"
             )
+        if array.numel() and not array.data_ptr():
+            raise ArgumentError(f"{what} has no memory: its storage was resized to nothing")
         dtype = numpy_dtype(SCALAR_TYPES[name])
         strides = tuple(dtype.itemsize * step for step in array.stride())
         make = shadow if array.is_cuda else functools.partial(memory_view, keep=array)

@@ -55,6 +55,11 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             unchecked=unchecked,
         )
         """The operator."""
+        if not isinstance(parameters, Mapping):
+            raise ArgumentError(
+                "parameters= has to be a dict of tensors by the names of inputs, "
+                f"not {kind_of(parameters)}"
+            )
         names = [t.name for t in self.op.checked.inputs]
         for name, value in parameters.items():
             self._keep(names, name, value)

@@ -96,7 +96,7 @@ class Operator:
         ``IndexError`` for a data-dependent subscript out of range.
         """
         if named:
-            inputs = in_order(self.checked, inputs, named)
+            inputs = in_order(self.checked, inputs, named, ())
         if self._numbers:
             inputs = self._as_tensors(inputs)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +36,11 @@ def check_inputs(checked: CheckedDef, inputs: Sequence[Any]) -> None:
             raise ArgumentError(
                 f"{what} is {tensor.type}, but a tensor of {argument.dtype} was given; "
                 f"convert it with .to({dtype})"
+            )
+        if argument.is_nested:
+            raise ArgumentError(
+                f"{what} has to be a strided tensor, not a nested one; convert it with "
+                ".to_padded_tensor(0.0)"
             )
         if argument.layout != torch.strided:
             raise ArgumentError(
@@ -77,7 +83,8 @@ def number_as_tensor(entry: str, tensor: Tensor, number: float, device: Any) -> 
     declared type has not."""
     dtype = torch_dtype(tensor.type)
     if tensor.type.is_float:
-        fits = abs(number) <= torch.finfo(dtype).max
+        # Plain comparisons, which torch can trace: infinite numbers and NaN are numbers, too.
+        fits = not torch.finfo(dtype).max < abs(number) < math.inf
     else:
         low, high = tensor.type.limits
         fits = not isinstance(number, float) and low <= number <= high

@@ -191,6 +191,19 @@ def test_what_a_tensor_may_not_be(warm: bool) -> None:
             transform(lambda x: T.add(x, torch.ones(3)).sum())(torch.ones(2, 3)[0:2])
 
 
+def test_a_tensor_without_memory() -> None:
+    double = tcl.define("def double_(float(N) X) -> (O) { O(i) = 2 * X(i) }").double_
+    X, out = torch.rand(4), torch.empty(4)
+    for _ in range(2):
+        double(X, outputs=out)
+    X.untyped_storage().resize_(0)
+    with pytest.raises(tcl.ArgumentError, match="input 'X' of double_ has no memory"):
+        double(X, outputs=out)
+    with pytest.raises(tcl.ArgumentError, match="output 'O' of double_ has no memory"):
+        double(torch.rand(4), outputs=X)
+    assert double(X[:0]).shape == (0,)
+
+
 def test_parameters_under_no_grad() -> None:
     T = tcl.define(SCALE)
     weight = torch.nn.Parameter(torch.ones(3))

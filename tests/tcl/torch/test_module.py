@@ -68,6 +68,9 @@ def test_what_is_wrong_with_parameters() -> None:
         tcl.ArgumentError, match=r"'T' of lookup has to be a torch tensor, not list"
     ):
         made(T=[1.0])
+    unnamed: Any = [torch.ones(3)]
+    with pytest.raises(tcl.ArgumentError, match=r"parameters= has to be a dict .* not list"):
+        tcl.torch.Module(LOOKUP, "lookup", parameters=unnamed)
     with pytest.raises(tcl.ArgumentError, match="modules have an attribute 'type' already"):
         made(type=torch.ones(3))
     with pytest.raises(tcl.ArgumentError, match=r"takes 2 inputs \(I, type\), but 1 was given"):

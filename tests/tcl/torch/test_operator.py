@@ -107,8 +107,9 @@ def test_numbers_that_a_type_has_not(type_: str, number: float, sentence: str) -
 
 def test_infinite_numbers_are_numbers() -> None:
     f = tcl.torch.op("def f(float(N) X, float s) -> (O) { O(i) = X(i) * s }", "f")
-    assert f(torch.ones(2), float("-inf")).tolist() == [float("-inf")] * 2
-    assert f(torch.ones(2), float("nan")).isnan().all()
+    for run in (f, torch.compile(f, fullgraph=True, backend="eager")):
+        assert run(torch.ones(2), float("-inf")).tolist() == [float("-inf")] * 2
+        assert run(torch.ones(2), float("nan")).isnan().all()
 
 
 def test_several_outputs_and_checked_subscripts() -> None:
@@ -168,11 +169,17 @@ WRONG: list[tuple[Callable[[Any], Any], str]] = [
     (lambda f: f(A, [1.0]), "input 'B' of mm has to be a torch tensor, not"),
     (lambda f: f(A, None), "input 'B' of mm has to be a torch tensor, not"),
     (lambda f: f(A, B.to_sparse()), "input 'B' of mm has to be a strided tensor, not one of"),
+    (
+        lambda f: f(A, torch.nested.nested_tensor([B, B])),
+        "input 'B' of mm has to be a strided tensor, not a nested one; convert it with",
+    ),
+    (lambda f: f(A, B, outputs=A), "mm has no input 'outputs'; its inputs are A, B"),
     (lambda f: f(A, B.to("meta")), "input 'B' of mm lies on meta, but 'A' on cpu; move it with"),
 ]
 
 
 @pytest.mark.parametrize("k", range(len(WRONG)))
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 def test_what_is_wrong_is_one_sentence(k: int) -> None:
     call, sentence = WRONG[k]
     mm = tcl.torch.op(MM, "mm")
