@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from cpu_kernels import reference, run, sized_of
+from nests import X86
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.run.kernel import compile_cpu
-from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
@@ -20,7 +19,9 @@ from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
-DEVICE = replace(host_cpu(), l2_bytes=1 << 20, threads=1)
+DEVICE = CpuProfile(
+    "skylake-avx512", "+avx2,+fma,+avx512f", X86, 512, 2, 32 << 10, 1 << 20, 32 << 20, threads=1
+)
 MLP = MappingOptions("mlp")
 SOFTMAX = """
 def softmax(float(N, D) I) -> (O, highest, total) {
@@ -70,7 +71,7 @@ def test_a_line_is_asked_for_once_by_code_that_is_written_out() -> None:
     # Three rows that do not depend on the lanes, of which four elements each are in one line; two
     # vectors, that the three rows share.
     options = MappingOptions().vectorize(16).register(3, 2, 4).nest(0).prefetch(1 << 20, 1 << 21)
-    asm = compile_cpu(sized_of(text, a, b), options).asm
+    asm = compile_cpu(sized_of(text, a, b), options, device=DEVICE).asm
     assert asm.count("prefetcht0") == 3 + 2 * 4
     np.testing.assert_array_equal(run(text, a, b, options=options)[0], a @ b)
 
