@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from nests import ARM, MATMUL, NARROW, TRANSPOSED, WIDE, sized
 from steps import steps
 
+import tcl
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.lower import lower
@@ -146,3 +148,11 @@ def test_choosing_takes_little_time() -> None:
     program = lower(sized(text, (4, 4, 8, 18, 34), (4, 8, 8, 3, 3)))
     # Some tenths of a second.
     assert steps(lambda: heuristic(program, program.nests[0], WIDE)) < 600_000
+
+
+def test_a_point_that_reads_more_than_there_are_registers() -> None:
+    reads = " * ".join(f"A{k}(i, j)" for k in range(40))
+    inputs = ", ".join(f"float(N, M) A{k}" for k in range(40))
+    arrays = [np.full((3, 20), 1 + k / 64, np.float32) for k in range(40)]
+    found = tcl.define(f"def f({inputs}) -> (O) {{ O(i) +=! {reads} }}").f(*arrays)
+    np.testing.assert_allclose(found, np.prod(arrays, axis=0).sum(1), rtol=1e-5)

@@ -200,8 +200,9 @@ class Core:
                         continue
                     whole = {**tile, lane: v} if lane is not None else tile
                     others = v + 1 if self.sums == 1 else OPERANDS
-                    allowed = math.prod(sizes) * v * self.sums + others <= registers
-                    if allowed and self._live(whole) <= registers:
+                    points = math.prod(sizes) * v
+                    fits = points * self.sums + others <= registers >= self._live(whole)
+                    if fits or points == 1:  # of one point there is a tile, whatever it takes
                         yield whole
 
     def _live(self, sizes: Mapping[str, int]) -> int:
