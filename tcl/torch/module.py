@@ -15,6 +15,7 @@ from tcl.grammar.closest import closest
 from tcl.grammar.plural import plural
 from tcl.grammar.shown import kind_of
 from tcl.torch.operator import op
+from tcl.torch.tensors import check_input
 
 
 class Module(torch.nn.Module):  # type: ignore[misc]
@@ -77,6 +78,7 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             raise ArgumentError(
                 f"parameter '{name}' of {entry} has to be a torch tensor, not {kind_of(value)}"
             )
+        check_input(self.op.checked, self.op.checked.inputs[names.index(name)], value)
         try:
             if value.is_floating_point():
                 kept = value if isinstance(value, torch.nn.Parameter) else torch.nn.Parameter(value)

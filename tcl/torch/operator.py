@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
 import torch
 from torch.autograd import forward_ad
 
-from tcl.arrays.arguments import Wanted, check_count
+from tcl.arrays.arguments import Wanted, check_count, input_array
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.user_input import SourceLike, check_flag, in_order
 from tcl.executors.dispatch import Kernels, OptionsLike
@@ -125,12 +126,14 @@ class Operator:
         """Numbers for inputs of rank 0 as tensors, on the device of the first tensor."""
         check_count(self.checked, inputs)
         device = next((a.device for a in inputs if isinstance(a, torch.Tensor)), None)
-        return tuple(
-            number_as_tensor(self.checked.name, t, a, device)
-            if t.rank == 0 and isinstance(a, bool | int | float)
-            else a
-            for t, a in zip(self.checked.inputs, inputs, strict=True)
-        )
+        found = []
+        for tensor, given in zip(self.checked.inputs, inputs, strict=True):
+            if tensor.rank == 0 and isinstance(given, np.generic):
+                given = input_array(self.checked.name, tensor, given).item()
+            if tensor.rank == 0 and isinstance(given, bool | int | float):
+                given = number_as_tensor(self.checked.name, tensor, given, device)
+            found.append(given)
+        return tuple(found)
 
     def __repr__(self) -> str:
         return f"<tcl operator {self.name}: {self.__doc__}>"

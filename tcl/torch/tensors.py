@@ -28,32 +28,39 @@ def check_inputs(checked: CheckedDef, inputs: Sequence[Any]) -> None:
     and ranks, on one device. Reads nothing but what a tensor that is being traced has, too."""
     check_count(checked, inputs)
     for tensor, argument in zip(checked.inputs, inputs, strict=True):
-        what = f"input '{tensor.name}' of {checked.name}"
-        if not isinstance(argument, torch.Tensor):
-            raise ArgumentError(f"{what} has to be a torch tensor, not {kind_of(argument)}")
-        dtype = torch_dtype(tensor.type)
-        if argument.dtype != dtype:
-            raise ArgumentError(
-                f"{what} is {tensor.type}, but a tensor of {argument.dtype} was given; "
-                f"convert it with .to({dtype})"
-            )
-        if argument.is_nested:
-            raise ArgumentError(
-                f"{what} has to be a strided tensor, not a nested one; convert it with "
-                ".to_padded_tensor(0.0)"
-            )
-        if argument.layout != torch.strided:
-            raise ArgumentError(
-                f"{what} has to be a strided tensor, not one of the layout {argument.layout}; "
-                "convert it with .to_dense()"
-            )
-        if argument.ndim != tensor.rank:
-            raise ArgumentError(wrong_rank(what, tensor, tuple(argument.shape)))
+        check_input(checked, tensor, argument)
         if argument.device != inputs[0].device:
             raise ArgumentError(
-                f"{what} lies on {argument.device}, but '{checked.inputs[0].name}' on "
-                f"{inputs[0].device}; move it with .to({str(inputs[0].device)!r})"
+                f"input '{tensor.name}' of {checked.name} lies on {argument.device}, but "
+                f"'{checked.inputs[0].name}' on {inputs[0].device}; move it with "
+                f".to({str(inputs[0].device)!r})"
             )
+
+
+def check_input(checked: CheckedDef, tensor: Tensor, argument: Any) -> None:
+    """Raises ``ArgumentError`` unless the argument is a strided tensor of the element type and rank
+    that this input of the def has."""
+    what = f"input '{tensor.name}' of {checked.name}"
+    if not isinstance(argument, torch.Tensor):
+        raise ArgumentError(f"{what} has to be a torch tensor, not {kind_of(argument)}")
+    dtype = torch_dtype(tensor.type)
+    if argument.dtype != dtype:
+        raise ArgumentError(
+            f"{what} is {tensor.type}, but a tensor of {argument.dtype} was given; "
+            f"convert it with .to({dtype})"
+        )
+    if argument.is_nested:
+        raise ArgumentError(
+            f"{what} has to be a strided tensor, not a nested one; convert it with "
+            ".to_padded_tensor(0.0)"
+        )
+    if argument.layout != torch.strided:
+        raise ArgumentError(
+            f"{what} has to be a strided tensor, not one of the layout {argument.layout}; "
+            "convert it with .to_dense()"
+        )
+    if argument.ndim != tensor.rank:
+        raise ArgumentError(wrong_rank(what, tensor, tuple(argument.shape)))
 
 
 def sized_for(checked: CheckedDef, inputs: Sequence[Any]) -> SizedDef:

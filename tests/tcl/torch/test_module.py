@@ -71,6 +71,8 @@ def test_what_is_wrong_with_parameters() -> None:
     unnamed: Any = [torch.ones(3)]
     with pytest.raises(tcl.ArgumentError, match=r"parameters= has to be a dict .* not list"):
         tcl.torch.Module(LOOKUP, "lookup", parameters=unnamed)
+    with pytest.raises(tcl.ArgumentError, match=r"input .T. of lookup is float32, but a tensor of"):
+        made(T=torch.ones(2, 3, dtype=torch.float64))
     with pytest.raises(tcl.ArgumentError, match="modules have an attribute 'type' already"):
         made(type=torch.ones(3))
     with pytest.raises(tcl.ArgumentError, match=r"takes 2 inputs \(I, type\), but 1 was given"):

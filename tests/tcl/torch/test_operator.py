@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -103,6 +104,13 @@ def test_numbers_that_a_type_has_not(type_: str, number: float, sentence: str) -
     with pytest.raises(tcl.ArgumentError) as caught:
         f(torch.ones(2), number)
     assert str(caught.value) == sentence
+
+
+def test_numbers_of_numpy() -> None:
+    f = tcl.torch.op("def f(float(N) A, float s) -> (B) { B(n) = A(n) * s }", "f")
+    assert f(torch.ones(2), np.float32(2.5)).tolist() == [2.5, 2.5]
+    with pytest.raises(tcl.ArgumentError, match="input 's' of f is float32, but a number of NumPy"):
+        f(torch.ones(2), np.int64(2))
 
 
 def test_infinite_numbers_are_numbers() -> None:
