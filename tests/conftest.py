@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +55,14 @@ def _signals_are_heard_as_before() -> Iterator[None]:
     for number, handler in before.items():
         if handler is not None and signal.getsignal(number) is not handler:
             signal.signal(number, handler)
+
+
+@pytest.fixture(autouse=True)
+def _torch_records_as_before() -> Iterator[None]:
+    """A benchmark's peer, which has a process of its own, switches gradients off for good."""
+    yield
+    if torch := sys.modules.get("torch"):
+        torch.set_grad_enabled(True)
 
 
 @pytest.fixture
