@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -92,7 +91,7 @@ class ResNeXtBlock(nn.Module):  # type: ignore[misc]
 class ReplacedBlock(nn.Module):  # type: ignore[misc]
     """The same, with the grouped convolution and the end replaced."""
 
-    def __init__(self, block: ResNeXtBlock) -> None:
+    def __init__(self, block: ResNeXtBlock, threads: int) -> None:
         super().__init__()
         self.block = block
         groups, width = block.grouped.groups, block.grouped.out_channels
@@ -100,8 +99,8 @@ class ReplacedBlock(nn.Module):  # type: ignore[misc]
         self.weight = block.grouped.weight.detach().reshape(groups, self.each, -1, 3, 3)
         self.grouped = [each.reshape(groups, self.each) for each in folded(block.grouped_norm)]
         self.last = folded(block.last_norm)
-        self.convolve = tcl.torch.op(RESNEXT, "group_convolution_norm_relu")
-        self.finish = tcl.torch.op(RESNEXT, "norm_add_relu")
+        self.convolve = tcl.torch.op(RESNEXT, "group_convolution_norm_relu", threads=threads)
+        self.finish = tcl.torch.op(RESNEXT, "norm_add_relu", threads=threads)
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, channels, H, W) to the same."""
@@ -152,12 +151,14 @@ class TransformerLayer(nn.Module):  # type: ignore[misc]
 class ReplacedLayer(TransformerLayer):
     """The same, with the normalisations, the softmax and the activation replaced."""
 
-    def __init__(self, layer: TransformerLayer) -> None:
+    def __init__(self, layer: TransformerLayer, threads: int) -> None:
         super().__init__(layer.qkv.in_features, layer.heads)
         self.load_state_dict(layer.state_dict())
-        self.layer_norm = tcl.torch.op(TRANSFORMER, "layer_norm", wanted="O")
-        self.causal_softmax = tcl.torch.op(TRANSFORMER, "causal_softmax", wanted="P")
-        self.bias_gelu = tcl.torch.op(TRANSFORMER, "bias_gelu")
+        self.layer_norm = tcl.torch.op(TRANSFORMER, "layer_norm", wanted="O", threads=threads)
+        self.causal_softmax = tcl.torch.op(
+            TRANSFORMER, "causal_softmax", wanted="P", threads=threads
+        )
+        self.bias_gelu = tcl.torch.op(TRANSFORMER, "bias_gelu", threads=threads)
 
     def normalised(self, x: Tensor, norm: nn.LayerNorm) -> Tensor:
         """Rows of mean 0 and variance 1, scaled and shifted."""
@@ -186,7 +187,7 @@ class Row:
     compiled_replaced: float
 
 
-def models() -> dict[str, tuple[nn.Module, nn.Module, Tensor]]:
+def models(threads: int) -> dict[str, tuple[nn.Module, nn.Module, Tensor]]:
     """Model, the same with layers replaced, and an input, by what is printed."""
     torch.manual_seed(0)
     block, layer = ResNeXtBlock().eval(), TransformerLayer().eval()
@@ -194,14 +195,22 @@ def models() -> dict[str, tuple[nn.Module, nn.Module, Tensor]]:
         nn.init.uniform_(norm.running_mean, -0.5, 0.5)
         nn.init.uniform_(norm.running_var, 0.5, 1.5)
     return {
-        "ResNeXt block, 4x256x28x28": (block, ReplacedBlock(block), torch.randn(4, 256, 28, 28)),
-        "transformer layer, 4x256x512": (layer, ReplacedLayer(layer), torch.randn(4, 256, 512)),
+        "ResNeXt block, 4x256x28x28": (
+            block,
+            ReplacedBlock(block, threads),
+            torch.randn(4, 256, 28, 28),
+        ),
+        "transformer layer, 4x256x512": (
+            layer,
+            ReplacedLayer(layer, threads),
+            torch.randn(4, 256, 512),
+        ),
     }
 
 
 def measured(name: str, threads: int) -> Row:
     """One row; ``AssertionError`` if outputs differ by more than float32 explains."""
-    model, replaced, x = models()[name]
+    model, replaced, x = models(threads)[name]
     contenders: dict[str, Callable[[Tensor], Tensor]] = {
         "eager": model,
         "eager_replaced": replaced,
@@ -229,8 +238,7 @@ def main() -> None:
     rows = []
     for threads in map(int, given.threads.split(",")):
         torch.set_num_threads(threads)
-        os.environ["TCL_NUM_THREADS"] = str(threads)
-        for name in models():
+        for name in models(threads):
             with torch.inference_mode():
                 row = measured(name, threads)
             rows.append(row)
