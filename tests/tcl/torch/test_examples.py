@@ -30,7 +30,7 @@ def dense(array: Any) -> Any:
 
 
 def permuted(array: Any) -> Any:
-    return torch.from_numpy(np.ascontiguousarray(array.T)).permute(*reversed(range(array.ndim)))
+    return torch.from_numpy(array.T.copy()).permute(tuple(reversed(range(array.ndim))))
 
 
 def sliced(array: Any) -> Any:
@@ -67,4 +67,4 @@ def test_an_example_as_an_operator(
             strict=True,
         ):
             torch.testing.assert_close(one, torch.from_numpy(np.asarray(other)))
-    torch.library.opcheck(operator.overload, inputs, test_utils=("test_schema", "test_faketensor"))
+    torch.library.opcheck(operator.overload, inputs)
