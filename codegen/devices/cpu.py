@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcl.codegen.common.headroom import MEGABYTE, need_room
+from tcl.codegen.devices.matrix_unit import permitted
 from tcl.grammar.interrupts import deferred
 from tcl.grammar.types import ScalarType
 
@@ -33,6 +34,9 @@ class CpuProfile:
     l3_bytes: int
     threads: int = 1
     """That a kernel is to run on."""
+    emulated: str = ""
+    """Features that the processor lacks and kernels may use none the less, as ``features``: their
+    instructions are functions then, see ``tcl.codegen.cpu.emulated``. For tests."""
 
     def lanes(self, type_: ScalarType) -> int:
         """How many values of a type fill one vector register."""
@@ -40,8 +44,9 @@ class CpuProfile:
 
     @property
     def present(self) -> frozenset[str]:
-        """The LLVM features that are there."""
-        return frozenset(f[1:] for f in self.features.split(",") if f.startswith("+"))
+        """The LLVM features that are there, or emulated."""
+        all_ = f"{self.features},{self.emulated}".split(",")
+        return frozenset(f[1:] for f in all_ if f.startswith("+"))
 
     def has(self, feature: str) -> bool:
         """Whether an LLVM feature is there."""
@@ -55,13 +60,13 @@ def host_cpu() -> CpuProfile:
         need_room("LLVM", 256 * MEGABYTE)
         import llvmlite.binding as llvm
 
-        features = llvm.get_host_cpu_features()
+        features = permitted(llvm.get_host_cpu_features())
         flags = {name for name, present in features.items() if present}
         sizes = dict(_caches())
         bound = hasattr(os, "sched_getaffinity")
         return CpuProfile(
             name=llvm.get_host_cpu_name(),
-            features=features.flatten(),
+            features=",".join(f"{'+' if features[f] else '-'}{f}" for f in sorted(features)),
             triple=llvm.get_process_triple(),
             vector_bits=512 if "avx512f" in flags else 256 if "avx" in flags else 128,
             cores=len(os.sched_getaffinity(0)) if bound else os.cpu_count() or 1,
