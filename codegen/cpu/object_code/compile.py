@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from tcl.codegen.common.errors import CompileError
+from tcl.codegen.cpu.emulated.instructions import emulating
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.grammar.interrupts import deferred
 
@@ -14,7 +15,8 @@ LEVEL = 1
 
 
 def compile_object(text: str, device: CpuProfile) -> bytes:
-    """The object file of a module. Raises ``CompileError`` if LLVM refuses the text."""
+    """The object file of a module, with functions for what the device emulates. Raises
+    ``CompileError`` if LLVM refuses the text."""
     # An interrupted llvmlite may free something twice. Half of the time goes into one call of LLVM,
     # during which nothing could be interrupted anyway.
     with deferred():
@@ -37,6 +39,8 @@ def _optimised(text: str, device: CpuProfile) -> tuple[Any, Any]:
     import llvmlite.binding as llvm
 
     machine = target_machine(device)
+    if device.emulated:
+        text = emulating(text, device.emulated)
     try:
         # A context of its own: the global one keeps every type and constant it ever saw.
         module = llvm.parse_assembly(text, llvm.create_context())
