@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 import torch
 
 import tcl
+from benchmarks.turns import medians
 from tcl.executors.executor import Executor
 
 SOURCE = "def multiply(float(N) A, float(N) B) -> (C) { C(i) = A(i) * B(i) }"
@@ -53,18 +53,12 @@ def rows() -> dict[str, Callable[[], object]]:
     }
 
 
-def medians(turns: int) -> dict[str, float]:
-    """Microseconds of one call, by row."""
-    calls = rows()
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for turn in range(turns + 1):
-        for name, call in calls.items():
-            start = time.thread_time()
-            for _ in range(CALLS):
-                call()
-            if turn:  # the first one warms up
-                found[name].append((time.thread_time() - start) / CALLS * 1e6)
-    return {name: statistics.median(times) for name, times in found.items()}
+def sample(call: Callable[[], object]) -> float:
+    """Microseconds of one call."""
+    start = time.thread_time()
+    for _ in range(CALLS):
+        call()
+    return (time.thread_time() - start) / CALLS * 1e6
 
 
 def main() -> None:
@@ -75,7 +69,7 @@ def main() -> None:
     torch.set_num_threads(1)
     gc.disable()
     with torch.no_grad():
-        found = medians(given.turns)
+        found = medians(rows(), sample, given.turns)
     kernel = found[KERNEL]
     print("microseconds: of a call, and over the kernel alone")
     for name, taken in found.items():

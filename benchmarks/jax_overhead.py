@@ -9,24 +9,16 @@ order that changes, so that what else the machine does meets both; the medians a
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
-import random
-import statistics
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import jax
 
 import tcl.jax
+from benchmarks.turns import command, medians
 
 SOURCE = "def increment(float(N) A) -> (B) { B(n) = A(n) + 1 }"
-SIZES = (1, 16, 1024)
 
 
 def sample(call: Callable[[Any], Any], array: Any, calls: int) -> float:
@@ -48,39 +40,10 @@ def compared(size: int, samples: int, calls: int) -> dict[str, float]:
         "ours as it is": increment,
         "x + 1 as it is": lambda x: x + 1,
     }
-    found: dict[str, list[float]] = {name: [] for name in forms}
-    for _ in range(samples + 1):
-        for name in random.sample(list(forms), len(forms)):
-            found[name].append(sample(forms[name], array, calls))
-    result = {name: statistics.median(times[1:]) for name, times in found.items()}
+    result = medians(forms, lambda call: sample(call, array, calls), samples)
     result["ratio under jit"] = result["ours under jit"] / result["x + 1 under jit"]
-    return {name: round(value, 3) for name, value in result.items()}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--samples", type=int, default=501)
-    parser.add_argument("--calls", type=int, default=20, help="of a sample")
-    parser.add_argument("--out", type=Path, help="also as JSON")
-    given = parser.parse_args()
-    results = {}
-    for size in SIZES:
-        results[str(size)] = found = compared(size, given.samples, given.calls)
-        print(f"{size} elements")
-        for name, value in found.items():
-            print(f"  {value:8.2f} {'  ' if 'ratio' in name else 'µs'}  {name}")
-    if given.out:
-        about = {
-            "what": "microseconds of a call: medians of samples that took turns",
-            "date": datetime.now(UTC).date().isoformat(),
-            "command": f"python -m benchmarks.jax_overhead --samples {given.samples} "
-            f"--calls {given.calls}",
-            "jax": jax.__version__,
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-            "load": [round(x, 2) for x in os.getloadavg()],
-        }
-        given.out.write_text(json.dumps({**about, "elements": results}, indent=2) + "\n")
+    return result
 
 
 if __name__ == "__main__":
-    main()
+    command("jax_overhead", jax, 20, compared, __doc__)

@@ -11,26 +11,18 @@ does meets all of them; the medians are compared.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
-import random
-import statistics
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import torch
 
 import tcl.torch
+from benchmarks.turns import command, medians
 from tcl.executors.dispatch import Kernels
 from tcl.torch.registration import Registered
 
 SOURCE = "def multiply(float(N) A, float(N) B) -> (C) { C(n) = A(n) * B(n) }"
-SIZES = (1, 16, 1024)
 
 LIBRARY = torch.library.Library("tcl_benchmark", "FRAGMENT")
 LIBRARY.define("multiply(Tensor a, Tensor b) -> Tensor")
@@ -72,41 +64,12 @@ def compared(size: int, samples: int, calls: int) -> dict[str, float]:
     }
     for call in forms.values():
         torch.testing.assert_close(call(a, b), a * b)
-    found: dict[str, list[float]] = {name: [] for name in forms}
-    for _ in range(samples + 1):
-        for name in random.sample(list(forms), len(forms)):
-            found[name].append(sample(forms[name], a, b, calls))
-    result = {name: statistics.median(times[1:]) for name, times in found.items()}
+    result = medians(forms, lambda call: sample(call, a, b, calls), samples)
     equal = result["torch.mul as define + impl"]
     result["ratio, overload to overload"] = result["ours: its overload, without Python"] / equal
     result["ratio, tcl.torch.op to overload"] = result["ours: tcl.torch.op(...)(a, b)"] / equal
-    return {name: round(value, 3) for name, value in result.items()}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--samples", type=int, default=501)
-    parser.add_argument("--calls", type=int, default=50, help="of a sample")
-    parser.add_argument("--out", type=Path, help="also as JSON")
-    given = parser.parse_args()
-    results = {}
-    for size in SIZES:
-        results[str(size)] = found = compared(size, given.samples, given.calls)
-        print(f"{size} elements")
-        for name, value in found.items():
-            print(f"  {value:8.2f} {'  ' if 'ratio' in name else 'µs'}  {name}")
-    if given.out:
-        about = {
-            "what": "microseconds of a call: medians of samples that took turns",
-            "date": datetime.now(UTC).date().isoformat(),
-            "command": f"python -m benchmarks.torch_overhead --samples {given.samples} "
-            f"--calls {given.calls}",
-            "torch": torch.__version__,
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-            "load": [round(x, 2) for x in os.getloadavg()],
-        }
-        given.out.write_text(json.dumps({**about, "elements": results}, indent=2) + "\n")
+    return result
 
 
 if __name__ == "__main__":
-    main()
+    command("torch_overhead", torch, 50, compared, __doc__)
