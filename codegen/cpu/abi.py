@@ -60,10 +60,10 @@ def stopped(name: str) -> str:
     )
 
 
-def word(name: str, position: int, type_: str = "ptr") -> str:
-    """LLVM IR that loads a word of the record ``%call``."""
+def word(name: str, position: int, type_: str = "ptr", record: str = "%call") -> str:
+    """LLVM IR that loads a word of a record, such as a call's: ``%name``."""
     return (
-        f"  %{name}.at = getelementptr i64, ptr %call, i64 {position}\n"
+        f"  %{name}.at = getelementptr i64, ptr {record}, i64 {position}\n"
         f"  %{name} = load {type_}, ptr %{name}.at, align 8\n"
     )
 

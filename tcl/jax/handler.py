@@ -9,6 +9,7 @@ kernel's arguments have to be. It checks everything that it is given before it f
 from __future__ import annotations
 
 import ctypes
+import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 import jax
 
 from tcl.codegen.common.errors import CompileError
+from tcl.codegen.cpu.abi import word
 from tcl.codegen.cpu.object_code.kept import load_kept
 from tcl.codegen.cpu.run.native import FAILED, NativeEntry
 from tcl.grammar.types import ScalarType
@@ -110,12 +112,8 @@ def _version() -> tuple[int, int]:
     return major, minor
 
 
-def _word(name: str, position: int, type_: str = "i64") -> str:
-    """LLVM IR that loads a word of the variable."""
-    return (
-        f"  %{name}.at = getelementptr i64, ptr @{_KERNEL}, i64 {position}\n"
-        f"  %{name} = load {type_}, ptr %{name}.at, align 8\n"
-    )
+_word = functools.partial(word, record=f"@{_KERNEL}")
+"""LLVM IR that loads a word of the variable."""
 
 
 def _field(name: str, base: str, offset: int, type_: str = "ptr") -> str:
@@ -162,7 +160,7 @@ ask:
   br i1 %asked, label %answer, label %call
 answer:
 {_field("metadata", "extension", 24)}\
-{_word("major", _MAJOR_WORD)}{_word("minor", _MINOR_WORD)}\
+{_word("major", _MAJOR_WORD, "i64")}{_word("minor", _MINOR_WORD, "i64")}\
   %major.word = trunc i64 %major to i32
   %minor.word = trunc i64 %minor to i32
 {_set("version.size", "metadata", 8, "i64 24")}\
@@ -189,7 +187,7 @@ refuse:
 count:
 {_field("inputs", "frame", _ARGS + _COUNT, "i64")}\
 {_field("outputs", "frame", _RETS + _COUNT, "i64")}\
-{_word("inputs.wanted", _INPUTS)}{_word("outputs.wanted", _OUTPUTS)}\
+{_word("inputs.wanted", _INPUTS, "i64")}{_word("outputs.wanted", _OUTPUTS, "i64")}\
   %c = icmp eq i64 %inputs, %inputs.wanted
   %d = icmp eq i64 %outputs, %outputs.wanted
   %counted = and i1 %c, %d
@@ -198,7 +196,7 @@ look:
   %all = add i64 %inputs, %outputs
   %addresses = alloca i64, i64 %all, align 16
   %error = alloca [2 x i64], align 16
-{_word("buffers", _BUFFERS, "ptr")}\
+{_word("buffers", _BUFFERS)}\
 {_field("args.kinds", "frame", _ARGS + _KINDS)}{_field("args", "frame", _ARGS + _ITEMS)}\
 {_field("rets.kinds", "frame", _RETS + _KINDS)}{_field("rets", "frame", _RETS + _ITEMS)}\
   %second = getelementptr i64, ptr %addresses, i64 %inputs
@@ -213,7 +211,7 @@ unfit:
   %unfitting = call ptr @fail(ptr %frame, ptr @wrong.buffers, i32 {_INVALID})
   ret ptr %unfitting
 run:
-{_word("kernel", _ENTRY, "ptr")}\
+{_word("kernel", _ENTRY)}\
   %status = call i32 %kernel(ptr %addresses, ptr %error)
   switch i32 %status, label %poor [ i32 0, label %done i32 {FAILED}, label %failed ]
 done:
@@ -223,7 +221,7 @@ poor:
   ret ptr %exhausted
 failed:
   %text = alloca [{_LONGEST} x i8], align 16
-{_word("messages", _MESSAGES, "ptr")}\
+{_word("messages", _MESSAGES)}\
   %site = load i64, ptr %error, align 8
   %value.at = getelementptr i64, ptr %error, i64 1
   %value = load i64, ptr %value.at, align 8

@@ -17,6 +17,7 @@ Nothing here listens for Ctrl+C: Python's signal handlers run when the caller is
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,7 @@ from tcl.codegen.cpu.abi import (
     WORDS,
     apart,
     team_bytes,
+    word,
 )
 from tcl.codegen.cpu.object_code.kept import load_kept
 from tcl.codegen.cpu.run.launch import Launcher
@@ -168,13 +170,8 @@ def _describe(
     return image, moved, places
 
 
-def _word(name: str, position: int, type_: str = "i64") -> str:
-    """LLVM IR that loads a word of the variable."""
-    return (
-        f"  %{name}.at = getelementptr i64, ptr @{_KERNEL}, i64 {position}\n"
-        f"  %{name} = load {type_}, ptr %{name}.at, align 8\n"
-    )
-
+_word = functools.partial(word, record=f"@{_KERNEL}")
+"""LLVM IR that loads a word of the variable."""
 
 _TEXT = f"""
 @{_KERNEL} = global [{_TENSORS + 1} x i64] zeroinitializer, align {LINE}
@@ -188,8 +185,8 @@ entry:
 poor:
   ret i32 {NO_MEMORY}
 run:
-{_word("call", _CALL, "ptr")}{_word("count", _PASSED)}{_word("places", _PLACES, "ptr")}\
-{_word("position", _TENSORS)}\
+{_word("call", _CALL)}{_word("count", _PASSED, "i64")}{_word("places", _PLACES)}\
+{_word("position", _TENSORS, "i64")}\
   %tensors = getelementptr i8, ptr %frame, i64 %position
   br label %pass
 pass:
@@ -211,7 +208,7 @@ done:
   call void @keep(ptr %frame)
   ret i32 0
 failed:
-{_word("first", _ERRORS)}{_word("last", _LAST)}  br label %look
+{_word("first", _ERRORS, "i64")}{_word("last", _LAST, "i64")}  br label %look
 look:
   %k = phi i64 [ %first, %failed ], [ %next, %more ]
   %own = getelementptr i8, ptr %frame, i64 %k
@@ -252,8 +249,8 @@ empty:
   %more = icmp ult i64 %next, {SLOTS}
   br i1 %more, label %look, label %make
 make:
-{_word("size", _SIZE)}{_word("head", _HEAD, "ptr")}{_word("bytes", _HEAD_SIZE)}\
-{_word("moved", _MOVED, "ptr")}{_word("count", _MOVED_COUNT)}\
+{_word("size", _SIZE, "i64")}{_word("head", _HEAD)}{_word("bytes", _HEAD_SIZE, "i64")}\
+{_word("moved", _MOVED)}{_word("count", _MOVED_COUNT, "i64")}\
   %refused = call i32 @posix_memalign(ptr %made, i64 {LINE}, i64 %size)
   %poor = icmp ne i32 %refused, 0
   br i1 %poor, label %none, label %write
