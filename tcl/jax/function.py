@@ -10,16 +10,15 @@ import numpy as np
 
 from tcl.arrays.arguments import Wanted, check_count, input_array
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.errors import ArgumentError, OptionsError
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.common.errors import ArgumentError
 from tcl.common.gradients import takes_outputs
 from tcl.common.user_input import SourceLike, check_flag, in_order
 from tcl.executors.dispatch import Kernels, OptionsLike
+from tcl.executors.functional import settled_options
 from tcl.executors.results import results_class
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.shown import kind_of
 from tcl.jax.primitive import Operation, primitive
-from tcl.selection.suggested_options import CacheFactory
 
 
 def call(
@@ -66,15 +65,8 @@ class Function:
         unchecked: bool,
     ) -> None:
         kernels = Kernels(source, options, threads, nearest)
-        if not isinstance(kernels.options, MappingOptions | CacheFactory | None):
-            raise OptionsError(
-                "an options factory may tune, or look at values, and neither can be done while "
-                "JAX traces a program: pass MappingOptions, a preset's name, or "
-                "make_load_from_cache_options_factory(...); tune before with "
-                "tcl.autotune(..., store_to_cache=True), which this loads from"
-            )
         self._given = (
-            *(kernels.source, entry_point, kernels.options, backward),
+            *(kernels.source, entry_point, settled_options(kernels), backward),
             *(wanted, threads, nearest, unchecked),
         )
         self._checked = checked = kernels.definition(entry_point)

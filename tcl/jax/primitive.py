@@ -27,6 +27,7 @@ from tcl.codegen.cpu.run.native import returning
 from tcl.codegen.cpu.run.ready import ingredients
 from tcl.executors.dispatch import Kernels
 from tcl.executors.executor import Executor, contiguous
+from tcl.executors.functional import check_functional
 from tcl.grammar.checked import CheckedDef
 from tcl.jax.handler import Handler
 
@@ -45,12 +46,7 @@ class Operation:
     ) -> None:
         """``missing`` says why it has no gradient of its own. Raises ``ArgumentError`` for a def
         that is no function of arrays, and for ``wanted`` that names none of its outputs."""
-        if checked.uninitialised:
-            names = ", ".join(f"'{n}'" for n in sorted(checked.uninitialised))
-            raise ArgumentError(
-                f"{checked.name} adds to what is in {names}, and a function of JAX makes its "
-                "outputs; write the reduction with '!', or pass what it adds to as an input"
-            )
+        check_functional(checked, "a function of JAX")
         self.checked = checked
         everything = range(len(checked.outputs))
         self._places = everything if wanted is None else wanted_places(checked, wanted)

@@ -23,12 +23,12 @@ from typing import Any
 import torch
 
 from tcl.arrays.arguments import Wanted, wanted_places
-from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors.dispatch import Kernels
+from tcl.executors.functional import check_functional, settled_options
 from tcl.grammar.canonical import canonical_text
 from tcl.grammar.checked import CheckedDef
-from tcl.selection.suggested_options import CacheFactory
 from tcl.torch.cpu_kernels import CpuKernels
 from tcl.torch.cuda_kernels import CudaKernels
 from tcl.torch.stub import implement, made_stub
@@ -144,7 +144,7 @@ def registered(
     """The operator of a def, registered if there is none of its name yet.
 
     ``threads``: what was asked for. Raises ``ArgumentError`` for a def that is no function of
-    tensors, and ``OptionsError`` for options that have no name.
+    tensors, and ``OptionsError`` for an options factory.
     """
     checked = kernels.definition(entry_point)
     everything = range(len(checked.outputs))
@@ -166,12 +166,7 @@ def _check(checked: CheckedDef) -> None:
             f"{checked.name} has no inputs, and an operator runs on the device of its inputs; "
             "call it by tcl.define"
         )
-    if checked.uninitialised:
-        names = ", ".join(f"'{n}'" for n in sorted(checked.uninitialised))
-        raise ArgumentError(
-            f"{checked.name} adds to what is in {names}, and an operator makes its outputs; "
-            "write the reduction with '!', or pass what it adds to as an input"
-        )
+    check_functional(checked, "an operator")
 
 
 def _name(
@@ -182,17 +177,8 @@ def _name(
     unchecked: bool,
 ) -> str:
     """The def's name and a hash of all that the operator's outputs and kernels depend on."""
-    options = kernels.options
-    if isinstance(options, MappingOptions):
-        policy = options.to_json()
-    elif options is None or isinstance(options, CacheFactory):
-        policy = repr(options)
-    else:
-        raise OptionsError(
-            "an operator's name tells its options apart, and a factory's cannot be told: pass "
-            "MappingOptions, a preset's name, or make_load_from_cache_options_factory(...); tune "
-            "before with tcl.autotune(..., store_to_cache=True), which operators load from"
-        )
+    options = settled_options(kernels)
+    policy = options.to_json() if isinstance(options, MappingOptions) else repr(options)
     tensors = [t.name for t in (*checked.inputs, *checked.outputs)]
     parts = [VERSION, checked.name, canonical_text(checked), tensors, policy]
     everything = list(places) == list(range(len(checked.outputs)))
