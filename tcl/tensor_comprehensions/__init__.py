@@ -20,8 +20,9 @@ from tcl.codegen.common.errors import ArgumentError
 from tcl.executors.dispatch import unknown
 from tcl.grammar.shown import kind_of
 from tcl.grammar.warn import warn
-from tcl.tensor_comprehensions import tclib
+from tcl.tensor_comprehensions import switches, tclib
 from tcl.tensor_comprehensions.options import OptionsLike
+from tcl.tensor_comprehensions.switches import *  # noqa: F403 - they are exported below
 from tcl.tensor_comprehensions.switches import LOG, SwitchedModule, state
 from tcl.tensor_comprehensions.tclib import (
     CompilationCache,
@@ -30,16 +31,6 @@ from tcl.tensor_comprehensions.tclib import (
     TcExecutor,
     Tuner,
     TunerConfig,
-    cuda_compiler,
-    debug_halide,
-    debug_lang,
-    debug_tc_mapper,
-    debug_tuner,
-    dump_cuda,
-    dump_ptx,
-    llvm_flags,
-    logtostderr,
-    nvcc_flags,
 )
 
 __all__ = [
@@ -55,22 +46,13 @@ __all__ = [
     "autotune",
     "autotune_and_compile",
     "compile",
-    "cuda_compiler",
-    "debug_halide",
-    "debug_lang",
-    "debug_tc_mapper",
-    "debug_tuner",
     "define",
-    "dump_cuda",
-    "dump_ptx",
-    "llvm_flags",
-    "logtostderr",
     "make_autograd",
     "make_autotuned_options_factory",
     "make_load_from_cache_options_factory",
     "make_naive_options_factory",
-    "nvcc_flags",
 ]
+__all__ += switches.__all__
 
 Path: TypeAlias = "str | os.PathLike[str]"
 Factory: TypeAlias = Callable[..., "OptionsLike | None"]

@@ -19,6 +19,19 @@ from tcl.grammar.errors import ArgumentError
 from tcl.grammar.log import logger
 from tcl.grammar.shown import shown
 
+__all__ = [
+    "cuda_compiler",
+    "debug_halide",
+    "debug_lang",
+    "debug_tc_mapper",
+    "debug_tuner",
+    "dump_cuda",
+    "dump_ptx",
+    "llvm_flags",
+    "logtostderr",
+    "nvcc_flags",
+]
+
 LOG = logger("tensor_comprehensions")
 
 
@@ -146,13 +159,7 @@ def nvcc_flags(value: str) -> None:
 
 _COMPILERS = "kernels for a CPU are compiled by LLVM and those for a GPU by NVRTC, with flags fixed"
 
-SWITCHES: dict[str, Callable[[Any], None]] = {
-    each.__name__: each
-    for each in (
-        *(logtostderr, debug_lang, debug_halide, debug_tc_mapper, debug_tuner),
-        *(dump_cuda, dump_ptx, cuda_compiler, llvm_flags, nvcc_flags),
-    )
-}
+SWITCHES: dict[str, Callable[[Any], None]] = {name: globals()[name] for name in __all__}
 
 
 def _switch(name: str, value: object) -> None:

@@ -20,27 +20,19 @@ from tcl.executors.dispatch import size
 from tcl.executors.executor import Calls
 from tcl.executors.machine import driver, this_machine
 from tcl.grammar.shown import kind_of
+from tcl.tensor_comprehensions import switches
 from tcl.tensor_comprehensions.options import (
     MappingOptions,
     OptionsLike,
     TunerConfig,
     own_options,
 )
+from tcl.tensor_comprehensions.switches import *  # noqa: F403 - they are exported below
 from tcl.tensor_comprehensions.switches import (
     LOG,
     STAGES,
     SwitchedModule,
-    cuda_compiler,
-    debug_halide,
-    debug_lang,
-    debug_tc_mapper,
-    debug_tuner,
-    dump_cuda,
-    dump_ptx,
-    llvm_flags,
     logged_from,
-    logtostderr,
-    nvcc_flags,
     state,
 )
 
@@ -52,19 +44,10 @@ __all__ = [
     "Tuner",
     "TunerConfig",
     "compile",
-    "cuda_compiler",
-    "debug_halide",
-    "debug_lang",
-    "debug_tc_mapper",
-    "debug_tuner",
-    "dump_cuda",
-    "dump_ptx",
-    "llvm_flags",
-    "logtostderr",
-    "nvcc_flags",
     "parse_defs",
     "shared_memory_size",
 ]
+__all__ += switches.__all__
 
 
 def parse_defs(tc: str) -> list[str]:
