@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -43,6 +44,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first: where several processes share the tests, none is left with one alone.
     Whole files that wait for something are among them: others compute meanwhile."""
     items.sort(key=lambda item: not any(name in item.nodeid for name in _LONGEST))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the user compiled and tuned on this machine is no part of any test. Processes that share
+    the tests share what was compiled."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TCL_CACHE_DIR", str(folder / "tcl-cache"))
+        yield
+    assert not (folder / "tcl-cache/tuning.db").exists(), "a test that tunes needs own_cache"
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that finds nothing that others compiled or tuned."""
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
 
 
 @pytest.fixture(autouse=True)

@@ -88,7 +88,7 @@ class Namespace(Foreign):
     def returned(self, what: str, array: Any) -> Any:
         try:
             return self.module.from_dlpack(array)
-        except Exception as error:
+        except Exception as error:  # the standard names none: each library raises its own
             raise ArgumentError(
                 f"{what}: {self.module.__name__}.from_dlpack does not take it: {error}; "
                 "pass outputs="
@@ -117,7 +117,7 @@ def by_dlpack(what: str, argument: Any) -> Adopted:
             )
     except ArgumentError:
         raise
-    except Exception as error:
+    except Exception as error:  # the producer's code ran, and it may raise what it likes
         raise ArgumentError(f"{what} does not hand its memory over by DLPack: {error}") from error
     namespace = getattr(argument, "__array_namespace__", None)
     module = None if namespace is None else namespace()

@@ -23,9 +23,7 @@ ADD = "def grow(float(N) A) -> (C) { C(i) += A(i) }"
 TWO = "def two(float(N) X) -> (Y, Z) { Y(i) = X(i) + 1  Z(i) = Y(i) * 2 }"
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def rand(*shape: int) -> Array:

@@ -7,7 +7,6 @@ import sys
 import threading
 import tracemalloc
 import weakref
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,6 @@ LUT = "def lut(float(R, D) T, int32(N) I) -> (O) { O(n, d) = T(I(n), d) }"
 TWO = "def two(float(N) X) -> (Y, Z) { Y(i) = X(i) + 1  Z(i) = X(i) + 2 }"
 BYTES = "def b(int8(N) X) -> (Y) { Y(i) = X(i) + X(i) }"
 ADD = "def accumulate(float(N) X) -> (S) { S(n) += X(n) }"
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
 
 
 @pytest.fixture(params=["native", "direct", "public"], autouse=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -75,13 +74,6 @@ BROADCAST: list[tuple[str, tuple[tuple[int, ...], ...]]] = [
     ("ab,bc->ac", ((0, 2), (2, 3))),
     ("a,ab->b", ((1,), (0, 3))),
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TCL_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def rand(*shape: int, seed: int = 0) -> Array:

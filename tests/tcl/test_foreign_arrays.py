@@ -20,11 +20,6 @@ MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n
 TWO = "def two({0}(N) X) -> (Y, Z) {{ Y(i) = X(i)  Z(i) = X(i) }}"
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
-
-
 def rand(*shape: int) -> Array:
     return np.random.default_rng(3).integers(-4, 5, shape).astype(np.float32)
 

@@ -21,9 +21,7 @@ A = np.arange(12, dtype=np.float32).reshape(3, 4)
 B = np.arange(20, dtype=np.float32).reshape(4, 5)
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 # --- inputs by their names ---

@@ -6,7 +6,6 @@ import copy
 import pickle
 import threading
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,6 @@ SOFTMAX = (
     " T(n) max=! I(n, d)  E(n, d) = exp(I(n, d) - T(n))  S(n) +=! E(n, d)"
     " O(n, d) = E(n, d) / S(n) }"
 )
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
 
 
 def test_several_outputs_are_a_named_tuple() -> None:

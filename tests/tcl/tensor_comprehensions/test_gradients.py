@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -40,12 +39,7 @@ def matmul_grad(float(M,N) A, float(N,K) B, float(M,K) d_C) -> (d_A, d_B) {
 """
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    torch.manual_seed(0)
-    tc.SILENT = True
-    yield
-    tc.SILENT = False
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def leaves(*tensors: Any) -> list[Any]:

@@ -6,7 +6,6 @@ Each changes nothing but the import: values are compared with torch's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,7 @@ def sub(float(N) A, float(N) B) -> (C) {{ C(i) = A(i) - B(i) }}
 MATMUL = "def matmul(float(M,N) A, float(N,K) B) -> (C) { C(m, k) +=! A(m, r_n) * B(r_n, k) }"
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    torch.manual_seed(0)
-    tc.SILENT = True
-    yield
-    tc.SILENT = False
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def close(actual: Any, expected: Any, tolerance: float = 1e-5) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,7 @@ def tensordot(float(N, C1, C2, H, W) I0, float(N, C2, C3, H, W) I1) -> (O) {
 ADD = "def add(float(N) A, float(N) B) -> (C) { C(i) = A(i) + B(i) }"
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    torch.manual_seed(0)
-    tc.SILENT = True
-    yield
-    tc.SILENT = False
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def short() -> tc.TunerConfig:

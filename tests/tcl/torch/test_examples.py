@@ -48,13 +48,8 @@ def sliced(array: Any) -> Any:
     ],
 )
 def test_an_example_as_an_operator(
-    file: Path,
-    checked: CheckedDef,
-    make: Callable[[Any], Any],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    file: Path, checked: CheckedDef, make: Callable[[Any], Any]
 ) -> None:
-    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
     arrays = random_inputs(checked, read_annotations(checked).sizes["test"])
     operator = tcl.torch.op(file, checked.name)
     inputs = tuple(make(array) for array in arrays)

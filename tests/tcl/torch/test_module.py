@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +14,6 @@ import tcl
 LOOKUP = """
 def lookup(float(N, D) T, int32(B) I, float(D) type) -> (O) { O(b, d) = T(I(b), d) + type(d) }
 """
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
 
 
 def layer(weight: Any) -> Any:

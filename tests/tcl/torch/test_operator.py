@@ -9,7 +9,6 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +21,6 @@ import tcl
 from tcl.executors.dispatch import Kernels
 from tcl.torch import stub
 from tcl.torch.registration import NAMESPACE, Registered
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
 
 
 def dense(*shape: int) -> Any:

@@ -12,7 +12,6 @@ from places import ROOT
 
 
 def test_the_programs_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs/torch.md").read_text("utf-8")
     names: dict[str, Any] = {}
