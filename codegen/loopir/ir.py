@@ -334,6 +334,9 @@ class Kind(Enum):
     """Written out one after the other, so that each iteration has registers of its own."""
     VECTOR = "vector"
     """As lanes of vector registers; the innermost fold of a dim."""
+    DOT = "dot"
+    """By one instruction: neighbours of a reduction, inside of the lanes, each point's factors
+    lying next to each other in the words of vector registers."""
     PARALLEL = "parallel"
     """By whichever thread is free, or by a block; a loop over chunks, outside of all others."""
     THREAD = "thread"
@@ -542,6 +545,11 @@ class Space:
         return next((x.fold for x in self.loops if x.kind is Kind.VECTOR), None)
 
     @property
+    def dot(self) -> Fold | None:
+        """The fold of the points that one instruction multiplies and adds up."""
+        return next((x.fold for x in self.loops if x.kind is Kind.DOT), None)
+
+    @property
     def chunks(self) -> tuple[Fold, ...]:
         """The folds of the loops over chunks, outermost first."""
         return tuple(x.fold for x in self.loops if x.kind is Kind.PARALLEL)
@@ -574,6 +582,9 @@ class Nest(Space):
     """It shares the loops over chunks with the nest before it."""
     streamed: int = 0
     """As its store's."""
+    excess: Value | None = None
+    """What each point's value has too much, where an instruction takes only such factors: the sum
+    of it is taken off the sum of the values."""
 
     @property
     def space(self) -> Space:

@@ -89,3 +89,15 @@ def mma_type(value: ir.Value) -> ScalarType | None:
     found = factors(value)
     known = (FLOAT16, BFLOAT16, FLOAT32)
     return found[0].type if found is not None and found[0].type in known else None
+
+
+def dot_factors(value: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """The factors that an instruction takes of a product that is part of a dot product."""
+    if not isinstance(value, ir.Binary) or value.op != "*":
+        raise ir.IRError("a dot product adds up something else than products")
+    return taken(value.left), taken(value.right)
+
+
+def taken(factor: ir.Value) -> ir.Value:
+    """What an instruction takes of a factor: what is only then made wider."""
+    return factor.operand if isinstance(factor, ir.Cast) else factor

@@ -77,6 +77,8 @@ class _Checks:
             self.value(let.value, variables)
             variables[let.name] = ()
         self.value(nest.point.value, variables)
+        if nest.excess is not None:
+            self.value(nest.excess, variables)
         self.ref(nest.point.target)
         for staged in nest.staged:
             if staged.inside is not None and staged.inside not in (x.fold for x in nest.loops):
@@ -115,7 +117,7 @@ class _Checks:
         if not folds or folds[-1].step != 1:
             raise self.fail(f"the loops over {dim.name} do not reach single points")
         kinds = [x.kind for x in self.loops if x.fold.dim == dim.name]
-        fixed = (ir.Kind.UNROLL, ir.Kind.VECTOR)
+        fixed = (ir.Kind.UNROLL, ir.Kind.VECTOR, ir.Kind.DOT)
         if any(a in fixed and b not in fixed for a, b in pairwise(kinds)):
             raise self.fail(f"a serial loop over {dim.name} lies in an unrolled one or in lanes")
         if len({f.level for f in folds}) != len(folds):
@@ -138,6 +140,11 @@ class _Checks:
                     raise self.fail(f"{loop.fold.name}: lanes must be the innermost fold")
                 if nest.sequential:
                     raise self.fail(f"{loop.fold.name} cannot be lanes: {nest.sequential}")
+            case ir.Kind.DOT:
+                if loop != nest.loops[-1] or not nest.dim(loop.fold.dim).reduction:
+                    raise self.fail(f"{loop.fold.name}: a dot product is the innermost reduction")
+                if nest.sequential:
+                    raise self.fail(f"{loop.fold.name} is no dot product: {nest.sequential}")
             case ir.Kind.PARALLEL:
                 if nest.sequential:
                     raise self.fail(f"{loop.fold.name} cannot be shared: {nest.sequential}")

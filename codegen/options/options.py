@@ -184,6 +184,15 @@ class NestOptions:
     chunk_order: tuple[int, ...] | None = _option(Permutation())
     """Order of the loops over chunks, and so which chunks are worked on one after the other: a
     permutation of the dimensions; () is the natural order. Nests that share chunks have one."""
+    dot: tuple[int, ...] | None = _option(
+        Sizes(0, 4, "points must be from 0 (one by one) to {}", nothing=1),
+        followed=True,
+        refused={"GPU": "a GPU multiplies so by its tensor cores: use mma"},
+        dot="CPU: points of this reduction that one instruction multiplies and adds up",
+    )
+    """CPU: points of a reduction that one instruction multiplies and adds up, one number per
+    leading dimension: four of 8-bit integers, two of 16-bit numbers, where the processor has such
+    an instruction; 0, 1 or a missing number adds up one after the other."""
 
     def __post_init__(self) -> None:
         for key, value in self.made().items():
@@ -325,6 +334,10 @@ class OptionMethods(ABC):
     def buffers(self, count: int) -> MappingOptions:
         """Keep so many copies of each panel in a GPU's shared memory."""
         return self._with(buffers=count)
+
+    def dot(self, *points: int | Sequence[int]) -> MappingOptions:
+        """Multiply and add up so many points of a reduction by one instruction of a CPU."""
+        return self._with(dot=points)
 
     def mma(self, *dimensions: int | Sequence[int]) -> MappingOptions:
         """Multiply on a GPU's tensor cores along these dimensions."""

@@ -56,12 +56,14 @@ def fills_of(nest: ir.Nest, fill: Callable[[ir.Staged], ir.Statement]) -> Fills:
 
 def reading_panels(nest: ir.Nest) -> ir.Nest:
     """The nest with what was copied changed to reads of the copies."""
-    point = nest.point
+    point, excess = nest.point, nest.excess
     for staged in nest.staged:
         read = ir.Load(staged.panel, staged.value.type, total=True)
         lets = tuple(replace(x, value=replaced(x.value, staged.value, read)) for x in point.lets)
         point = replace(point, lets=lets, value=replaced(point.value, staged.value, read))
-    return replace(nest, point=point)
+        if excess is not None:
+            excess = replaced(excess, staged.value, read)
+    return replace(nest, point=point, excess=excess)
 
 
 def result_loops(nest: ir.Nest) -> tuple[ir.Loop, ...]:

@@ -18,6 +18,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.cpu.build import Build
+from tcl.codegen.passes.cpu.dot import dotted, in_groups, why_not_dotted
 from tcl.codegen.passes.cpu.fusion_limits import may_have_epilogues, results_at_once
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.codegen.passes.cpu.register import why_not_registers, with_registers
@@ -144,7 +145,7 @@ class _Leaders:
     def fits_points(self, group: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
         """Whether the nest of a reduction can get the leader's loops."""
         _, loops = self._known(group.leader)
-        if loops is None or not results_at_once(loops):
+        if loops is None or not results_at_once(loops) or loops.dot is not None:
             return False
         # Without lanes, two values per point take longer than a second pass with them.
         return loops.lane is not None or self.preset.name == "naive"
@@ -172,13 +173,19 @@ class _Leaders:
         o, program, device = plan.options, self.program, self.preset.device
         if why_no_loops(nest, o):
             return plan, None  # refused with its reason by the pass itself
-        register, lanes = o.register or (), o.vectorize or (-1, 1)
-        points = points_inside(nest, o.chunk or (), o.tile or ())
-        if reason := why_not_registers(nest, register, points, lanes, device):
+        register, lanes, dot = o.register or (), o.vectorize or (-1, 1), o.dot or ()
+        if reason := why_not_dotted(nest, dot, lanes, device):
+            if plan.asked("dot"):
+                return plan, None
+            plan, dot = plan.without("dot", reason), ()
+        points = in_groups(points_inside(nest, o.chunk or (), o.tile or ()), dot)
+        with_dots = dotted(nest, dot, device)
+        if reason := why_not_registers(with_dots, register, points, lanes, device):
             if plan.asked("register"):
                 return plan, None
             plan, register = plan.without("register", reason), ()
-        loops = with_registers(with_loops(nest, replace(o, chunk=(), register=())), register)
+        loops = with_loops(nest, replace(o, chunk=(), dot=dot, register=()), device)
+        loops = with_registers(loops, register)
         stage = o.stage or ()
         if reason := why_not_staged(loops, stage, made_with(program.nests, nest)):
             if plan.asked("stage"):

@@ -19,6 +19,7 @@ from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.options import PRESETS, MappingOptions, NestOptions
+from tcl.codegen.passes.cpu.dot import depths
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.check import check
@@ -90,6 +91,13 @@ def random_options(
         tile = tuple(rng.choice([0, 1, 2, 3, 4, 5, 8]) for _ in range(rank))
         own = NestOptions(tile, outer, inner, lanes)
         chosen = chosen.with_nest(position, own)
+        for depth in depths(nest, device or host_cpu()):
+            along = rng.choice([k for k, d in enumerate(nest.dims) if d.reduction])
+            dot = tuple(depth if k == along else 0 for k in range(rank))
+            several = chosen.with_nest(position, replace(own, dot=dot))
+            if accepted(sized, several, device or host_cpu()):
+                own, chosen = replace(own, dot=dot), several
+                break
         register = tuple(rng.choice([0, 1, 2, 3, 4]) for _ in range(rank))
         for _ in range(3):  # smaller, until it fits the registers
             bigger = chosen.with_nest(position, replace(own, register=register))

@@ -40,8 +40,8 @@ DEFS = {
 GPUS = (H200, A100, T4)
 _X86, _KIB, _MIB = "x86_64-unknown-linux-gnu", 1 << 10, 1 << 20
 CPUS = (
-    CpuProfile("avx512", "", _X86, 512, 2, 32 * _KIB, _MIB, 32 * _MIB, threads=2),
-    CpuProfile("avx2", "", _X86, 256, 2, 32 * _KIB, 256 * _KIB, 8 * _MIB),
+    CpuProfile("avx512", "+avx512vnni", _X86, 512, 2, 32 * _KIB, _MIB, 32 * _MIB, threads=2),
+    CpuProfile("avx2", "+avx2,+sse2", _X86, 256, 2, 32 * _KIB, 256 * _KIB, 8 * _MIB),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tcl.codegen.cpu.emit.across import Across, Block, Pointers
 from tcl.codegen.cpu.emit.scope import At, Scope, affine, i64, lane_values, leading, number
@@ -12,10 +12,13 @@ from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.devices.cpu import SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
-from tcl.grammar.types import UINT64
+from tcl.grammar.types import INT32, UINT64
 
 LINE = 64
 """Bytes that memory hands over at once."""
+
+_WORD = INT32
+"""What dot products read several elements as."""
 
 Evaluate = Callable[[ir.Value, Scope], Val]
 
@@ -57,29 +60,63 @@ class Memory:
     def load(self, load: ir.Load, scope: Scope) -> Val:
         """The value of an element, in the type it is computed in."""
         layout = self.program.tensor(load.ref.tensor).layout
+        return from_memory(self.b, self._raw(load, layout, scope), layout.type, self.native_half)
+
+    def may_read_words(self, load: ir.Load, fold: ir.Fold, points: int) -> bool:
+        """Whether an element and those of the next points of a dot product, of which so many
+        exist, lie in memory as one word."""
+        tensor = self.program.tensor(load.ref.tensor)
+        index = tensor.layout.place(load.ref)
+        step = index.coefficient(fold.dim) + index.coefficient(fold.name)
+        in_order = step == tensor.layout.itemsize and 0 not in tensor.layout.extents
+        # Panels have room behind the last point.
+        whole = points == fold.count or tensor.role is ir.Role.SCRATCH
+        return load.total and in_order and whole
+
+    def load_words(self, load: ir.Load, scope: Scope) -> Val:
+        """The words that begin at an element."""
+        layout = replace(self.program.tensor(load.ref.tensor).layout, type=_WORD)
+        return self._raw(load, layout, scope)
+
+    def store_words(self, ref: ir.TensorRef, words: Val, scope: Scope) -> None:
+        """Writes the words that begin at an element."""
+        layout = replace(self.program.tensor(ref.tensor).layout, type=_WORD)
+        self._write(ref, layout, self._address(ref, scope, None), words, scope)
+
+    def _raw(self, load: ir.Load, layout: ir.Layout, scope: Scope) -> Val:
+        """What lies at an element, as the type of the layout."""
         mask = None if load.total and not scope.ragged else scope.mask
         at = self._address(load.ref, scope, None if load.total else mask)
-        type_ = memory_type(layout.type)
         if 0 in layout.extents:
-            raw = self.b.constant(0, type_)  # nothing there that could be touched
-        elif load.total and (block := self._block(load.ref, at, scope)):
-            raw = self.across.load(block, scope.lanes)
-        elif mask is None or (load.total and at.step == 0 and not at.spread):
-            raw = self._load(at, load.ref.tensor, layout, scope)
-        elif load.total and not at.spread and (at.step != layout.itemsize or scope.active == 1):
-            raw = self._load_leading(at, load.ref.tensor, layout, scope)
-        else:
-            raw = self._load_masked(at, load.ref.tensor, layout, mask)
-        return from_memory(self.b, raw, layout.type, self.native_half)
+            return self.b.constant(0, memory_type(layout.type))  # nothing that could be touched
+        if load.total and (block := self._block(load.ref, layout, at, scope)):
+            return self.across.load(block, scope.lanes)
+        if mask is None or (load.total and at.step == 0 and not at.spread):
+            return self._load(at, load.ref.tensor, layout, scope)
+        if load.total and not at.spread and (at.step != layout.itemsize or scope.active == 1):
+            return self._load_leading(at, load.ref.tensor, layout, scope)
+        return self._load_masked(at, load.ref.tensor, layout, mask)
 
     def store(self, ref: ir.TensorRef, value: Val, scope: Scope, streamed: int = 0) -> None:
         """Writes an element, or one per lane that exists. ``streamed`` vectors go past the caches,
         if they lie where the processor can do that."""
-        b = self.b
         layout = self.program.tensor(ref.tensor).layout
         at = self._address(ref, scope, None)
-        raw = to_memory(b, value, layout.type, self.native_half)
-        if block := self._block(ref, at, scope):
+        raw = to_memory(self.b, value, layout.type, self.native_half)
+        self._write(ref, layout, at, raw, scope, streamed)
+
+    def _write(
+        self,
+        ref: ir.TensorRef,
+        layout: ir.Layout,
+        at: Address,
+        raw: Val,
+        scope: Scope,
+        streamed: int = 0,
+    ) -> None:
+        """Writes what is to lie at an address, of the type of the layout."""
+        b = self.b
+        if block := self._block(ref, layout, at, scope):
             self.across.store(block, b.spread(raw, scope.lanes))
             return
         base = self.pointers.at(ref.tensor, at.offset)
@@ -188,9 +225,10 @@ class Memory:
         name = f"llvm.masked.gather.{short}.v{lanes}p0"
         return b.load(tensor, b.call_text(name, result, pointer, align, mask, zero), type_, lanes)
 
-    def _block(self, ref: ir.TensorRef, at: Address, scope: Scope) -> Block | None:
+    def _block(
+        self, ref: ir.TensorRef, layout: ir.Layout, at: Address, scope: Scope
+    ) -> Block | None:
         """The neighbours in memory that unrolled loops go through, where lanes lie apart."""
-        layout = self.program.tensor(ref.tensor).layout
         if at.spread or at.step in (0, layout.itemsize, -layout.itemsize):
             return None
         index = layout.place(ref)

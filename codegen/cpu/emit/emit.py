@@ -16,6 +16,7 @@ from tcl.codegen.common.recursion import with_room
 from tcl.codegen.cpu.abi import OPENING, alone, apart
 from tcl.codegen.cpu.emit.accesses import FAIL, Memory
 from tcl.codegen.cpu.emit.across import Pointers
+from tcl.codegen.cpu.emit.dots import Dots
 from tcl.codegen.cpu.emit.loops import Loops
 from tcl.codegen.cpu.emit.scope import Accumulators, At, Range, Scope, leading
 from tcl.codegen.cpu.emit.sharing import Sharing
@@ -107,6 +108,7 @@ class Statements:
             sites,
         )
         self.values.memory = self.memory
+        self.dots = Dots(b, device, self.values, self.memory)
         self.loops = Loops(b, program, self.statement)
         self.kinds = {x.fold.name: x.kind for s in program.spaces for x in s.loops}
 
@@ -141,6 +143,8 @@ class Statements:
                 inner = scope.copied()
                 for s in body:
                     self.statement(s, inner)
+            case ir.For(loop=ir.Loop(fold=fold, kind=ir.Kind.DOT), body=body):
+                self._at_once(fold, body, scope)
             case ir.For(loop=loop, body=body):
                 self.loops.loop(loop, body, scope)
             case ir.First():
@@ -159,6 +163,21 @@ class Statements:
                 raise ir.IRError(f"a CPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)
+
+    def _at_once(self, fold: ir.Fold, statement: ir.Statement, scope: Scope) -> None:
+        """A statement for all points of a dot product."""
+        match statement:
+            case ir.Block(body=body):
+                for s in body:
+                    self._at_once(fold, s, scope)
+            case ir.Accumulate():
+                self.dots.add(fold, statement, scope)
+            case ir.Store():
+                self.dots.store(fold, statement, scope)
+            case ir.Prefetch(ref=ref, ahead=ahead):
+                self.memory.prefetch(ref, ahead, scope)
+            case _:
+                raise ir.IRError(f"{fold.name}: no instruction does a {type(statement).__name__}")
 
     def _declare(self, declare: ir.Declare, scope: Scope) -> None:
         b = self.b

@@ -49,6 +49,8 @@ class Loops:
                 self._lanes(loop.fold, body, scope)
             case ir.Kind.PARALLEL | ir.Kind.THREAD:
                 raise ir.IRError(f"{loop.fold.name} is shared among threads inside of a loop")
+            case ir.Kind.DOT:
+                raise ir.IRError(f"{loop.fold.name} is no loop, but done by one instruction")
             case _:
                 assert_never(loop.kind)
 
@@ -103,7 +105,8 @@ class Loops:
         """How many statements it does, at most."""
         match body:
             case ir.For(loop=loop, body=inner):
-                times = 1 if loop.kind is ir.Kind.VECTOR else loop.fold.count
+                at_once = loop.kind in (ir.Kind.VECTOR, ir.Kind.DOT)
+                times = 1 if at_once else loop.fold.count
                 found = self.works.get(id(body)) or max(1, times * self._work(inner))
             case ir.Block(body=several):
                 found = self.works.get(id(body)) or max(1, sum(map(self._work, several)))

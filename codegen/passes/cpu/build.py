@@ -9,6 +9,7 @@ from itertools import groupby
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.walk import indices
 from tcl.codegen.passes.building import (
     Fills,
     cleared,
@@ -26,6 +27,8 @@ from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
+
+_EXCESS = "excess"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +122,15 @@ def _reduce(group: FusionGroup, loops: Levels, into: ir.TensorRef, fills: Fills)
         stored = group.start[1]
     over = tuple(x.fold for x in loops.registers)
     steps = (*nest.prefetched, *point.lets, *point.kept, *updates(point, group.siblings))
-    total = wrap((*loops.inner, *loops.registers), ir.Block(steps), fills)
+    step = ir.Block((wrap(loops.dots, ir.Block(steps)), *_excess(nest, loops)))
+    total = wrap((*loops.inner, *loops.registers), step, fills)
     apart = tuple(x for x in loops.registers if x.fold not in loops.combined)
     declared = [ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings]
+    own: ir.Value = ir.Variable(ACCUMULATOR, type_)
+    if nest.excess is not None:
+        there = tuple(f for f in over if f not in _alike(nest, loops))
+        declared.append(ir.Declare(_EXCESS, type_, there, identity(point.op, type_)))
+        own = ir.Binary("-", own, ir.Variable(_EXCESS, type_), type_)
 
     def end(value: ir.Value) -> ir.Statement:
         store = ir.Store(into, value, nest.streamed)
@@ -144,9 +153,27 @@ def _reduce(group: FusionGroup, loops: Levels, into: ir.TensorRef, fills: Fills)
             ir.Accumulate(ACCUMULATOR, "=", identity(point.op, type_)),
             ir.Accumulate(ACCUMULATOR, "=", stored),
         )
-        last = wrap(apart, end(ir.Variable(ACCUMULATOR, type_)))
+        last = wrap(apart, end(own))
         parts = (ir.Declare(ACCUMULATOR, type_, over), begin, total, last)
     return wrap(loops.outer, ir.Block((*declared, *parts)), fills)
+
+
+def _excess(nest: ir.Nest, loops: Levels) -> tuple[ir.Statement, ...]:
+    """Sums up what each point's value has too much, once for all of the accumulators that have
+    the same of it."""
+    if nest.excess is None:
+        return ()
+    sum_ = wrap(loops.dots, ir.Accumulate(_EXCESS, nest.point.op, nest.excess))
+    alike = _alike(nest, loops)
+    return (ir.First(alike, sum_, ir.Block(())) if alike else sum_,)
+
+
+def _alike(nest: ir.Nest, loops: Levels) -> tuple[ir.Fold, ...]:
+    """The folds of accumulators for whose iterations that is the same."""
+    assert nest.excess is not None
+    moving = {name for index in indices(nest.excess) for name, _ in index.terms}
+    folds = (x.fold for x in loops.registers)
+    return tuple(f for f in folds if not moving & {f.dim, f.name})
 
 
 def _in_scratch(

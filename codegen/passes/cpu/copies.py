@@ -10,10 +10,13 @@ from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.cpu.register import MAX_POINTS
 from tcl.codegen.passes.cpu.stage import ALIGNMENT
 
+_COPIED = 32
+"""Bytes that are copied at once of an operand that all lanes share."""
+
 
 def fixed(loop: ir.Loop) -> bool:
-    """Whether the loop is written out, or lanes."""
-    return loop.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR)
+    """Whether the loop is written out, or lanes, or a dot product."""
+    return loop.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR, ir.Kind.DOT)
 
 
 def copy(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
@@ -23,10 +26,32 @@ def copy(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
         raise ir.IRError(f"the place in {staged.panel.tensor} depends on data")
     names = {name for name, _ in subscript.terms}
     loops = [x for x in nest.loops if x.fold.name in names]
+    own = [x.fold for x in loops]
     if staged.across:
         loops, subscript = _several_at_once(loops, staged, subscript)
+    elif nest.dot is not None and nest.dot.name in names and nest.lane not in own:
+        loops, subscript = _along(nest.dot, loops, staged, subscript)
     panel = ir.TensorRef(staged.panel.tensor, (subscript,))
     return wrap(loops, ir.Store(panel, staged.value))
+
+
+def _along(
+    dot: ir.Fold, loops: list[ir.Loop], staged: ir.Staged, place: ir.Affine
+) -> tuple[list[ir.Loop], ir.Affine]:
+    """The loops of a copy without the nest's lanes, and the place in its panel, which lies in
+    order along the dot products: with lanes along them."""
+    own = [x.fold for x in loops if x.fold.dim == dot.dim and x.fold.level != "tile"]
+    lanes = _COPIED // staged.value.type.itemsize
+    whole = own[0].step * own[0].count
+    vectors = ir.Fold(dot.dim, own[0].level, lanes, -(-whole // lanes))
+    part = ir.Fold(dot.dim, "along", 1, lanes)
+    kept = tuple((name, c) for name, c in place.terms if name not in {f.name for f in own})
+    place = ir.Affine(kept, place.constant) + ir.Affine.of(vectors.name) + ir.Affine.of(part.name)
+    # Rows are not written out: each is a loop of its own.
+    serial = ir.Kind.SERIAL
+    rest = [x for x in loops if x.fold not in own]
+    rest = [ir.Loop(x.fold, serial) if x.kind is ir.Kind.UNROLL else x for x in rest]
+    return [*rest, ir.Loop(vectors), ir.Loop(part, ir.Kind.VECTOR)], place
 
 
 def _several_at_once(
@@ -50,7 +75,7 @@ def _several_at_once(
         place = place + ir.Affine.of(part.name).scaled(place.coefficient(fold.name))
     own = [x for x in held if x.fold.dim == staged.across and x.kind is ir.Kind.UNROLL]
     rest = [x for x in held if x not in own]
-    lanes = [x for x in rest if x.kind is ir.Kind.VECTOR]
+    lanes = [x for x in rest if x.kind in (ir.Kind.VECTOR, ir.Kind.DOT)]
     return [*chunks, *serial, *(x for x in rest if x not in lanes), *own, *lanes], place
 
 

@@ -18,6 +18,8 @@ class Levels:
     """Reductions over which the accumulators are kept in registers."""
     registers: tuple[ir.Loop, ...]
     """Unrolled loops and lanes: each point of them has an accumulator."""
+    dots: tuple[ir.Loop, ...]
+    """Inside of the registers: what one instruction adds up, if there is such a loop."""
     combined: tuple[ir.Fold, ...]
     """Reductions among the registers, whose accumulators are combined in the end."""
     before: tuple[ir.Fold, ...]
@@ -28,8 +30,9 @@ class Levels:
         reduced = {d.name for d in nest.dims if d.reduction}
         # Lanes of a reduction have accumulators anyway; then its unrolled loop has some, too.
         own = {x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR}
+        dots = tuple(x for x in nest.loops if x.kind is ir.Kind.DOT)
         held = [fixed(x) and (x.fold.dim in own or x.fold.dim not in reduced) for x in nest.loops]
-        stop = len(nest.loops)
+        last = stop = len(nest.loops) - len(dots)
         while stop and held[stop - 1]:
             stop -= 1
         split = stop
@@ -37,7 +40,7 @@ class Levels:
         if not (nest.sequential and reduced):
             while split and nest.loops[split - 1].fold.dim in reduced:
                 split -= 1
-        outer, registers = nest.loops[:split], nest.loops[stop:]
+        outer, registers = nest.loops[:split], nest.loops[stop:last]
         combined = tuple(x.fold for x in registers if x.fold.dim in reduced)
         before = tuple(x.fold for x in outer if x.fold.dim in reduced)
-        return Levels(outer, nest.loops[split:stop], registers, combined, before)
+        return Levels(outer, nest.loops[split:stop], registers, dots, combined, before)

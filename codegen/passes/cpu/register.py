@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.fragments import fragment_of
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.passes.base import map_nest, refuse, too_many
 from tcl.codegen.passes.vectorize import vector_dim
 
@@ -20,15 +22,15 @@ class Register:
     """Splits the innermost loop of each dimension into loops over register tiles and an unrolled
     one inside of a tile.
 
-    The unrolled loops go inside all others but the lanes: reductions first, so that accumulators
-    are one group of independent registers; of these last the one with the lanes, whose vectors
-    have accumulators of their own.
+    The unrolled loops go inside all others but the lanes and dot products: reductions first, so
+    that accumulators are one group of independent registers; of these last the one with the lanes,
+    whose vectors have accumulators of their own.
     """
 
     nest: str
     sizes: tuple[int, ...]
-    """Per dimension; of a dimension with lanes it counts vectors. 0, 1 or a missing size leaves
-    the dimension as it is."""
+    """Per dimension; of a dimension with lanes it counts vectors, of one with dot products these.
+    0, 1 or a missing size leaves the dimension as it is."""
     device: CpuProfile
 
     def __call__(self, program: ir.Program) -> ir.Program:
@@ -61,8 +63,9 @@ def why_not_registers(
 ) -> str | None:
     """Why a nest, whatever its loops, cannot have this register tile, or None if it can.
 
-    ``points``: those inside of a tile, per dimension, as of ``points_inside``; ``lanes``: as of
-    ``Vectorize``. With more points, a register tile that cannot be still cannot.
+    ``points``: those inside of a tile, per dimension, as of ``points_inside``, a dot product
+    counting as one; ``lanes``: as of ``Vectorize``. With more points, a register tile that cannot
+    be still cannot.
     """
     if reason := too_many(nest, sizes):
         return reason
@@ -88,6 +91,7 @@ def why_not_registers(
     if vector is not None:
         vectors *= -(-lanes[1] // device.lanes(nest.point.type))
     needed = registers_needed(rows, vectors, vector is not None and vector.reduction)
+    needed += _for_dots(nest, vectors, device)
     has = vector_registers(device)
     if needed > has:
         return f"{rows} x {vectors} vectors need {needed} registers, {device.name} has {has}"
@@ -103,6 +107,16 @@ def registers_needed(rows: int, vectors: int, reduced: bool = False) -> int:
     return rows * vectors + vectors + 1
 
 
+def _for_dots(nest: ir.Nest, vectors: int, device: CpuProfile) -> int:
+    """The registers that the dot products of a nest need besides."""
+    if nest.dot is None:
+        return 0
+    left, right = dot_factors(nest.point.value)
+    fragment, _ = fragment_of(device, (left.type, right.type), nest.dot.count)
+    # What is summed up to be taken off, and the constant factor of that; products to be added.
+    return (vectors + 1 if nest.excess is not None else 0) + (0 if fragment.adds else 1)
+
+
 def with_registers(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
     """A nest with its lanes that can have this register tile, with the loops over it. As
     ``Register``."""
@@ -111,7 +125,8 @@ def with_registers(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
     by_dim = dict(zip((d.name for d in nest.dims), sizes, strict=False))
     serial: list[ir.Loop] = []
     unrolled: list[ir.Loop] = []
-    for loop in (x for x in nest.loops if x.kind is not ir.Kind.VECTOR):
+    innermost = [x for x in nest.loops if x.kind in (ir.Kind.VECTOR, ir.Kind.DOT)]
+    for loop in (x for x in nest.loops if x not in innermost):
         fold = loop.fold
         size = min(by_dim.get(fold.dim, 0), fold.count)
         if fold.level != "point" or size < 2:
@@ -119,8 +134,7 @@ def with_registers(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
             continue
         serial.append(ir.Loop(ir.Fold(fold.dim, "point", fold.step * size, -(-fold.count // size))))
         unrolled.append(ir.Loop(ir.Fold(fold.dim, "register", fold.step, size), ir.Kind.UNROLL))
-    lanes = [x for x in nest.loops if x.kind is ir.Kind.VECTOR]
-    own = {x.fold.dim for x in lanes}
+    own = {x.fold.dim for x in innermost if x.kind is ir.Kind.VECTOR}
     at = {d.name: (not d.reduction, d.name in own, k) for k, d in enumerate(nest.dims)}
     unrolled.sort(key=lambda x: at[x.fold.dim])
-    return nest.with_loops([*serial, *unrolled, *lanes])
+    return nest.with_loops([*serial, *unrolled, *innermost])

@@ -6,13 +6,16 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import children, operands, values_of
+from tcl.codegen.loopir.terms import dot_factors
+from tcl.codegen.loopir.walk import children, loads, operands, values_of, walk
 from tcl.codegen.passes.base import refuse
-from tcl.grammar.types import Kind, ScalarType
+from tcl.grammar.types import ScalarType
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
 MAX_BYTES = 1 << 28
+_DOT_BYTES = 2
+"""Of the widest factors of dot products."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,8 @@ class Stage:
         for position, load in enumerate(operands(nest.point)[: len(self.levels)]):
             if self.levels[position] >= 0:
                 inside = levels_of(nest)[self.levels[position]]
-                value = made_of(nest.point, load)
-                type_ = _held(value)
+                value = copied_of(nest, load)
+                type_ = _held(nest, value)
                 axes, size = _axes(nest, load, inside)
                 extents = (size + ALIGNMENT // type_.itemsize,)
                 layout = replace(ir.contiguous(type_, extents, (0,)), base=ALIGNMENT)
@@ -75,10 +78,11 @@ def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> st
         if level == 0 and load.ref.tensor in made:
             return f"{operand}: the nests whose chunks it shares write it"
         _, size = _axes(nest, load, places[level])
-        # What is made of an operand is no wider: most of the time it need not be known.
+        # What is made of an operand is no wider than what is computed with, or dot products take:
+        # most of the time it need not be known.
         if (
-            size * _held(load).itemsize + ALIGNMENT > MAX_BYTES
-            and size * _held(made_of(nest.point, load)).itemsize + ALIGNMENT > MAX_BYTES
+            size * max(_held(nest, load).itemsize, _DOT_BYTES) + ALIGNMENT > MAX_BYTES
+            and size * _held(nest, copied_of(nest, load)).itemsize + ALIGNMENT > MAX_BYTES
         ):
             return f"{operand}: its panel would need {size} elements"
     return None
@@ -122,6 +126,16 @@ def dims_of(ref: ir.TensorRef) -> frozenset[str]:
     return frozenset(name for s in affine for name, _ in s.terms)
 
 
+def copied_of(nest: ir.Nest, load: ir.Load) -> ir.Value:
+    """What is copied of an operand: what dot products take, where that is made of it alone; else
+    what the point makes of it."""
+    if nest.dot is not None:
+        for factor in dot_factors(nest.point.value):
+            if set(loads(factor)) == {load} and not _moves(factor):
+                return factor
+    return made_of(nest.point, load)
+
+
 def made_of(point: ir.Point, load: ir.Load) -> ir.Value:
     """The largest value that a point makes of an operand alone, wherever it reads it: what is
     copied, so that what reads the copy need not compute it. It is no wider than the operand."""
@@ -131,7 +145,8 @@ def made_of(point: ir.Point, load: ir.Load) -> ir.Value:
             found.append(value)
     value = found[0] if found else load
     alike = all(other == value for other in found) and not value.type.is_bool
-    return value if alike and _held(value).bits <= _held(load).bits else load
+    narrow = value.type.compute.bits <= load.type.compute.bits
+    return value if alike and narrow else load
 
 
 _NOTHING, _OPERAND, _MORE = range(3)
@@ -159,9 +174,14 @@ def _made(value: ir.Value, load: ir.Load, found: list[ir.Value]) -> int:
     return own
 
 
-def _held(value: ir.Value) -> ScalarType:
-    """The type of a copy."""
-    return value.type.compute if value.type.kind is Kind.FLOAT else value.type
+def _held(nest: ir.Nest, value: ir.Value) -> ScalarType:
+    """The type of a copy: what is computed with, or what dot products take."""
+    return value.type if nest.dot is not None else value.type.compute
+
+
+def _moves(value: ir.Value) -> bool:
+    """Whether a value depends on where it is computed, beside what it reads there."""
+    return any(isinstance(v, ir.Position | ir.Variable | ir.Combined) for v in walk(value))
 
 
 def natural_level(tiles: Iterable[str], ref: ir.TensorRef) -> int:
@@ -175,7 +195,9 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     layout = program.tensor(load.ref.tensor).layout
     if nest.lane is None or abs(layout.step(load.ref, nest.lane.dim)) <= 1:
         return ""
-    in_order = map(nest.dim, layout.in_order(load.ref))
+    # Along a dot product words of several elements are copied.
+    names = (name for name in layout.in_order(load.ref) if nest.dot is None or name != nest.dot.dim)
+    in_order = map(nest.dim, names)
     longest = max(in_order, key=lambda d: d.extent, default=None)
     return longest.name if longest is not None and longest.extent > 1 else ""
 
@@ -186,6 +208,10 @@ def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[dict[st
     dims = dims_of(load.ref)
     folds = [x.fold for x in nest.loops]
     inner = [f for f in folds[folds.index(inside) + 1 if inside else 0 :] if f.dim in dims]
+    if nest.dot is not None and (nest.lane is None or nest.lane.dim not in dims):
+        # What all lanes share is copied along the reduction.
+        own = [f for f in inner if f.dim == nest.dot.dim and f.level != "tile"]
+        inner = [*(f for f in inner if f not in own), *own]
     axes, size = {}, 1
     for fold in reversed(inner):
         # Offsets of folds count points: an axis may need room for points that there are not.

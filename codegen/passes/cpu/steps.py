@@ -9,6 +9,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.chunk import Chunk, chunked
+from tcl.codegen.passes.cpu.dot import Dot, dotted
 from tcl.codegen.passes.cpu.prefetch import Prefetch
 from tcl.codegen.passes.cpu.register import Register, with_registers
 from tcl.codegen.passes.cpu.stage import Stage
@@ -18,7 +19,7 @@ from tcl.codegen.passes.order import Order, ordered, why_not_ordered
 from tcl.codegen.passes.tile import Tile, tiled, why_not_tiled
 from tcl.codegen.passes.vectorize import Vectorize, vectorized, why_not_vectorized
 
-LOOPS = ("tile", "order", "vectorize", "register")
+LOOPS = ("tile", "order", "vectorize", "dot", "register")
 STAGES = ("chunk", "fuse", *LOOPS, "stage", "prefetch", "stream")
 
 
@@ -36,7 +37,9 @@ def steps(nest: str, o: NestOptions, device: CpuProfile) -> Mapping[str, tuple[P
             Order(nest, "point", o.inner_order or ()),
         ),
         "vectorize": (Vectorize(nest, *(o.vectorize or (-1, 1))),),
-        # After vectorising: a register tile counts vectors.
+        # After vectorising: dot products lie inside of lanes.
+        "dot": (Dot(nest, o.dot or (), o.vectorize or (-1, 1), device),),
+        # After these two: a register tile counts vectors and dot products.
         "register": (Register(nest, o.register or (), device),),
         # After all passes that change loops: panels have an axis per loop.
         "stage": (Stage(nest, o.stage or ()),),
@@ -46,7 +49,7 @@ def steps(nest: str, o: NestOptions, device: CpuProfile) -> Mapping[str, tuple[P
 
 
 def why_no_loops(nest: ir.Nest, o: NestOptions) -> str | None:
-    """Why a nest cannot have these tiles, orders, or lanes, or None if it can."""
+    """Why a nest cannot have these tiles, orders or lanes, or None if it can."""
     return (
         why_not_tiled(nest, o.tile or ())
         or why_not_ordered(nest, o.order or ())
@@ -55,10 +58,11 @@ def why_no_loops(nest: ir.Nest, o: NestOptions) -> str | None:
     )
 
 
-def with_loops(nest: ir.Nest, o: NestOptions) -> ir.Nest:
+def with_loops(nest: ir.Nest, o: NestOptions, device: CpuProfile) -> ir.Nest:
     """A nest that has one loop for each dimension inside of its chunks, and can have these options,
     with the loops that the passes give it."""
     nest = tiled(chunked(nest, o.chunk or ()), o.tile or ())
     nest = ordered(ordered(nest, "tile", o.order or ()), "point", o.inner_order or ())
     nest = vectorized(nest, *(o.vectorize or (-1, 1)))
+    nest = dotted(nest, o.dot or (), device)
     return with_registers(nest, o.register or ())

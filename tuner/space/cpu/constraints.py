@@ -15,6 +15,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.base import refusal
+from tcl.codegen.passes.cpu.dot import dotted, in_groups, why_not_dotted
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.codegen.passes.cpu.register import why_not_registers
 from tcl.codegen.passes.cpu.stage import why_not_staged
@@ -43,30 +44,58 @@ def constraints(program: ir.Program, knobs: NestKnobs, device: CpuProfile) -> It
     """Of a nest; each gives the sentence with which a configuration's options are refused. Chunks,
     tiles, orders and lanes never are."""
     nest = knobs.nest
+    if knobs.dot.knobs:
+        yield partial(_dot, knobs, _kept(partial(why_not_dotted, nest, device=device)))
     if knobs.register.knobs:
-        yield partial(_registers, knobs, _kept(partial(why_not_registers, nest, device=device)))
+        yield partial(_registers, knobs, _kept(partial(_why_not_registers, nest, device)))
     if knobs.stream.knobs:
         streamed = _kept(lambda *lanes: why_not_streamed(program, vectorized(nest, *lanes)))
-        yield partial(_stream, program, knobs, streamed)
+        yield partial(_stream, program, knobs, device, streamed)
     if knobs.prefetch.knobs:
         yield partial(_prefetch, knobs, _kept(partial(why_not_prefetched, program, nest)))
     lanes = int(knobs.vector[1].choices[-1]) if knobs.vector else 1
-    large = knobs.stage.may_be_too_large(lanes)
+    large = knobs.stage.may_be_too_large(lanes, bool(knobs.dot.knobs))
     if large:
-        yield partial(_panels, knobs, large)
+        yield partial(_panels, knobs, device, large)
+
+
+def _dot(knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]) -> str | None:
+    sizes = knobs.dot.sizes(values)
+    if not sizes:
+        return None
+    return refusal("dot", knobs.nest.name, why_not(sizes, knobs.vectorize(values)))
+
+
+def _why_not_registers(
+    nest: ir.Nest,
+    device: CpuProfile,
+    sizes: tuple[int, ...],
+    points: tuple[int, ...],
+    lanes: tuple[int, int],
+    dot: tuple[int, ...],
+) -> str | None:
+    if why_not_dotted(nest, dot, lanes, device) is not None:
+        return None  # it is refused for that
+    return why_not_registers(
+        dotted(nest, dot, device), sizes, in_groups(points, dot), lanes, device
+    )
 
 
 def _registers(knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]) -> str | None:
     nest, lanes = knobs.nest, knobs.vectorize(values)
-    sizes = knobs.register_tile(values)
-    if why_not(sizes, tuple(d.extent for d in nest.dims), lanes) is None:
+    sizes, dot = knobs.register_tile(values), knobs.dot.sizes(values)
+    if why_not(sizes, tuple(d.extent for d in nest.dims), lanes, dot) is None:
         return None
     points = points_inside(nest, knobs.chunk(values), knobs.tile(values))
-    return refusal("register", nest.name, why_not(sizes, points, lanes))
+    return refusal("register", nest.name, why_not(sizes, points, lanes, dot))
 
 
 def _stream(
-    program: ir.Program, knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]
+    program: ir.Program,
+    knobs: NestKnobs,
+    device: CpuProfile,
+    why_not: WhyNot,
+    values: Mapping[str, Value],
 ) -> str | None:
     if not knobs.stream.chosen(values):
         return None
@@ -79,7 +108,7 @@ def _stream(
             vectorize=lanes,
             register=knobs.register_tile(values),
         )
-        nest = with_loops(nest, loops)
+        nest = with_loops(nest, loops, device)
         reason = why_not_streamed(program, nest)
     return refusal("stream", nest.name, reason)
 
@@ -94,10 +123,15 @@ def _prefetch(knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]) ->
     return refusal("prefetch", knobs.nest.name, why_not(some, lane.name if lane else None, copied))
 
 
-def _panels(knobs: NestKnobs, large: tuple[Knob, ...], values: Mapping[str, Value]) -> str | None:
+def _panels(
+    knobs: NestKnobs, device: CpuProfile, large: tuple[Knob, ...], values: Mapping[str, Value]
+) -> str | None:
     if not any(values[k.name] for k in large):
         return None
     order, inner_order = knobs.order(values)
+    dot = knobs.dot.sizes(values)
+    if why_not_dotted(knobs.nest, dot, knobs.vectorize(values), device) is not None:
+        return None  # it is refused for that
     nest = with_loops(
         knobs.nest,
         NestOptions(
@@ -106,8 +140,10 @@ def _panels(knobs: NestKnobs, large: tuple[Knob, ...], values: Mapping[str, Valu
             order=order,
             inner_order=inner_order,
             vectorize=knobs.vectorize(values),
+            dot=dot,
             register=knobs.register_tile(values),
         ),
+        device,
     )
     # What nests whose chunks it shares write is never copied before these: there is no such choice.
     return refusal("stage", nest.name, why_not_staged(nest, knobs.stage_levels(values), set()))

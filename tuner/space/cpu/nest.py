@@ -13,6 +13,7 @@ from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import outputs
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
+from tcl.tuner.space.cpu.dots import DotKnobs
 from tcl.tuner.space.cpu.panels import StageKnobs
 from tcl.tuner.space.cpu.registers import RegisterKnobs
 from tcl.tuner.space.cpu.stream_prefetch import PrefetchKnobs, StreamKnobs
@@ -32,6 +33,8 @@ class NestKnobs:
     """Over tiles and inside; empty when there is only one dimension to order."""
     vector: tuple[Knob, ...]
     """Dimension and lanes; empty when no dimension can be vectorised."""
+    dot: DotKnobs
+    """Points of a reduction that one instruction adds up."""
     register: RegisterKnobs
     """The register tile."""
     stage: StageKnobs
@@ -87,14 +90,15 @@ class NestKnobs:
         stream = StreamKnobs.of(program, nest, device, pairs)
         prefetch = PrefetchKnobs.of(program, nest, device, default.prefetch or ())
         lanes_of = target if target >= 0 else len(outputs(nest)) - 1
+        dot = DotKnobs.of(nest, device, default.dot or ())
         return NestKnobs(
-            *(nest, movable, tiles, orders, vector, register, stage, stream, prefetch, chunks),
+            *(nest, movable, tiles, orders, vector, dot, register, stage, stream, prefetch, chunks),
             (lanes_of, width),
         )
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        own = self.tiles + self.orders + self.vector
+        own = self.tiles + self.orders + self.vector + self.dot.knobs
         own += self.register.knobs + self.stage.knobs + self.stream.knobs
         return own + self.prefetch.knobs
 
@@ -106,6 +110,7 @@ class NestKnobs:
             order=order,
             inner_order=inner_order,
             vectorize=self.vectorize(values),
+            dot=self.dot.sizes(values),
             register=self.register_tile(values),
             stage=self.stage_levels(values),
             chunk=self.chunk(values),
@@ -192,12 +197,13 @@ class NestKnobs:
             options.register or (), self._lane_position((target, lanes))
         )
         tiles = self._tiled(options.tile or (), options.order or (), options.chunk or ())
+        dot = self.dot.values(options.dot or ())
         stage = self.stage.values(options.stage or (), tiles, bool(spans))
         stream = self.stream.values(bool(options.stream))
         prefetch = self.prefetch.values(options.prefetch or ())
-        if register is None or stage is None or stream is None or prefetch is None:
+        if dot is None or register is None or stage is None or stream is None or prefetch is None:
             return None
-        values.update(register | stage | stream | prefetch)
+        values.update(dot | register | stage | stream | prefetch)
         known = {**chunks, **values}
         if any(known[k.name] not in k.choices for k in self.knobs):
             return None

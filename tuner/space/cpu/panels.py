@@ -23,6 +23,8 @@ _ROUNDED = 12
 """Loops round an axis of a panel up to less than so many times its points: 3 for whole vectors and
 register tiles, twice for tiles and twice for chunks. Only where there are fewer points than lanes,
 it may be as many times more as there are lanes."""
+_DOTS = 8
+"""Likewise, for dot products of four points, whose factors may take twice as much memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,11 @@ class StageKnobs:
         """All of them."""
         return tuple(self.chosen.values())
 
-    def may_be_too_large(self, lanes: int) -> tuple[Knob, ...]:
+    def may_be_too_large(self, lanes: int, dots: bool) -> tuple[Knob, ...]:
         """Of the operands whose panels may be, by some choice of the other knobs. ``lanes``: most
-        that there may be."""
+        that there may be; ``dots``: there may be dot products."""
         found = []
+        lanes *= _DOTS if dots else 1
         for position, knob in self.chosen.items():
             load = self.reads[position]
             axes = len(dims_of(load.ref))

@@ -1,0 +1,216 @@
+"""Dot products: neighbours of a reduction that one instruction multiplies and adds up."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.fragments import Fragment, fragments
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.ranges import narrowest
+from tcl.codegen.loopir.terms import taken
+from tcl.codegen.loopir.walk import indices
+from tcl.codegen.passes.base import map_nest, refuse, too_many
+from tcl.codegen.passes.vectorize import vector_dim
+from tcl.grammar.types import BFLOAT16, INT8, INT32, UINT8, ScalarType
+
+_SIGN = 128
+"""What takes an 8-bit integer to the other sign's range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """Splits the innermost loop of a reduction into loops over groups of neighbouring points and
+    one inside of a group, which an instruction does at once.
+
+    That loop is the innermost one, inside of the lanes: so panels have the points of a group next
+    to each other. The factors become what the instruction takes. Where it takes none of their
+    signs, one of them is moved by 128, and what that adds to the sums is summed up as well.
+    """
+
+    nest: str
+    sizes: tuple[int, ...]
+    """Per dimension; 0, 1 or a missing size adds up one point after the other."""
+    lanes: tuple[int, int]
+    """As of ``Vectorize``."""
+    device: CpuProfile
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        return map_nest(program, self.nest, self._dotted) if any(self.sizes) else program
+
+    def _dotted(self, nest: ir.Nest) -> ir.Nest:
+        reason = why_not_dotted(nest, self.sizes, self.lanes, self.device)
+        refuse("dot", nest.name, reason)
+        return dotted(nest, self.sizes, self.device)
+
+
+def why_not_dotted(
+    nest: ir.Nest, sizes: tuple[int, ...], lanes: tuple[int, int], device: CpuProfile
+) -> str | None:
+    """Why a nest, whatever its loops, cannot have these dot products with these lanes (as of
+    ``Vectorize``), or None if it can."""
+    if reason := too_many(nest, sizes):
+        return reason
+    chosen = [(d, size) for d, size in zip(nest.dims, sizes, strict=False) if size > 1]
+    if not chosen:
+        return None
+    if nest.sequential:
+        return nest.sequential
+    if nest.point.lets:
+        return "it computes values that have names point by point"
+    if len(chosen) > 1:
+        named = " and ".join(d.name for d, _ in chosen)
+        return f"an instruction adds up points of one dimension, not of {named}"
+    (dim, depth) = chosen[0]
+    if not dim.reduction:
+        return f"{dim.name} is no reduction: its points are not added up"
+    vector = vector_dim(nest, *lanes)
+    if vector is None or vector.reduction:
+        return "its sums have no lanes: vectorize a dimension of its results"
+    return _why_no_fragment(nest.point, depth, device)
+
+
+def _why_no_fragment(point: ir.Point, depth: int, device: CpuProfile) -> str | None:
+    if point.op != "+" or _sides(point.value) is None:
+        return "it adds up no products of two values, at every point"
+    if products_of(point, depth, device) is not None:
+        return None
+    sums = point.type.compute
+    there = {f.depth for f, _ in _choices(point, device)}
+    if there:
+        able = " or ".join(map(str, sorted(there)))
+        return f"{device.name} adds up {able} such products at once, not {depth}"
+    types = " and ".join(str(_plain(side).type) for side in _sides(point.value) or ())
+    return f"{device.name} has no instruction that sums up products of {types} in {sums}"
+
+
+def dotted(nest: ir.Nest, sizes: tuple[int, ...], device: CpuProfile) -> ir.Nest:
+    """A nest that can have these dot products, with the loop over them. As ``Dot``."""
+    chosen = [(d.name, size) for d, size in zip(nest.dims, sizes, strict=False) if size > 1]
+    if not chosen:
+        return nest
+    ((dim, depth),) = chosen
+    products = products_of(nest.point, depth, device, nest.lane.dim if nest.lane else "")
+    if products is None:
+        raise ir.IRError(f"nest {nest.name} has no dot products of {depth} points")
+    innermost = nest.folds(dim)[-1]
+    groups = ir.Fold(dim, innermost.level, depth, -(-innermost.count // depth))
+    loops = (ir.Loop(groups) if x.fold == innermost else x for x in nest.loops)
+    dot = ir.Loop(ir.Fold(dim, "dot", 1, depth), ir.Kind.DOT)
+    point = replace(nest.point, value=products.value)
+    return replace(nest, point=point, excess=products.excess).with_loops([*loops, dot])
+
+
+def in_groups(points: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Points per dimension, counting those that a dot product of these sizes adds up as one."""
+    return tuple(
+        -(-count // max(1, size))
+        for count, size in itertools.zip_longest(points, sizes[: len(points)], fillvalue=1)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """What an instruction multiplies instead of a point's own factors."""
+
+    fragment: Fragment
+    value: ir.Value
+    """The product of the factors that it takes."""
+    excess: ir.Value | None
+    """What that is larger than the point's value, if it is not the same."""
+
+
+def depths(nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
+    """How many products of a nest a device adds up at once, most first; none if it cannot."""
+    if nest.sequential or nest.point.lets or nest.point.op != "+":
+        return ()
+    return tuple(sorted({f.depth for f, _ in _choices(nest.point, device)}, reverse=True))
+
+
+def products_of(point: ir.Point, depth: int, device: CpuProfile, lane: str = "") -> Products | None:
+    """What the best instruction for so many points of a sum of products multiplies; None if there
+    is none. ``lane``: the dimension with the lanes."""
+    sides = _sides(point.value)
+    found = [(f, types) for f, types in _choices(point, device) if f.depth == depth]
+    if sides is None or not found:
+        return None
+    # Without a factor that has to be moved, first of all.
+    fragment, types = min(found, key=lambda choice: choice[1] is None)
+    if types is not None:
+        left, right = (_as(side, type_) for side, type_ in zip(sides, types, strict=True))
+        return Products(fragment, _product(left, right, point.value), None)
+    # The one that all lanes share is moved: what that adds is the same for all of its rows.
+    one = next((k for k, side in enumerate(sides) if lane not in _dims(side)), 0)
+    own, to, by = (INT8, UINT8, _SIGN) if _fits(sides[one], INT8) else (UINT8, INT8, -_SIGN)
+    sum_ = ir.Binary("+", ir.Cast(sides[one], INT32), ir.Const(by, INT32), INT32)
+    moved, other = ir.Cast(sum_, to), _as(sides[1 - one], own)
+    excess = _product(ir.Const(by, to), other, point.value)
+    return Products(fragment, _product(moved, other, point.value), excess)
+
+
+def _choices(
+    point: ir.Point, device: CpuProfile
+) -> Iterator[tuple[Fragment, tuple[ScalarType, ScalarType] | None]]:
+    """The fragments for a sum of products, each with the types that it takes the factors as; None
+    where one of them has to be moved to the range of the other sign."""
+    sides = _sides(point.value)
+    if sides is None:
+        return
+    for fragment in fragments(device):
+        if not fragment.sums_up(point.type.compute):
+            continue
+        for types in dict.fromkeys((fragment.factors, fragment.factors[::-1])):
+            if _fits(sides[0], types[0]) and _fits(sides[1], types[1]):
+                yield fragment, types
+        if set(fragment.factors) == {UINT8, INT8} and any(
+            all(_fits(side, own) for side in sides) for own in (INT8, UINT8)
+        ):
+            yield fragment, None
+
+
+def _sides(value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
+    """The factors of a product of 32-bit integers or of bfloat16 numbers; None if it is none."""
+    if not isinstance(value, ir.Binary) or value.op != "*":
+        return None
+    if value.type.is_integral:
+        return (value.left, value.right) if value.type.bits == 32 else None
+    both = taken(value.left), taken(value.right)
+    exact = all(isinstance(v, ir.Load) and v.type == BFLOAT16 for v in both)
+    return (value.left, value.right) if exact else None
+
+
+def _fits(side: ir.Value, type_: ScalarType) -> bool:
+    """Whether a factor can be given to an instruction as a type."""
+    if type_.is_float or side.type.is_float:
+        return taken(side).type == type_
+    return narrowest(side, (type_,)) is not None
+
+
+def _as(side: ir.Value, type_: ScalarType) -> ir.Value:
+    """A factor as a type that holds it."""
+    plain = _plain(side)
+    return plain if plain.type == type_ else ir.Cast(plain, type_)
+
+
+def _plain(side: ir.Value) -> ir.Value:
+    """A factor before it was made wider."""
+    while isinstance(side, ir.Cast) and (
+        side.operand.type == BFLOAT16
+        or (side.operand.type.is_integral and narrowest(side.operand, (side.type,)) is not None)
+    ):
+        side = side.operand
+    return side
+
+
+def _product(left: ir.Value, right: ir.Value, like: ir.Value) -> ir.Value:
+    """The product of factors that an instruction takes, of the type of another one."""
+    if like.type == BFLOAT16:
+        return ir.Binary("*", left, right, like.type)
+    return ir.Binary("*", ir.Cast(left, like.type), ir.Cast(right, like.type), like.type)
+
+
+def _dims(value: ir.Value) -> set[str]:
+    """The dimensions that a value depends on."""
+    return {name for index in indices(value) for name, _ in index.terms}
