@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -23,6 +23,8 @@ _TRANSPOSED = 0.5
 """Likewise, where it has neighbours in memory along another dimension."""
 _IN_ORDER = 0.25
 """Likewise, where the neighbours are the same."""
+_PUT_TOGETHER = 1.0
+"""Cycles to make an element a part of a word."""
 _FAR = 4.0
 """Times as long, where a few elements of each row at a time come from behind the second cache."""
 _CALL = 16.0
@@ -46,17 +48,38 @@ class Access:
     """Bytes of the tensor."""
     stageable: bool
     """It can be copied to a panel without becoming larger."""
+    parts: int = 1
+    """Elements that have to be put together to be read at once, as a word of a dot product is that
+    does not lie so in memory."""
 
     def cycles(self, lane: str | None, lanes: int) -> float:
         """To read it once, in all lanes."""
+        if self.parts > 1:
+            element = replace(self, itemsize=self.itemsize // self.parts, parts=1)
+            return self.parts * (element.cycles(lane, lanes) + _PUT_TOGETHER)
         stride = self.strides.get(lane or "", 0)
         if self.scattered or (stride and stride != self.itemsize):
             return float(lanes)
         return _VECTOR_LOAD if stride else SCALAR_LOAD
 
+    def in_words(self, dim: str, depth: int, in_place: bool) -> Access:
+        """The words of dot products along a dimension, each of so many elements. ``in_place``:
+        they can be read as they lie in memory, where their elements are neighbours."""
+        stride = self.strides.get(dim, 0)
+        in_place = in_place and stride == self.itemsize
+        return replace(
+            self,
+            strides={**self.strides, **({dim: stride * depth} if stride else {})},
+            itemsize=self.itemsize * depth,
+            elements=-(-self.elements // depth),
+            parts=1 if in_place else depth,
+        )
+
     def copying(self, lane: str | None, near: int) -> float:
         """Cycles to copy an element to a panel; ``near`` are the bytes of the second cache."""
         far = self.elements * self.itemsize > near
+        if self.parts > 1 and lane not in self.strides:
+            return _IN_ORDER
         if self.strides.get(lane or "") == self.itemsize:
             return _IN_ORDER * _FAR if far else _IN_ORDER
         neighbours = self.itemsize in self.strides.values()

@@ -92,7 +92,7 @@ class _Work:
 
     @staticmethod
     def of(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> _Work:
-        core = Core.of(program, nest, device)
+        core = Core.fastest(program, nest, device)
         lane, tile = core.best()
         return _Work(core, lane, tile, core.cycles(lane, tile))
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.cpu.access_costs import PAGE, SCALAR_LOAD, Access, access_of, arithmetic
+from tcl.codegen.choose.cpu.dot_products import DotProducts, dot_products
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import terms
@@ -82,6 +83,8 @@ class Core:
     they depend on: points that differ in others share them."""
     sums: int = 1
     """Accumulators of each result: its own, and those of reductions that go along."""
+    dot: DotProducts | None = None
+    """What one instruction adds up: of the dimension along it, points are such groups here."""
 
     @staticmethod
     def of(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
@@ -95,6 +98,36 @@ class Core:
             sums,
         )
 
+    @staticmethod
+    def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
+        """With dot products, where the device has any and the nest takes less with them."""
+        plain = Core.of(program, nest, device, sums)
+        found = [plain]
+        for dot in dot_products(program, nest, device) if sums == 1 else ():
+            core = plain.in_words(dot)
+            if any(core._may_have_lanes(d) and d.extent > 1 for d in core.nest.dims):
+                found.append(core)
+        return min(found, key=lambda c: c.cycles(*c.best())) if len(found) > 1 else plain
+
+    def in_words(self, dot: DotProducts) -> Core:
+        """The same nest with dot products: the reduction along them has fewer points, and what is
+        read are words of its factors."""
+        shorter = (
+            replace(d, extent=-(-d.extent // dot.depth)) if d.name == dot.dim else d
+            for d in self.nest.dims
+        )
+        reads = (
+            access.in_words(dot.dim, dot.depth, load.ref in dot.in_place)
+            for access, load in zip(self.reads, operands(self.nest.point), strict=True)
+        )
+        return replace(
+            self,
+            nest=replace(self.nest, dims=tuple(shorter)),
+            reads=tuple(reads),
+            arithmetic=dot.arithmetic(self.nest),
+            dot=dot,
+        )
+
     def best(self) -> tuple[str | None, dict[str, int]]:
         """Lanes (a dim or none) and the register tile that take the fewest cycles."""
         moving = [d for d in self.nest.dims if d.extent > 1]
@@ -106,7 +139,7 @@ class Core:
             return min(plain, key=lambda c: self.cycles(*c))
         # Rows of one dimension first; then rows of two, for the most promising lanes.
         singles = []
-        for lane in (None, *lanes):
+        for lane in (None, *lanes) if self.dot is None else lanes:
             rows: list[tuple[str, ...]] = [(d,) for d in results if d != lane] or [()]
             singles.append(
                 self._cheapest((lane, t) for row in rows for t in self._tiles(lane, row))
@@ -127,7 +160,13 @@ class Core:
         through a panel that could."""
         in_order = any(a.strides.get(dim.name) == a.itemsize for a in (*self.reads, self.target))
         copied = any(a.stageable and dim.name in a.strides for a in self.reads)
+        if self.dot is not None and dim.reduction:
+            return False
         return in_order or (copied and not dim.reduction)
+
+    def group(self, dim: str) -> int:
+        """Points of a dimension that one instruction adds up."""
+        return self.dot.depth if self.dot is not None and dim == self.dot.dim else 1
 
     def again(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How often each element of an operand is read by register tiles."""
@@ -142,7 +181,8 @@ class Core:
     def staged(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether an operand that has the lanes apart from each other should be copied."""
         stride = access.strides.get(lane or "", 0)
-        return stride not in (0, access.itemsize) and self.worth_staging(access, lane, sizes)
+        apart = stride not in (0, access.itemsize) or access.parts > 1
+        return apart and self.worth_staging(access, lane, sizes)
 
     def worth_staging(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether an operand is read often enough for a copy to pay."""
@@ -158,7 +198,7 @@ class Core:
     def unroll(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How many steps of the innermost reduction are best written out."""
         inner = self.innermost
-        if inner is None or not self._keeps_busy(lane):
+        if inner is None or not self._waits_to_count(lane):
             return 1
         if self._live(sizes) + _SPARE > vector_registers(self.device):
             return 1
@@ -170,12 +210,18 @@ class Core:
                 return steps
         return 1
 
+    def _waits_to_count(self, lane: str | None) -> bool:
+        """Whether counting iterations takes time from the arithmetic: it runs beside that of dot
+        products, where these are two instructions each."""
+        return self._keeps_busy(lane) and (self.dot is None or self.dot.fragment.adds)
+
     def _keeps_busy(self, lane: str | None) -> bool:
         """Whether a reduction waits for little but a few instructions of arithmetic: operands are
         read again and again, in lanes or one for all of them."""
         if lane is None or self.nest.dim(lane).reduction or any(a.scattered for a in self.reads):
             return False
-        if not self.nest.point.type.is_float or sum(self.arithmetic.values()) > _SIMPLE:
+        simple = self.nest.point.type.is_float and sum(self.arithmetic.values()) <= _SIMPLE
+        if self.dot is None and not simple:
             return False  # a product of integers takes several instructions
         results = {d.name for d in self.nest.dims if not d.reduction and d.extent > 1}
         return all(results - a.strides.keys() for a in self.reads)
@@ -200,6 +246,7 @@ class Core:
                         continue
                     whole = {**tile, lane: v} if lane is not None else tile
                     others = v + 1 if self.sums == 1 else OPERANDS
+                    others += self.dot.registers(v) if self.dot is not None else 0
                     points = math.prod(sizes) * v
                     fits = points * self.sums + others <= registers >= self._live(whole)
                     if fits or points == 1:  # of one point there is a tile, whatever it takes
@@ -279,7 +326,7 @@ class Core:
         around = 0.0
         if inner is not None and inner.extent < _FEW and inner.extent * points > _WRITTEN_OUT:
             around = _TURN / inner.extent
-        elif inner is not None and inner.extent >= _FEW and self._keeps_busy(lane):
+        elif inner is not None and inner.extent >= _FEW and self._waits_to_count(lane):
             busy += _COUNTING / self.unroll(lane, whole) + _SPREAD * spread
         steps = min(steps, _DEPTH)
         return max(busy, _LATENCY) + around + stored / max(1, steps)

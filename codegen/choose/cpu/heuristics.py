@@ -28,7 +28,7 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     applied."""
     if nest.sequential or nest.points == 0:
         return PLAIN
-    core = Core.of(program, nest, device, sums)
+    core = Core.fastest(program, nest, device, sums)
     lane, sizes = core.best()
     written_out = dict(sizes)
     if core.innermost is not None and (steps := core.unroll(lane, sizes)) > 1:
@@ -41,9 +41,11 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
         return replace(PLAIN, vectorize=vectorize, register=register)
     tile, order, inner = _blocking(core, lane, sizes)
     stage = _panels(core, lane, sizes, tile, order)
+    dot = tuple(core.group(d.name) for d in nest.dims) if core.dot is not None else ()
     return replace(
         PLAIN,
-        tile=tile,
+        tile=tuple(size * core.group(d.name) for d, size in zip(nest.dims, tile, strict=False)),
+        dot=dot,
         order=order,
         inner_order=inner,
         vectorize=vectorize,
@@ -171,7 +173,9 @@ def _panels(
     for load, access in zip(operands(nest.point), core.reads, strict=True):
         far = core.staged(access, lane, sizes)
         worth = lane in access.strides and core.worth_staging(access, lane, sizes)
-        if far or (worth and (tile or access.apart)):
+        if far and lane not in access.strides:
+            levels.append(0)  # all of it: what lanes do not move is read by each column of tiles
+        elif far or (worth and (tile or access.apart)):
             levels.append(natural_level(tiles, load.ref))
         else:
             levels.append(-1)
