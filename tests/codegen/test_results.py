@@ -14,6 +14,7 @@ import pytest
 from cpu_kernels import accepted
 from loopir_interpreter import interpret
 from nests import WIDE
+from sampling import sampled
 
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.kernel import compile_cpu
@@ -141,8 +142,8 @@ def loops(program: ir.Built) -> int:
 @pytest.mark.parametrize("name", [*ALONG, *APART])
 def test_results_are_those_of_one_nest_after_the_other(name: str) -> None:
     rng = random.Random(name)
-    for type_ in ("int32", rng.choice(["float", "double", "half", "int8"])):
-        check_all({**ALONG, **APART}[name], type_, rng)
+    type_ = rng.choice(["int32", "float", "double", "half", "int8"])
+    check_all({**ALONG, **APART}[name], type_, rng)
 
 
 @pytest.mark.parametrize("name", [*ALONG, *APART])
@@ -244,7 +245,7 @@ def random_body(rng: random.Random) -> str:
     return "; ".join(lines)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", sampled(range(40), 4))
 def test_random_programs(seed: int) -> None:
     rng = random.Random(seed)
     check_all(random_body(rng), rng.choice(["int32", "int32", "int8", "uint16"]), rng)

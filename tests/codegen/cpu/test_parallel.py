@@ -65,7 +65,7 @@ def compare(seed: int, options: int) -> int:
 
 @pytest.mark.parametrize("first", range(0, 60, 6))
 def test_threads_compute_what_the_reference_does(first: int) -> None:
-    shared = sum(compare(seed, options=4) for seed in range(first, first + 6))
+    shared = sum(compare(seed, options=2) for seed in range(first, first + 6))
     assert shared  # else nothing of it was tested
 
 

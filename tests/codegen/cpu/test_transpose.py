@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from cpu_kernels import Array, fenced, plain, run, sized_of
 from program_builder import numpy_type
+from sampling import sampled
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.transpose import joined, transposed
@@ -70,8 +71,7 @@ def test_a_loop_that_is_written_out(name: str, lanes: int, whole: bool) -> None:
 
 
 @whole
-@pytest.mark.parametrize("name", TYPES)
-@pytest.mark.parametrize("lanes", [4, 16, 32])
+@pytest.mark.parametrize(("name", "lanes"), sampled(product(TYPES, [4, 16, 32]), 2))
 def test_a_copy(name: str, lanes: int, whole: bool) -> None:
     into = "int32" if name == "bool" else name
     a, b = numbers(name, 5, 77), numbers(name, 45, 77)
