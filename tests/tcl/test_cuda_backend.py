@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from command_line import tcl
+from command_line import here
 from cuda_modules import GATHERING, needs_nvrtc
 from fake_cuda import FakeDriver
 from places import EXAMPLES
@@ -503,7 +503,7 @@ def test_a_call_on_other_arrays_is_the_same_call() -> None:
 @pytest.mark.parametrize(("file", "entry"), [("matmul", "matmul"), ("layers", "copy")])
 def test_run_on_an_emulated_gpu(file: str, entry: str, tmp_path: Path) -> None:
     path = EXAMPLES / f"{file}.tc"
-    done = tcl("run", path, "-e", entry, "-s", "test", "--device", "cuda-emulated", cache=tmp_path)
+    done = here("run", path, "-e", entry, "-s", "test", "--device", "cuda-emulated", cache=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "agrees with the reference" in done.stdout
     assert "every access was checked on an emulated A100" in done.stdout
@@ -514,7 +514,7 @@ def test_run_on_an_emulated_gpu(file: str, entry: str, tmp_path: Path) -> None:
 def test_run_on_tensors_without_elements(sizes: str, tmp_path: Path) -> None:
     """Nothing at all is launched if there are no results."""
     given = ("-e", "matmul", "-s", sizes, "--device", "cuda-emulated")
-    done = tcl("run", EXAMPLES / "matmul.tc", *given, cache=tmp_path)
+    done = here("run", EXAMPLES / "matmul.tc", *given, cache=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "agrees with the reference" in done.stdout
 
@@ -539,6 +539,6 @@ def test_what_is_not_done_on_an_emulated_gpu(
     command, *others = arguments
     path = EXAMPLES / "matmul.tc"
     given = ["-e", "matmul", *others, "--device", "cuda-emulated"]
-    done = tcl(command, path, *given, cache=tmp_path)
+    done = here(command, path, *given, cache=tmp_path)
     assert done.returncode == 1 and sentence in done.stderr
     assert done.stderr.count("\n") == 1 and not done.stdout

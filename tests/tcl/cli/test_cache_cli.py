@@ -1,4 +1,4 @@
-"""``tcl cache`` as a user runs it, in a process of its own: what it says, and what it survives."""
+"""``tcl cache`` as a user runs it: what it says, and what it survives."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from command_line import MM, Done, here
 
 from tcl.cli import main
 from tcl.cli.cache_common import named_key
@@ -27,7 +28,6 @@ from tcl.tuner.cache.merge import results
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
-MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }\n"
 SIZES = "M=8,K=16,N=32"
 
 
@@ -46,20 +46,15 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "tcl", "cache", *arguments]
 
 
-def tcl(*arguments: str, within: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command; ``within``: a mount that it sees, made by this shell command."""
-    line = command(*arguments)
-    if within is not None:
-        line = [
-            "unshare",
-            "--mount",
-            "--map-root-user",
-            "sh",
-            "-c",
-            f'{within} && exec "$@"',
-            "sh",
-            *line,
-        ]
+def tcl(*arguments: str) -> Done:
+    """Run a command."""
+    return here("cache", *arguments)
+
+
+def tcl_within(mount: str, *arguments: str) -> Done:
+    """Run a command that sees a mount, which is made by this shell command."""
+    shell = ("sh", "-c", f'{mount} && exec "$@"', "sh")
+    line = ["unshare", "--mount", "--map-root-user", *shell, *command(*arguments)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
     assert "Traceback" not in done.stderr
     return done
@@ -299,7 +294,7 @@ def test_names_of_others_do_not_reach_the_terminal_as_they_are() -> None:
 def test_bad_file_is_set_aside_with_one_line(name: str, how: str) -> None:
     filled("good.db")
     tcl("export", "good.json", "--cache", "good.db")
-    filled("a.db", 200)
+    filled("a.db")
     if how == "damaged":
         with open("a.db", "r+b") as file:
             file.write(os.urandom(1000))
@@ -350,7 +345,7 @@ def test_read_only_cache_can_be_read() -> None:
     filled("ro/a.db")
     tcl("export", "x.json", "--cache", "ro/a.db")
     names = sorted(os.listdir("ro"))
-    run = functools.partial(tcl, within="mount --bind ro ro && mount -o remount,bind,ro ro && cd .")
+    run = functools.partial(tcl_within, "mount --bind ro ro && mount -o remount,bind,ro ro && cd .")
     where = ("--cache", "ro/a.db")
     assert "1 key in ro/a.db" in run("list", *where).stdout
     assert "6 results" in run("show", "mm.tc", "-s", SIZES, *where).stdout

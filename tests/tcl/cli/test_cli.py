@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import MM, tcl
+from command_line import MM, here, tcl
 from known_machine import known_machine
 from places import EXAMPLES
 
@@ -33,21 +33,21 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 def test_help() -> None:
-    done = tcl("--help")
+    done = here("--help")
     assert done.returncode == 0
     for name in ("check", "show", "run", "tune", "cache", "devices"):
         assert name in done.stdout
-        assert tcl(name, "--help").returncode == 0
+        assert here(name, "--help").returncode == 0
 
 
 def test_usage_errors_exit_with_2(mm: Path) -> None:
-    assert tcl("chek", mm).returncode == 2
-    assert tcl("check").returncode == 2
-    assert tcl("tune", mm, "--generations", "many").returncode == 2
+    assert here("chek", mm).returncode == 2
+    assert here("check").returncode == 2
+    assert here("tune", mm, "--generations", "many").returncode == 2
 
 
 def test_check_accepts(mm: Path) -> None:
-    done = tcl("check", mm)
+    done = here("check", mm)
     assert (done.returncode, done.stderr) == (0, "")
     assert "mm(float32(M, K) A, float32(K, N) B) -> (float32 C)" in done.stdout
 
@@ -57,7 +57,7 @@ def test_check_reports_every_problem(tmp_path: Path) -> None:
     file.write_text(
         "def f(float(N) A) -> (B) { B(i) = A(i, i) }\ndef g(float(N) A) -> (B) { C(i) = A(i) }\n"
     )
-    done = tcl("check", file)
+    done = here("check", file)
     assert done.returncode == 1
     assert f"{file}:1:35: error:" in done.stderr
     assert f"{file}:2:28: error:" in done.stderr
@@ -68,14 +68,14 @@ def test_check_reports_every_problem(tmp_path: Path) -> None:
 def test_check_strict(tmp_path: Path) -> None:
     file = tmp_path / "loose.tc"
     file.write_text("def f(float(N) A, float(M) B) -> (C) { C(i) = A(i) + B(i) }\n")
-    assert tcl("check", file).returncode == 0
-    done = tcl("check", "--strict", file)
+    assert here("check", file).returncode == 0
+    done = here("check", "--strict", file)
     assert done.returncode == 1
     assert "runs over M of 'B' and over N of 'A'" in done.stderr
 
 
 def test_check_reads_standard_input() -> None:
-    assert tcl("check", "-", stdin=MM).returncode == 0
+    assert here("check", "-", stdin=MM).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_unreadable_files(tmp_path: Path, make: object, sentence: str) -> None:
     file = tmp_path / "file.tc"
     assert callable(make)
     make(file)
-    done = tcl("check", file)
+    done = here("check", file)
     assert done.returncode == 1
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
@@ -124,7 +124,7 @@ def test_check_loads_little() -> None:
     ],
 )
 def test_show(mm: Path, stage: str, expected: str) -> None:
-    done = tcl("show", mm, "--sizes", "M=5,K=6,N=7", "--stage", stage)
+    done = here("show", mm, "--sizes", "M=5,K=6,N=7", "--stage", stage)
     assert done.returncode == 0, done.stderr
     assert expected in done.stdout
 
@@ -142,7 +142,7 @@ def test_show(mm: Path, stage: str, expected: str) -> None:
 def test_show_refuses_what_is_wrong_though_it_makes_no_difference(
     mm: Path, stage: str, given: tuple[str, str], sentence: str
 ) -> None:
-    done = tcl("show", mm, "--sizes", "M=5,K=6,N=7", "--stage", stage, *given)
+    done = here("show", mm, "--sizes", "M=5,K=6,N=7", "--stage", stage, *given)
     assert done.returncode in (1, 2) and done.stdout == ""
     assert sentence in done.stderr and "Traceback" not in done.stderr
 
@@ -151,7 +151,7 @@ def test_show_refuses_what_is_wrong_though_it_makes_no_difference(
 @pytest.mark.parametrize("stage", ["plan", "schedule"])
 def test_show_has_no_plan_for_options_that_are_refused(mm: Path, stage: str, device: str) -> None:
     options = ("-o", '{"nests":[{"order":[1,0]}]}', "--device", device)
-    done = tcl("show", mm, "--sizes", "M=5,K=6,N=7", "--stage", stage, *options)
+    done = here("show", mm, "--sizes", "M=5,K=6,N=7", "--stage", stage, *options)
     assert done.returncode == 1 and done.stdout == ""
     assert "the order (1, 0) does not name each of them once" in done.stderr
 
@@ -179,7 +179,7 @@ def test_run(mm: Path, tmp_path: Path) -> None:
     ],
 )
 def test_run_explains(mm: Path, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
-    done = tcl("run", mm, *arguments, cache=tmp_path)
+    done = here("run", mm, *arguments, cache=tmp_path)
     assert done.returncode == 1
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
@@ -203,11 +203,11 @@ def test_tune_saves_and_a_second_process_loads(mm: Path, cache: Path) -> None:
 
 
 def test_cache_list_without_a_cache(tmp_path: Path) -> None:
-    assert "nothing was tuned yet" in tcl("cache", "list", cache=tmp_path / "none").stdout
+    assert "nothing was tuned yet" in here("cache", "list", cache=tmp_path / "none").stdout
 
 
 def test_tune_with_settings_that_make_no_sense(mm: Path, tmp_path: Path) -> None:
-    done = tcl("tune", mm, "-s", "M=8,K=8,N=8", "--population", "4", "--elites", "9")
+    done = here("tune", mm, "-s", "M=8,K=8,N=8", "--population", "4", "--elites", "9")
     assert done.returncode == 2
     assert "elites" in done.stderr
 
@@ -237,14 +237,14 @@ def test_interrupt_saves_the_best(mm: Path, cache: Path, number: signal.Signals,
 
 
 def test_devices() -> None:
-    done = tcl("devices")
+    done = here("devices")
     assert done.returncode == 0
     assert done.stdout.startswith("cpu")
 
 
 def test_devices_lists_gpus() -> None:
     """Those of this machine, if any, and those that kernels can be compiled for."""
-    done = tcl("devices").stdout
+    done = here("devices").stdout
     assert "cuda" in done
     for name in ("T4 (sm_75)", "H200 (sm_90)", "RTX 5090 (sm_120)"):
         assert name in done
@@ -253,11 +253,11 @@ def test_devices_lists_gpus() -> None:
 @pytest.mark.parametrize("command", ["run", "tune"])
 def test_a_gpu_that_is_not_here(mm: Path, tmp_path: Path, command: str) -> None:
     """One sentence, with CuPy installed or not; cuda:99 stands for it, as this may have GPUs."""
-    done = tcl(command, mm, "-s", "M=5,K=5,N=5", "--device", "cuda:99", cache=tmp_path)
+    done = here(command, mm, "-s", "M=5,K=5,N=5", "--device", "cuda:99", cache=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("error: there is no device cuda:99 here")
     assert done.stderr.count("\n") == 1 and not done.stdout
-    nameless = tcl(command, mm, "-s", "M=5,K=5,N=5", "--device", "", cache=tmp_path)
+    nameless = here(command, mm, "-s", "M=5,K=5,N=5", "--device", "", cache=tmp_path)
     assert nameless.returncode == 1 and "there is no device '' here" in nameless.stderr
 
 
@@ -269,13 +269,13 @@ def test_version() -> None:
 def test_check_takes_a_byte_order_mark_and_carriage_returns(tmp_path: Path) -> None:
     file = tmp_path / "windows.tc"
     file.write_bytes(b"\xef\xbb\xbf" + MM.replace("{", "{\r\n").encode())
-    assert tcl("check", file).returncode == 0
+    assert here("check", file).returncode == 0
 
 
 def test_check_goes_on_after_a_bad_file(mm: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.tc"
     bad.write_text("def f(")
-    done = tcl("check", bad, tmp_path / "none.tc", mm)
+    done = here("check", bad, tmp_path / "none.tc", mm)
     assert done.returncode == 1
     assert "bad.tc:1:" in done.stderr
     assert "none.tc cannot be read" in done.stderr
@@ -295,14 +295,14 @@ def test_check_goes_on_after_a_bad_file(mm: Path, tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_end_in_a_sentence(mm: Path, arguments: tuple[str, ...], sentence: str) -> None:
-    done = tcl(arguments[0], mm, *arguments[1:])
+    done = here(arguments[0], mm, *arguments[1:])
     assert done.returncode in (1, 2)
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_file_named_as_cache_by_mistake_is_left_alone(mm: Path, tmp_path: Path) -> None:
-    done = tcl("cache", "list", "--cache", mm)
+    done = here("cache", "list", "--cache", mm)
     assert (done.returncode, done.stdout) == (1, "")
     assert "is not a tuning cache; choose another file" in done.stderr
     assert mm.read_text() == MM
@@ -311,7 +311,7 @@ def test_a_file_named_as_cache_by_mistake_is_left_alone(mm: Path, tmp_path: Path
 
 def test_a_damaged_cache_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "tuning.db").write_bytes(b"garbage" * 100)
-    done = tcl("cache", "list", cache=tmp_path)
+    done = here("cache", "list", cache=tmp_path)
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
     assert line.startswith("warning: the tuning cache")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import MM, tcl
+from command_line import MM, here, tcl
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import kept_ceilings, measure_ceilings
@@ -73,7 +73,7 @@ def test_machine_is_measured_once(mm: Path, tmp_path: Path) -> None:
 def test_report_that_cannot_be_written_is_refused_first(
     mm: Path, cache: Path, tmp_path: Path, page: str, sentence: str
 ) -> None:
-    done = tcl("tune", mm, "-s", "M=8,N=8,K=8", "--report", tmp_path / page, cache=cache)
+    done = here("tune", mm, "-s", "M=8,N=8,K=8", "--report", tmp_path / page, cache=cache)
     assert done.returncode in (1, 2)
     assert sentence in done.stderr
     assert done.stdout == ""
@@ -82,7 +82,7 @@ def test_report_that_cannot_be_written_is_refused_first(
 
 def test_what_is_given_is_checked_before_anything_is_measured(mm: Path, tmp_path: Path) -> None:
     size = ("-s", "M=8,N=8,K=8", "--fix", "nonsense=1")
-    done = tcl("tune", mm, *size, *QUICK, cache=tmp_path / "new")
+    done = here("tune", mm, *size, *QUICK, cache=tmp_path / "new")
     assert done.returncode == 1
     assert "nonsense" in done.stderr
     assert done.stdout == ""
@@ -185,8 +185,8 @@ def test_a_time_limit_that_passes_at_once_costs_no_result(tmp_path: Path, cache:
 
 
 def test_devices_tells_what_was_measured(cache: Path, tmp_path: Path) -> None:
-    assert "100 TFLOP/s" in tcl("devices", "-t", "1", cache=cache).stdout
-    assert "--measure does it" in tcl("devices", "-t", "1", cache=tmp_path / "none").stdout
+    assert "100 TFLOP/s" in here("devices", "-t", "1", cache=cache).stdout
+    assert "--measure does it" in here("devices", "-t", "1", cache=tmp_path / "none").stdout
     done = tcl("devices", "--measure", "-t", "1000", cache=tmp_path / "none")
     assert done.returncode == 1
     assert "measured on as many cores" in done.stderr

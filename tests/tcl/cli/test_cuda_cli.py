@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import tcl
+from command_line import here
 from cuda_modules import needs_nvrtc
 
 MM = """
@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
     ],
 )
 def test_stages(file: Path, stage: str, expected: str) -> None:
-    done = tcl(
+    done = here(
         *("show", file, "-e", "mm", "-s", "M=100,K=70,N=50", "--device", "sm_80"),
         *("--stage", stage),
     )
@@ -43,7 +43,7 @@ def test_stages(file: Path, stage: str, expected: str) -> None:
 @needs_nvrtc
 def test_assembly(file: Path) -> None:
     for name, target in (("rtx 4090", "sm_89"), ("sm_90a", "sm_90a")):
-        done = tcl(
+        done = here(
             *("show", file, "-e", "mm", "-s", "M=9,K=9,N=9", "--device", name, "--stage", "asm")
         )
         assert f".target {target}\n" in done.stdout, done.stderr
@@ -53,7 +53,7 @@ def test_assembly(file: Path) -> None:
 @pytest.mark.parametrize("entry", ["mm", "lut"])
 def test_resources(file: Path, tmp_path: Path, entry: str) -> None:
     sizes = {"mm": "M=256,K=256,N=256", "lut": "R=10,N=5000"}[entry]
-    done = tcl(
+    done = here(
         *("show", file, "-e", entry, "-s", sizes, "--device", "h200", "--stage", "resources"),
         cache=tmp_path,
     )
@@ -79,7 +79,7 @@ def test_resources(file: Path, tmp_path: Path, entry: str) -> None:
     ],
 )
 def test_mistakes(file: Path, arguments: tuple[str, ...], sentence: str) -> None:
-    done = tcl("show", file, "-e", "mm", "-s", "M=9,K=9,N=9", *arguments)
+    done = here("show", file, "-e", "mm", "-s", "M=9,K=9,N=9", *arguments)
     assert done.returncode == 1
     assert sentence in done.stderr and "Traceback" not in done.stderr
     assert not done.stdout

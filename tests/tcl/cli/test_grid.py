@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import MM, tcl
+from command_line import MM, here, tcl
 from places import ROOT
 
 from tcl.bench.ceilings import Ceilings
@@ -133,7 +133,7 @@ def test_mistakes_have_a_place_and_a_remedy(
 
 def test_all_mistakes_are_told_at_once(make: Make, cache: Path) -> None:
     text = f"jobbs = 1\n{SCALED}sizes = 'x'\n{SCALED}sizes = {{ N = 1 }}\nthreads = '2'\n"
-    done = tcl("tune", "--grid", make(text), cache=cache)
+    done = here("tune", "--grid", make(text), cache=cache)
     assert done.returncode == 1
     assert done.stdout == ""
     lines = done.stderr.splitlines()
@@ -228,13 +228,15 @@ def test_time_is_estimated_from_what_was_measured(make: Make, tmp_path: Path) ->
 
 
 def test_dry_run_writes_nothing(make: Make, cache: Path) -> None:
-    done = tcl("tune", "--grid", make(TWO), "--dry-run", "--generations", "2", cache=cache)
+    done = here("tune", "--grid", make(TWO), "--dry-run", "--generations", "2", cache=cache)
     assert (done.returncode, done.stderr) == (0, "")
     assert "scaled N=100 (1 thread)" in done.stdout
     assert "2 points: 16 candidates, about " in done.stdout
     assert "by rule of thumb" in done.stdout
     assert not any("tuning" in p.name for p in cache.iterdir())
-    bad = tcl("tune", "--grid", make(f"{CONV}sizes = {{ N = 3, K = 5 }}"), "--dry-run", cache=cache)
+    bad = here(
+        "tune", "--grid", make(f"{CONV}sizes = {{ N = 3, K = 5 }}"), "--dry-run", cache=cache
+    )
     assert bad.returncode == 1
     assert "cannot be tuned: " in bad.stdout
     assert "1 of 1 points cannot be tuned" in bad.stderr
@@ -253,7 +255,7 @@ def test_dry_run_writes_nothing(make: Make, cache: Path) -> None:
 )
 def test_usage(make: Make, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
     make(TWO)
-    done = tcl("tune", *(tmp_path / a if a in ("grid.toml", "defs.tc") else a for a in arguments))
+    done = here("tune", *(tmp_path / a if a in ("grid.toml", "defs.tc") else a for a in arguments))
     assert done.returncode == 2
     assert sentence in done.stderr
 
@@ -287,12 +289,12 @@ def test_two_points_then_nothing_is_left(make: Make, cache: Path, tmp_path: Path
     assert (again.returncode, again.stderr) == (0, "")
     assert "2 points: 2 known" in again.stdout
     assert runs(cache) == 2
-    dry = tcl("tune", "--grid", path, "--dry-run", cache=cache)
+    dry = here("tune", "--grid", path, "--dry-run", cache=cache)
     assert "with --resume, which leaves out what is done: 0 candidates, about 0 s" in dry.stdout
-    more = tcl("tune", "--grid", path, "--resume", "--generations", "2", "--dry-run", cache=cache)
+    more = here("tune", "--grid", path, "--resume", "--generations", "2", "--dry-run", cache=cache)
     assert "begun: 1 generation done" in more.stdout
     assert "2 points: 4 candidates" in more.stdout
-    other = tcl("tune", "--grid", path, "--resume", "--population", "6", "--dry-run", cache=cache)
+    other = here("tune", "--grid", path, "--resume", "--population", "6", "--dry-run", cache=cache)
     assert "2 points: 16 candidates" in other.stdout  # another search: nothing to go on with
 
 
@@ -345,7 +347,7 @@ def test_another_search_does_not_count(make: Make, tmp_path: Path) -> None:
 
 
 def test_an_executor_that_is_not_there_is_refused_first(make: Make, cache: Path) -> None:
-    done = tcl("tune", "--grid", make(TWO), "--executor", "sorcery", cache=cache)
+    done = here("tune", "--grid", make(TWO), "--executor", "sorcery", cache=cache)
     assert done.returncode == 2
     assert "there is no executor 'sorcery'" in done.stderr
     assert "\npoint 1" not in done.stdout
