@@ -17,9 +17,10 @@ MOST = 1024
 """More than this is taken for a mistake."""
 
 
-def thread_count(asked: int | None = None) -> int:
-    """What was asked for, else what ``TCL_NUM_THREADS`` says, else the cores that this process may
-    use. More threads than cores are allowed: they take turns, which makes nothing faster.
+def thread_count(asked: int | None = None, cores: int | None = None) -> int:
+    """What was asked for, else what ``TCL_NUM_THREADS`` says, else the ``cores`` of a machine that
+    is not here, or those that this process may use. More threads than cores are allowed: they take
+    turns, which makes nothing faster.
 
     Raises ``ArgumentError`` for what is no number of threads.
     """
@@ -31,7 +32,7 @@ def thread_count(asked: int | None = None) -> int:
         return asked
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
-        return min(MOST, usable_cores())
+        return min(MOST, cores or usable_cores())
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= MOST):
         raise ArgumentError(
             f"{VARIABLE} must be a whole number from 1 to {MOST}, not {text[:40]!r}"

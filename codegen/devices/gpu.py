@@ -134,10 +134,11 @@ PROFILES: tuple[GpuProfile, ...] = (
 """The GPUs that are known by name; the first of a compute capability stands for it."""
 
 
-def profile(name: str) -> GpuProfile:
+def find(name: str) -> GpuProfile | None:
     """The profile of a GPU by its name (``h200``, ``rtx 4090``), by an architecture (``sm_80``:
     the first GPU that has it; ``sm_90a``: built for it alone), or of a device of this machine
-    (``cuda:0``). Raises ``ArgumentError``."""
+    (``cuda:0``); None if nothing is called that. Raises ``ArgumentError`` for a device that is not
+    here."""
     wanted = _plain(name)
     device = re.fullmatch(r"cuda(?::(\d+))?", name.strip().lower())
     if device:
@@ -147,8 +148,16 @@ def profile(name: str) -> GpuProfile:
             return known
         if wanted == _plain(known.architecture) + "a" and known.capability >= (9, 0):
             return replace(known, specific=True)
+    return None
+
+
+def profile(name: str) -> GpuProfile:
+    """Likewise. Raises ``ArgumentError`` if nothing is called that, too."""
+    found = find(name)
+    if found is not None:
+        return found
     names = {_plain(known.name): known.name for known in PROFILES}
-    near = closest(wanted, names)
+    near = closest(_plain(name), names)
     hint = f"did you mean {names[near]}? " if near else ""
     raise ArgumentError(
         f"there is no GPU profile {shlex.quote(name)}; {hint}"

@@ -212,15 +212,16 @@ def timed_target(device: str, threads: int, *, here: bool) -> Target:
 
 
 def _shown(name: str) -> str:
-    """What can be done with a GPU that is named and not here."""
-    from tcl.codegen.devices.gpu import profile
+    """What can be done with a device that is known by this name and not here."""
+    from tcl.codegen.devices.named import device_named
 
     try:
-        known = profile(name)
+        known = device_named(name)
     except ArgumentError:
         return ""
-    plain = shlex.quote(known.name.lower())
-    return f"; the kernels for any {known.name} are shown by tcl show --device {plain}"
+    title = known.title if isinstance(known, CpuProfile) else known.name
+    plain = shlex.quote(title.lower())
+    return f"; the kernels for any {title} are shown by tcl show --device {plain}"
 
 
 def check_emulated(sized: SizedDef) -> None:

@@ -48,11 +48,12 @@ def command(measure: bool, threads: int | None) -> None:
         found = describe_ceilings(known.ceilings)
         click.echo(f"        with {threads_text}: {found} (measured {when})")
     _gpus()
+    _known()
 
 
 def _gpus() -> None:
-    """The GPUs that are here, and those that kernels can be compiled for anywhere."""
-    from tcl.codegen.devices.gpu import PROFILES, device_count, of_device
+    """The GPUs that are here."""
+    from tcl.codegen.devices.gpu import device_count, of_device
     from tcl.grammar.errors import TclError
 
     count = device_count()
@@ -70,5 +71,14 @@ def _gpus() -> None:
         )
     if count == 0:
         click.echo("cuda    no device, or none that CuPy finds")
-    names = ", ".join(f"{p.name} ({p.architecture})" for p in PROFILES)
-    click.echo(f"        kernels can be shown for {names}: tcl show --device")
+
+
+def _known() -> None:
+    """The devices that kernels can be shown for anywhere."""
+    from tcl.codegen.devices import gpu, known_cpus
+
+    cpus = ", ".join(p.title for p in known_cpus.PROFILES)
+    gpus = ", ".join(f"{p.name} ({p.architecture})" for p in gpu.PROFILES)
+    click.echo("known   tcl show --device shows kernels for")
+    click.echo(f"        CPUs: {cpus}")
+    click.echo(f"        GPUs: {gpus}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from tcl.cli.common import (
 from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from tcl.codegen.devices.cpu import CpuProfile
     from tcl.codegen.devices.gpu import GpuProfile
 
 _STAGES = (
@@ -58,8 +60,8 @@ _OF_TEXT = ("ast", "canonical", "ranges", "reference")
     "--device",
     default="cpu",
     show_default=True,
-    help="What for: cpu, a GPU that need not be here (h200, rtx 4090, sm_80; `tcl devices` lists "
-    "them), or one that is (cuda:0).",
+    help="What for: cpu or cuda:0, which are here, or a CPU or GPU that need not be (x86-64-v3, "
+    "zen 4, graviton3, h200, sm_80; `tcl devices` lists them).",
 )
 @threads_option
 @reporting
@@ -96,21 +98,23 @@ def command(
 
         click.echo(compile_reference(sized, jit=False).source)
         return
+    from tcl.codegen.devices.cpu import CpuProfile
     from tcl.selection.best_options import DEFAULT
 
     chosen = parse_options(options) or DEFAULT
-    if device == "cpu":
+    profile = _device(device, threads)
+    if isinstance(profile, CpuProfile):
         if stage == "resources":
             raise click.UsageError(
                 "--stage resources is what kernels take of a GPU; say of which, as in --device h200"
             )
         from tcl.backends.cpu_stages import cpu_stage
 
-        click.echo(cpu_stage(stage, sized, chosen, threads))
+        click.echo(cpu_stage(stage, sized, chosen, profile))
     else:
         from tcl.backends.gpu_stages import gpu_stage
 
-        click.echo(gpu_stage(stage, sized, chosen, _gpu(device, threads)))
+        click.echo(gpu_stage(stage, sized, chosen, profile))
 
 
 def _check(options: str | None, device: str, threads: int | None) -> None:
@@ -120,25 +124,26 @@ def _check(options: str | None, device: str, threads: int | None) -> None:
 
         parse_options(options)
     if device != "cpu":
-        _gpu(device, threads)
-    elif threads is not None:
-        from tcl.codegen.cpu.thread_count import thread_count
-
-        thread_count(threads)
+        _device(device, threads)
 
 
-def _gpu(device: str, threads: int | None) -> GpuProfile:
-    """The GPU to show kernels for."""
+def _device(name: str, threads: int | None) -> CpuProfile | GpuProfile:
+    """What to show kernels for."""
     from tcl.backends.targets import EMULATED
-    from tcl.codegen.devices.gpu import profile
+    from tcl.codegen.cpu.thread_count import thread_count
+    from tcl.codegen.devices.cpu import CpuProfile
+    from tcl.codegen.devices.named import device_named
 
-    without_threads(device, threads)
-    if device == EMULATED:
+    if name == EMULATED:
         raise ArgumentError(
             f"{EMULATED} is for tcl run; say which GPU to show kernels for, "
             "as in --device a100, which is the one that it emulates"
         )
-    return profile(device)
+    found = device_named(name)
+    if isinstance(found, CpuProfile):
+        return replace(found, threads=thread_count(threads, None if name == "cpu" else found.cores))
+    without_threads(name, threads)
+    return found
 
 
 def _without_sizes(file: Path, entry: str | None, stage: str) -> str:

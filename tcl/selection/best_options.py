@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tcl.arrays.arguments import Array
@@ -218,24 +215,12 @@ def _scheduling(query: Query) -> Callable[[MappingOptions], object]:
 
 
 def device_identity(device: Device) -> str:
-    """What measured times depend on. Of a CPU: model, vector width, cores, caches, and threads if
-    there are several; of a GPU: model, architecture, multiprocessors."""
+    """What measured times depend on. Of a CPU: model and how it was narrowed, vector width, cores,
+    caches, and threads if there are several; of a GPU: model, architecture, multiprocessors."""
     if isinstance(device, CpuProfile):
         return with_threads(
-            f"{_model()}; {device.vector_bits}-bit vectors; {os.cpu_count()} cores; "
+            f"{device.title}; {device.vector_bits}-bit vectors; {device.cores} cores; "
             f"L2 {device.l2_bytes >> 10} KiB",
             device.threads,
         )
     return f"{device.name}; {device.architecture}; {device.multiprocessors} multiprocessors"
-
-
-@functools.cache
-def _model() -> str:
-    """The processor's name."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

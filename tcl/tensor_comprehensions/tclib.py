@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import tcl
@@ -257,8 +258,11 @@ def _stage(stage: str, calls: Calls[Any]) -> str:
         profile = this_machine().profile(calls.device)
         return gpu_stage(stage, calls.sized, calls.options, profile)
     from tcl.backends.cpu_stages import cpu_stage
+    from tcl.codegen.cpu.thread_count import thread_count
+    from tcl.codegen.devices.cpu import host_cpu
 
-    return cpu_stage(stage, calls.sized, calls.options, None)
+    device = replace(host_cpu(), threads=thread_count())
+    return cpu_stage(stage, calls.sized, calls.options, device)
 
 
 sys.modules[__name__].__class__ = SwitchedModule

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 from golden import Golden
 from places import ROOT
 
+from tcl.backends import cpu_stages
 from tcl.cli import main
-from tcl.codegen.cpu.run import kernel
 from tcl.codegen.cuda.emit import emit
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -63,7 +63,7 @@ def printed(command: str) -> str:
 @pytest.fixture(autouse=True)
 def _pinned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("tcl.codegen.devices.cpu.host_cpu", lambda: CPU)
+    monkeypatch.setattr("tcl.codegen.devices.named.host_cpu", lambda: CPU)
     monkeypatch.chdir(ROOT)
 
 
@@ -86,7 +86,7 @@ def test_the_schedule_shown_is_what_the_source_is_emitted_from(
 ) -> None:
     needs_x86(device)
     emitted: list[ir.Program] = []
-    module = kernel if device == "cpu" else emit
+    module = cpu_stages if device == "cpu" else emit
     original = module.emit
 
     def noting(program: ir.Program, *given: Any, **named: Any) -> Any:

@@ -18,7 +18,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import terms
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
-from tcl.codegen.passes.cpu.register import MAX_POINTS, vector_registers
+from tcl.codegen.passes.cpu.register import MAX_POINTS
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 _SECOND_ROWS = (1, 2, 3, 4)
@@ -200,7 +200,7 @@ class Core:
         inner = self.innermost
         if inner is None or not self._waits_to_count(lane):
             return 1
-        if self._live(sizes) + _SPARE > vector_registers(self.device):
+        if self._live(sizes) + _SPARE > self.device.vector_registers:
             return 1
         point = self.nest.point
         points = math.prod(sizes.values()) * len(terms(point.op, point.value))
@@ -234,7 +234,7 @@ class Core:
 
     def _tiles(self, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
         extents = {d.name: d.extent for d in self.nest.dims}
-        registers = vector_registers(self.device)
+        registers = self.device.vector_registers
         vectors = [1] if lane is None else _VECTORS
         for v in vectors:
             if lane is not None and v > 1 and v > -(-extents[lane] // self.lanes):

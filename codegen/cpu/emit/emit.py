@@ -59,7 +59,7 @@ def _aligned(b: Builder, pointer: Val, base: int) -> Val:
 
 
 def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> Source:
-    b = Builder(features=device.present)
+    b = Builder(features=device.present, fused=device.fused, rounds=device.rounds)
     pointers: dict[str, Val] = {}
     for k, tensor in enumerate(program.tensors):
         at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
@@ -93,16 +93,15 @@ class Statements:
         sites: list[Site],
     ) -> None:
         self.b, self.program = b, program
-        self.x86 = device.triple.startswith(("x86_64", "i386", "i686"))
+        self.x86 = device.architecture == "x86_64"
         self.dims = {d.name: d for s in program.spaces for d in s.dims}
-        native_half = device.has("f16c") or device.triple.startswith(("aarch64", "arm64"))
-        self.values = Values(b, self.dims, native_half)
+        self.values = Values(b, self.dims, device.converts_half)
         self.memory = Memory(
             b,
             program,
             self.dims,
             Pointers(b, pointers),
-            native_half,
+            device.converts_half,
             unchecked,
             self.values.value,
             sites,

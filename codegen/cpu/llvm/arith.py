@@ -20,7 +20,7 @@ def arithmetic(b: Builder, op: str, left: Val, right: Val, t: ScalarType) -> Val
         return b.binary(_BOOL[op], left, right)
     if op in ("min", "max"):
         return _extreme(b, op, left, right, t)
-    if op == "/" and t.is_float and left.lanes > right.lanes:
+    if op == "/" and t.is_float and left.lanes > right.lanes and b.fused:
         return quotient(b, left, right)
     if t.is_float:
         return b.binary(_FLOAT[op], left, right)

@@ -103,6 +103,20 @@ class Builder:
     """Tensor → what is written behind its loads and stores."""
     features: frozenset[str] = frozenset()
     """LLVM's names of what the machine has, of which formulas may make use."""
+    fused: bool = True
+    """Whether the machine multiplies and adds with one rounding, as of ``CpuProfile``."""
+    rounds: bool = True
+    """Whether it rounds to integers, likewise."""
+
+    def inner(self) -> Builder:
+        """For another function of the module."""
+        return Builder(
+            declared=self.declared,
+            defined=self.defined,
+            features=self.features,
+            fused=self.fused,
+            rounds=self.rounds,
+        )
 
     # Instructions.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
+from tcl.codegen.cpu.llvm.emulated import ROUNDINGS, rounded
 from tcl.codegen.cpu.math import special
 from tcl.codegen.cpu.math import vector as vector_math
 from tcl.codegen.cpu.math.formula import Number
@@ -19,17 +20,13 @@ from tcl.grammar.types import ScalarType
 
 _INTRINSICS = {
     "sqrt": "sqrt",
-    "floor": "floor",
-    "ceil": "ceil",
-    "trunc": "trunc",
     "fabs": "fabs",
     "copysign": "copysign",
     "fma": "fma",
-    "round": "round",  # half away from zero
     "fmin": "minnum",
     "fmax": "maxnum",
 }
-SHORT = frozenset(_INTRINSICS) - {"sqrt"}
+SHORT = (frozenset(_INTRINSICS) | ROUNDINGS) - {"sqrt"}
 """Functions that may as well be computed in vain."""
 _LIBM = frozenset(
     """acos acosh asin asinh atan atan2 atanh erfc j0 j1 lgamma logb nextafter remainder tan tgamma
@@ -45,6 +42,8 @@ def call(b: Builder, name: str, arguments: Sequence[Val], type_: ScalarType) -> 
     real = register_type(type_)
     if vector_math.covers(name, real):
         return vector_math.call(b, name, arguments, real)
+    if name in ROUNDINGS:
+        return rounded(b, name, *arguments)
     if name in _INTRINSICS:
         return b.intrinsic(_INTRINSICS[name], *arguments)
     if name in _INLINE:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.llvm.emulated import fused, rounded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +92,7 @@ class Number:
 
     def rint(self) -> Number:
         """Rounded to an integer, ties to even."""
-        return self._intrinsic("rint")
+        return Number(self.b, rounded(self.b, "rint", self.value))
 
     def maxnum(self, other: Number) -> Number:
         """The larger; a NaN loses."""
@@ -101,8 +102,8 @@ class Number:
         return self._intrinsic("copysign", sign)
 
     def fma(self, factor: Number, summand: Number) -> Number:
-        """``self * factor + summand``, rounded once."""
-        return self._intrinsic("fma", factor, summand)
+        """``self * factor + summand``, rounded once, as ``fused`` says."""
+        return Number(self.b, fused(self.b, self.value, factor.value, summand.value))
 
     def power_of_two(self) -> Number:
         """The power of two that a positive float64 starts with, kept to 2**-1000 .. 2**1000."""

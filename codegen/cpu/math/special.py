@@ -21,7 +21,7 @@ def call(b: Builder, name: str, arguments: Sequence[Val]) -> Val:
     symbol = f"tcl_{name}"
     if symbol not in b.defined:
         b.defined[symbol] = ""  # claims the name while the body asks for others
-        inner = Builder(declared=b.declared, defined=b.defined)
+        inner = b.inner()
         parameters = [Val(f"%a{k}", "double") for k in range(len(arguments))]
         result = _FORMULAS[name](*(Number(inner, p) for p in parameters))
         head = f"define internal double @{symbol}({', '.join(map(str, parameters))}){PURE} {{"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.cpu.llvm.emulated import rounded
 from tcl.codegen.cpu.math.formula import Number, Test
 
 PURE = " nounwind willreturn memory(none)"
@@ -104,7 +105,7 @@ def negated(test: Test) -> Test:
 
 
 def floor(x: Number) -> Number:
-    return Number(x.b, x.b.intrinsic("floor", x.value))
+    return Number(x.b, rounded(x.b, "floor", x.value))
 
 
 def is_nan(x: Number) -> Test:

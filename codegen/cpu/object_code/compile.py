@@ -8,6 +8,7 @@ from typing import Any
 from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.emulated.instructions import emulating
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.features import architecture
 from tcl.grammar.interrupts import deferred
 
 LEVEL = 1
@@ -95,6 +96,8 @@ def new_machine(device: CpuProfile) -> Any:
     import llvmlite.binding as llvm
 
     initialise()
+    if device.architecture != _here():
+        _initialise_all()
     features = device.features
     if device.vector_bits >= 512:
         features += ",-prefer-256-bit"
@@ -114,3 +117,20 @@ def initialise() -> None:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+
+
+@functools.lru_cache(maxsize=1)
+def _initialise_all() -> None:
+    """Makes LLVM able to compile for machines that are not here; once per process."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+@functools.lru_cache(maxsize=1)
+def _here() -> str:
+    """This process's architecture."""
+    import llvmlite.binding as llvm
+
+    return architecture(llvm.get_process_triple())

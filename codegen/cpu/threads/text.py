@@ -40,20 +40,20 @@ from tcl.codegen.cpu.threads.layout import (
 from tcl.codegen.cpu.threads.worker import worker
 
 
-def text(triple: str) -> str:
-    """The module, for a target with POSIX threads."""
-    pause, declared = _pause(triple)
+def text(architecture: str) -> str:
+    """The module, for a machine with POSIX threads."""
+    pause, declared = _pause(architecture)
     parts = [_DECLARED, declared, *(_AFFINITY if sys.platform == "linux" else _NO_AFFINITY)]
     parts += [_clock(), _reset(), _grow(), worker(pause), run(pause)]
     return "\n".join(parts)
 
 
-def _pause(triple: str) -> tuple[str, str]:
+def _pause(architecture: str) -> tuple[str, str]:
     """An instruction for loops that wait, and its declaration."""
-    if triple.startswith(("x86_64", "i686")):
+    if architecture == "x86_64":
         return "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
-    if triple.startswith(("aarch64", "arm64")):
-        return "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
+    if architecture == "aarch64":  # "yield" does nothing on most cores, a barrier takes a while
+        return "call void @llvm.aarch64.isb(i32 15)", "declare void @llvm.aarch64.isb(i32)"
     return "fence seq_cst", ""
 
 

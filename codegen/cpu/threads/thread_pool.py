@@ -61,7 +61,7 @@ def _make() -> Team | None:
     if os.name != "posix":
         return None
     try:
-        loaded = load_kept(team_text.text(host_cpu().triple), (RUN, RESET))
+        loaded = load_kept(team_text.text(host_cpu().architecture), (RUN, RESET))
     except CompileError:  # the C library lacks something
         return None
     size = pool_bytes(MOST)

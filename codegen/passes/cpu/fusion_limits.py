@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.levels import Levels
-from tcl.codegen.passes.cpu.register import vector_registers
 from tcl.codegen.passes.fusion.epilogues import same_result_loops
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import Sibling, same_loops
@@ -34,7 +33,7 @@ class CpuFusionLimits:
         lanes = math.prod(x.fold.count for x in over if x.kind is ir.Kind.VECTOR)
         points = math.prod(x.fold.count for x in over if x.kind is ir.Kind.UNROLL)
         held = (group.sums + 1) * points * -(-lanes // self.device.lanes(group.leader.point.type))
-        return not other.always or held + OPERANDS <= vector_registers(self.device)
+        return not other.always or held + OPERANDS <= self.device.vector_registers
 
     def fits_results(self, leader: ir.Nest, nest: ir.Nest, calls: int) -> bool:
         return same_result_loops(leader, nest) and may_have_epilogues(leader, calls)

@@ -47,13 +47,6 @@ class Register:
         return with_registers(nest, self.sizes)
 
 
-def vector_registers(device: CpuProfile) -> int:
-    """How many vector registers the device has."""
-    if device.triple.startswith(("aarch64", "arm64")):
-        return 32
-    return 32 if device.vector_bits >= 512 else 16
-
-
 def why_not_registers(
     nest: ir.Nest,
     sizes: tuple[int, ...],
@@ -92,7 +85,7 @@ def why_not_registers(
         vectors *= -(-lanes[1] // device.lanes(nest.point.type))
     needed = registers_needed(rows, vectors, vector is not None and vector.reduction)
     needed += _for_dots(nest, vectors, device)
-    has = vector_registers(device)
+    has = device.vector_registers
     if needed > has:
         return f"{rows} x {vectors} vectors need {needed} registers, {device.name} has {has}"
     return None

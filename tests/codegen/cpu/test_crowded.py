@@ -49,7 +49,7 @@ class Calls:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(team_text, "_clock", lambda: _CLOCK)
-        text = team_text.text(host_cpu().triple)
+        text = team_text.text(host_cpu().architecture)
         for name in ("i1 @apart", "void @account", "void @note"):
             text = text.replace(f"define internal {name}", f"define {name}")
         symbols = ("set", "apart", "account", "note", RESET)

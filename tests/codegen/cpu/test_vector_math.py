@@ -49,10 +49,12 @@ def kernel(
     real: str,
     count: int,
     widths: tuple[int, ...],
-    features: frozenset[str] = host_cpu().present,
+    features: frozenset[str] | None = None,
 ) -> Launcher:
     """The built-in over ``count`` elements: inputs, then one output for each number of lanes."""
-    b, arity = Builder(features=features), ARITY.get(name, 1)
+    device, arity = host_cpu(), ARITY.get(name, 1)
+    own = device.present if features is None else features
+    b = Builder(features=own, fused=device.fused, rounds=device.rounds)
     pointers = []
     for k in range(arity + len(widths)):
         at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
@@ -77,7 +79,7 @@ def kernel(
     body = [*OPENING, *b.entry, *b.lines, "  ret i32 0", "}", "", alone()]
     text = "\n".join([*b.declared.values(), *b.defined.values(), *body])
     names = [str(k) for k in range(arity + len(widths))]
-    return Launcher(KernelCode(compile_object(text, host_cpu())), names)
+    return Launcher(KernelCode(compile_object(text, device)), names)
 
 
 def evaluate(name: str, arguments: list[Array], widths: tuple[int, ...] = (16,)) -> list[Array]:

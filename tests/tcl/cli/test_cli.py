@@ -133,7 +133,7 @@ def test_show(mm: Path, stage: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (("--device", "abacus"), "there is no GPU profile abacus"),
+        (("--device", "abacus"), "there is no device profile abacus"),
         (("--device", "cuda-emulated"), "is for tcl run"),
         (("-o", "fast"), "unknown preset 'fast'"),
         (("--threads", "0"), "threads"),

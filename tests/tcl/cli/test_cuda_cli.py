@@ -70,11 +70,11 @@ def test_resources(file: Path, tmp_path: Path, entry: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--device", "h2000"), "there is no GPU profile h2000; did you mean H200?"),
+        (("--device", "h2000"), "there is no device profile h2000; did you mean H200?"),
         (("--device", "cuda:99"), "there is no device cuda:99 here"),
         (("--device", "t4", "-o", '{"vectorize": 3}'), "error: "),
         (("--device", "cuda-emulated"), "say which GPU to show kernels for"),
-        (("--device", ""), "there is no GPU profile ''; known are"),
+        (("--device", ""), "there is no device profile ''; known are"),
         (("--device", "h200", "-o", __file__), f"error: {__file__}: options: not valid JSON"),
     ],
 )

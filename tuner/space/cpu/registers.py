@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.passes.cpu.register import registers_needed, vector_registers
+from tcl.codegen.passes.cpu.register import registers_needed
 from tcl.tuner.space.knobs import Knob, Value
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 16, 20, 24, 28)
@@ -53,7 +53,7 @@ class RegisterKnobs:
         row: tuple[Knob, ...] = ()
         if results:
             longest = max(nest.dims[i].extent for i in results)
-            fitting = set(_tiles(len(results) - 1, longest, vector_registers(device)))
+            fitting = set(_tiles(len(results) - 1, longest, device.vector_registers))
             own = (also + (0,) * len(nest.dims))[: len(nest.dims)]
             fitting.add(_said(own, results, lanes))
             texts = tuple(sorted(fitting, key=_order))
