@@ -79,7 +79,7 @@ class Fragment:
 
 def fragments(device: CpuProfile) -> Iterator[Fragment]:
     """The dot products that a device has, the best ones of the same depth first."""
-    rows = _ARM if device.triple.startswith(("aarch64", "arm64")) else _X86
+    rows = _ARM if device.architecture == "aarch64" else _X86
     return (f for f in rows if f.forms_of(device))
 
 
