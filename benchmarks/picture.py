@@ -15,7 +15,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tcl.bench.report import OURS, Report, Result, geometric_mean
+from tcl.bench.peers.names import OURS
+from tcl.bench.report import Report
+from tcl.bench.result import Result
+from tcl.bench.summary import geometric_mean
 
 ROOT = Path(__file__).parent.parent
 RESULT = ROOT / "benchmarks/results/2026-11-21-cpu-quick-2-threads.json"

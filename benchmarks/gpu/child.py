@@ -30,10 +30,9 @@ from typing import IO, Any
 import numpy as np
 
 from benchmarks.gpu.clock import DeviceForm, Timed, schedule
-from benchmarks.gpu.peer import GpuPeer, Setting, element_types
+from benchmarks.gpu.peer import GpuPeer, Setting
 from benchmarks.gpu.samples import Sample
-from benchmarks.gpu.typed import load_input, widened
-from tcl.bench.arrays import save
+from tcl.bench.arrays import load, save, widened
 from tcl.bench.task import Task
 
 _PROBED = 10
@@ -81,8 +80,7 @@ class Session:
                 raise ValueError(f"there is no request {other!r}")
 
     def _build(self, task: Task, folder: Path) -> dict[str, Any]:
-        types = element_types(task)
-        inputs = {name: load_input(folder, name, types[name]) for name in task.inputs}
+        inputs = {name: load(folder, f"input-{name}") for name in task.inputs}
         self._held = sum(array.nbytes for array in inputs.values())
         opened: dict[str, float] = {}
         failed: dict[str, str] = {}

@@ -73,7 +73,7 @@ def _measure(given: argparse.Namespace) -> None:
     from benchmarks.gpu.rows import gpu_rows, rehearsed
     from benchmarks.gpu.run import SPECS, Settings, run
     from benchmarks.gpu.table import lines
-    from tcl.bench.report import OURS
+    from tcl.bench.peers.names import OURS
     from tcl.grammar.errors import ArgumentError
 
     kind = "cpu" if given.rehearse else "cuda"

@@ -14,8 +14,7 @@ from benchmarks.gpu.report import COMPILED, Entry
 from benchmarks.gpu.rows import GpuRow
 from benchmarks.gpu.samples import Sample, enough
 from tcl.bench.contender import Contender, ContenderError
-from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
-from tcl.bench.report import DEFAULT, TUNED
+from tcl.bench.peers.names import DEFAULT, DEFAULT_FORM, TUNED, TUNED_FORM
 
 OURS = "tcl"
 """The name of our contender; its lanes are those of the options."""

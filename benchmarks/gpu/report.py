@@ -12,7 +12,8 @@ from typing import Any
 
 from benchmarks.gpu.ceilings import Ceilings, Measured
 from benchmarks.gpu.samples import Sample, counted
-from tcl.bench.report import DEFAULT, OURS, TUNED, geometric_mean
+from tcl.bench.peers.names import DEFAULT, OURS, TUNED
+from tcl.bench.summary import geometric_mean
 
 SCHEMA = 1
 TORCH = "torch"

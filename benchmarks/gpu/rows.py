@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from typing import Any
 
-from tcl.bench import rows as suite
-from tcl.bench.rows import Row, select
-from tcl.grammar.check import check
-from tcl.grammar.checked import CheckedDef
+from tcl.bench.rows import SUITE, Row, select
 
 LARGE = 64 << 20
 """Bytes of the largest array from which on a row has to come near the copy bandwidth."""
@@ -20,23 +15,12 @@ _STREAMING = ("bias_relu_scale", "softmax_twice", "layernorm", "moments")
 
 @dataclass(frozen=True, slots=True)
 class GpuRow(Row):
-    """A row whose def may be written for another element type than float32."""
+    """A row, and what it counts for."""
 
-    type: str = "float32"
     suite: bool = True
     """Whether the row counts for the mean over the suite."""
     first: bool = False
     """Whether it is measured before others, as a bar asks for it."""
-
-    @property
-    def text(self) -> str:
-        """The example file, in this element type."""
-        return retyped(suite._text(self.file), self.type)
-
-    @property
-    def checked(self) -> CheckedDef:
-        """The def, in this element type."""
-        return _defs(self.file, self.type)[self.entry]
 
     @property
     def streams(self) -> bool:
@@ -47,23 +31,13 @@ class GpuRow(Row):
         return max(cost.read, cost.written) >= LARGE
 
 
-def retyped(text: str, type_: str) -> str:
-    """A text in which what was ``float`` has another type."""
-    return text if type_ == "float32" else re.sub(r"\bfloat\b", type_, text)
-
-
-@cache
-def _defs(file: str, type_: str) -> dict[str, CheckedDef]:
-    return check(retyped(suite._text(file), type_), f"{file}.tc")
-
-
 def _row(row: Row, **changes: Any) -> GpuRow:
     given = {f.name: getattr(row, f.name) for f in fields(Row)}
     return GpuRow(**{**given, **changes})
 
 
 def _like(name: str) -> Row:
-    (found,) = (row for row in suite.ROWS if row.name == name)
+    (found,) = (row for row in SUITE if row.name == name)
     return found
 
 
@@ -96,7 +70,7 @@ EXTRA: tuple[GpuRow, ...] = (
     _wide("layernorm 4096x1024", "layernorm 65536x1024", "N=65536,D=1024", False),
     _wide("bias+relu+scale 4096x4096", "bias+relu+scale 16384x4096", "M=16384,N=4096", False),
 )
-_SUITE = tuple(_row(row, quick=True, first=_first(row)) for row in suite.ROWS)
+_SUITE = tuple(_row(row, quick=True, first=_first(row)) for row in SUITE)
 GPU_ROWS: tuple[GpuRow, ...] = tuple(
     sorted((*_SUITE, *EXTRA), key=lambda row: not row.first)  # stable: else in the suite's order
 )

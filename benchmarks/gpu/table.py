@@ -8,7 +8,7 @@ from statistics import median
 from benchmarks.gpu.bars import Bar, bars, row_number
 from benchmarks.gpu.peer import COPY
 from benchmarks.gpu.report import COMPILED, TORCH, Report, Result, mean_ratio
-from tcl.bench.report import OURS, TUNED
+from tcl.bench.peers.names import OURS, TUNED
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 

@@ -3,7 +3,8 @@
 Counted from the lowered program, as points times operations, for every def alike. An operation is
 a step of a floating-point reduction, or a distinct value that ``+ - * / min max``, a minus or a
 built-in function makes of what was read: it counts once per point of the dimensions that it depends
-on, however often it is written or used. Arithmetic on constants and subscripts is free. The side
+on, however often it is written or used. Arithmetic on constants, subscripts and integers is free, but
+for sums of products of narrow integers, which count as those of floating-point numbers do. The side
 of a ``? :`` counts at the points where an affine condition chooses it; both sides count everywhere
 where the condition depends on data. Read is each element of an input that is used, or of an output
 whose old contents matter; written, each element of an output.
@@ -28,19 +29,31 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children
 
 
+NARROW = ("bfloat16", "float16", "int16", "int8")
+"""Types of numbers that instructions multiply and add up in wider ones; integers of either sign."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """The work of one call."""
 
     operations: int
-    """On floating-point numbers; a multiply-add is two."""
+    """On floating-point numbers, and in ``products``; a multiply-add is two."""
     single: float
-    """The same, each weighed by its width in units of 32 bits: what a machine does of them in a
-    second does not depend on their type."""
+    """Those on floating-point numbers that are not in ``products``, each weighed by its width in
+    units of 32 bits: what a machine does of them in a second does not depend on their type."""
     read: int
     """Bytes."""
     written: int
     """Bytes."""
+    products: Mapping[str, int] = field(default_factory=dict)
+    """Operations in sums of products of narrow numbers, by the type of these: ``NARROW``. Machines
+    have instructions for them."""
+
+    @property
+    def unit(self) -> str:
+        """Of the operations: FLOP, or OP where they are on integers."""
+        return "OP" if any(kind.startswith("int") for kind in self.products) else "FLOP"
 
     @property
     def moved(self) -> int:
@@ -52,11 +65,15 @@ def cost_of(program: ir.Program) -> Cost:
     """The work of a program that has just been lowered."""
     counter = with_room(lambda: _counted(program))
     operations = [*counter.operations.values(), *counter.steps]
+    narrow = dict(counter.products)
+    integers = sum(n for kind, n in narrow.items() if kind.startswith("int"))
+    floats = sum(narrow.values()) - integers
     return Cost(
-        operations=round(sum(points for points, _ in operations)),
-        single=sum(points * bits / 32 for points, bits in operations),
+        operations=round(sum(points for points, _ in operations)) + integers,
+        single=max(0.0, sum(points * bits / 32 for points, bits in operations) - floats),
         read=sum(counter.touched(name) for name in counter.boxes),
         written=sum(_bytes(program.tensor(name).layout) for name in counter.versions),
+        products=narrow,
     )
 
 
@@ -105,6 +122,8 @@ class _Counter:
     """Number of a value → how many there are, and their bits."""
     steps: list[tuple[float, int]] = field(default_factory=list)
     """Likewise for the steps of reductions."""
+    products: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    """Operations in sums of products of narrow numbers, by type."""
     versions: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     """Tensor → how many nests have written it."""
     boxes: dict[str, list[tuple[int, tuple[range, ...]]]] = field(
@@ -134,6 +153,9 @@ class _Counter:
             if point.type.is_float:
                 points = nest.points
                 self.steps.append((points, point.type.compute.bits))
+            narrow = _multiplied(point.value) if point.op == "+" else None
+            if narrow is not None:
+                self.products[narrow] += 2 * round(nest.points)
             if not point.initialise:
                 self._touch(point.target)
 
@@ -240,6 +262,23 @@ class _Counter:
             around *= max(0, max(r.stop for r in axis) - min(r.start for r in axis))
         itemsize = self.program.tensor(name).layout.itemsize
         return min(around, sum(count for count, _ in accesses)) * itemsize
+
+
+def _multiplied(value: ir.Value) -> str | None:
+    """Which of ``NARROW`` both factors of a product are, of which it is one; else None."""
+    if not isinstance(value, ir.Binary) or value.op != "*":
+        return None
+    kinds = {_narrow(value.left), _narrow(value.right)}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _narrow(value: ir.Value) -> str | None:
+    while isinstance(value, ir.Cast):
+        value = value.operand
+    if not isinstance(value, ir.Load):
+        return None
+    name = f"int{value.type.bits}" if value.type.is_integral else value.type.name
+    return name if name in NARROW else None
 
 
 def _reach(index: _Index) -> int:

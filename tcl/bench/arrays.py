@@ -1,38 +1,55 @@
-"""Arrays that give no contender an advantage: aligned, filled, handed over as files."""
+"""Arrays on their way to other processes, which give no contender an advantage."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.common.placement import aligned
+from tcl.grammar.types import BFLOAT16
+
 Array = npt.NDArray[Any]
 
-_ALIGNMENT = 64
 
-
-def aligned(shape: Sequence[int], dtype: npt.DTypeLike) -> Array:
-    """Uninitialised memory at a multiple of 64 bytes, a cache line."""
-    kind = np.dtype(dtype)
-    size = math.prod(shape) * kind.itemsize
-    raw = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % _ALIGNMENT
-    array: Array = raw[start : start + size].view(kind).reshape(tuple(shape))
-    return array
+def _files(folder: Path, name: str) -> tuple[Path, Path]:
+    """Where an array is; and where the bits of one of bfloat16 numbers are, of which NumPy's format
+    knows nothing."""
+    return folder / f"{name}.npy", folder / f"{name}.{BFLOAT16.name}.npy"
 
 
 def save(folder: Path, name: str, array: Array) -> None:
     """Write an array for another process."""
-    np.save(folder / f"{name}.npy", array, allow_pickle=False)
+    plain, bits = _files(folder, name)
+    if array.dtype.name == BFLOAT16.name:
+        np.save(bits, array.view(np.uint16), allow_pickle=False)
+    else:
+        np.save(plain, array, allow_pickle=False)
 
 
-def load(folder: Path, name: str) -> Array:
-    """Read an array that ``save`` wrote, into aligned memory."""
-    stored = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-    array = aligned(stored.shape, stored.dtype)
+def load(folder: Path, name: str, past: int = 0) -> Array:
+    """Read an array that ``save`` wrote, into memory that begins ``past`` bytes after a cache line.
+
+    Raises ``FileNotFoundError``.
+    """
+    plain, bits = _files(folder, name)
+    short = bits.exists()
+    stored = np.load(bits if short else plain, mmap_mode="r", allow_pickle=False)
+    array = aligned(stored.shape, stored.dtype, past)
     array[...] = stored
-    return array
+    return array.view(numpy_dtype(BFLOAT16)) if short else array
+
+
+def remove(folder: Path, name: str) -> None:
+    """Remove what ``save`` wrote, if it did."""
+    for path in _files(folder, name):
+        path.unlink(missing_ok=True)
+
+
+def widened(array: Array) -> Array:
+    """As float32, which holds every 16-bit float, if it is one."""
+    short = array.dtype.itemsize == 2 and array.dtype.kind not in "iu"
+    return array.astype(np.float32) if short else array

@@ -1,4 +1,5 @@
-"""What the machine could do: small kernels that only read, only copy, or only multiply and add.
+"""What the machine could do: small kernels that only read, only copy, or only multiply and add,
+in float32 and, by the instructions in ``tcl.bench.peaks``, in narrow types.
 
 The copy writes past the caches (non-temporal stores): a plain one first reads what it is about to
 overwrite, and shows half of the bandwidth. With several threads each has its own part of the
@@ -11,26 +12,28 @@ import ctypes
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from tcl.bench.arrays import aligned
+from tcl.bench.peaks import CHAINS, Dot, dots
 from tcl.codegen.cpu.object_code.compile import compile_object, new_machine
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.loopir.cost import Cost
+from tcl.common.placement import aligned
 
 _BUFFER = 256 << 20
 """Bytes that are read, or copied: far more than a core's own caches."""
-_CHAINS = 12
-"""Independent sums: enough to hide the latency of a multiply-add on two units."""
 _SECONDS = 0.02
 """How long one sample of the multiply-adds takes, about."""
 
-_LOOP = """
+_DECLARED = """
 declare {type} @llvm.fma.v{lanes}f32({type}, {type}, {type})
 declare float @llvm.vector.reduce.fadd.v{lanes}f32(float, {type})
-define float @{name}(ptr noalias %from, ptr noalias %to, i64 %count) {{
+"""
+_FRAME = """
+define float @ceiling(ptr noalias %from, ptr noalias %to, i64 %count) {{
 entry:
   %x = load {type}, ptr %from, align 64
   br label %loop
@@ -56,21 +59,50 @@ class Ceilings:
     copy: float
     """Bytes per second, those read and those written both counted."""
     flops: float
-    """Floating-point operations per second; a multiply-add is two."""
+    """Floating-point operations per second in float32; a multiply-add is two."""
+    products: Mapping[str, float] = field(default_factory=dict)
+    """Operations per second in sums of products of narrow numbers, by type, where the machine has
+    instructions for them. Others it makes wider first, and does as it does float32's."""
 
     @staticmethod
     def best(samples: Iterable[Ceilings]) -> Ceilings:
         """The best sample of each rate: what the machine can do when left alone."""
-        rates = zip(*((s.read, s.copy, s.flops) for s in samples), strict=True)
-        return Ceilings(*map(max, rates))
+        found = list(samples)
+        products: dict[str, float] = {}
+        for sample in found:
+            for type_, rate in sample.products.items():
+                products[type_] = max(rate, products.get(type_, 0.0))
+        return Ceilings(
+            read=max(s.read for s in found),
+            copy=max(s.copy for s in found),
+            flops=max(s.flops for s in found),
+            products=products,
+        )
 
-    def seconds(self, flops: int, read: int, written: int) -> float:
-        """The least time for this much work: arithmetic or memory, whichever takes longer.
+    def peak(self, type_: str) -> float:
+        """Operations per second in sums of products of numbers of this type. Those of 8 bits can be
+        made ones of 16 bits, and each can be made float32."""
+        found = [self.flops, self.products.get(type_, 0.0)]
+        if type_ == "int8":
+            found.append(self.products.get("int16", 0.0))
+        return max(found)
+
+    def computing(self, cost: Cost) -> float:
+        """The least seconds for the arithmetic of this work."""
+        narrow = sum(n / self.peak(type_) for type_, n in cost.products.items())
+        return cost.single / self.flops + narrow
+
+    def moving(self, cost: Cost) -> float:
+        """The least seconds to bring this work's data from memory, and its results there.
 
         Reading costs what the read ceiling says; writing, what the copy adds to that.
         """
         write = max(0.0, 2 / self.copy - 1 / self.read)
-        return max(flops / self.flops, read / self.read + written * write)
+        return cost.read / self.read + cost.written * write
+
+    def seconds(self, cost: Cost) -> float:
+        """The least time for this work: arithmetic or memory, whichever takes longer."""
+        return max(self.computing(cost), self.moving(cost))
 
 
 class Meter:
@@ -78,7 +110,8 @@ class Meter:
 
     def __init__(self, cores: Sequence[int], buffer: int = _BUFFER) -> None:
         self._cores = tuple(cores)
-        self._functions = _compile(host_cpu())
+        self._dots = dots(host_cpu())
+        self._functions = _compile(host_cpu(), self._dots)
         part = buffer // len(cores) // 4096 * 4096
         self._part = part
         self._parts = [(aligned((part,), "uint8"), aligned((part,), "uint8")) for _ in cores]
@@ -86,22 +119,35 @@ class Meter:
             source.fill(0)
             target.fill(0)
         self._pool = ThreadPoolExecutor(len(cores))
-        self._times = 1 << 12
+        self._times = {dot.name: self._long_enough(dot.name) for dot in self._dots}
+        self._times["fma"] = self._long_enough("fma")
+
+    def _long_enough(self, name: str) -> int:
+        """How often a loop has to run for a sample."""
+        times = 1 << 12
         # The least of a few: one call that was disturbed would make all samples too short.
-        while (seconds := min(self._run("fma", self._times) for _ in range(5))) < _SECONDS / 2:
-            self._times = math.ceil(self._times * min(16.0, _SECONDS / seconds))
+        while (seconds := min(self._run(name, times) for _ in range(5))) < _SECONDS / 2:
+            times = math.ceil(times * min(16.0, _SECONDS / seconds))
+        return times
 
     def sample(self) -> Ceilings:
         """Measure each kernel once, after a call to warm up (the first touches the pages)."""
-        lanes = host_cpu().vector_bits // 32
-        work = len(self._cores)
-        flops = 2 * lanes * _CHAINS * self._times * work
-        total = self._part * work
+        total = self._part * len(self._cores)
+        products: dict[str, float] = {}
+        for dot in self._dots:
+            rate = self._rate(dot.name, dot.operations)
+            products[dot.type] = max(rate, products.get(dot.type, 0.0))
         return Ceilings(
             read=total / self._run("read", self._part),
             copy=2 * total / self._run("copy", self._part),
-            flops=flops / self._run("fma", self._times),
+            flops=self._rate("fma", 2 * host_cpu().vector_bits // 32),
+            products=products,
         )
+
+    def _rate(self, name: str, operations: int) -> float:
+        """Operations per second of a loop of instructions that do so many each."""
+        times = self._times[name]
+        return operations * CHAINS * times * len(self._cores) / self._run(name, times)
 
     def close(self) -> None:
         """End the threads."""
@@ -123,16 +169,18 @@ def _work(function: Callable[..., float], core: int, source: Any, target: Any, c
     function(source.ctypes.data, target.ctypes.data, count)
 
 
-def _compile(device: CpuProfile) -> dict[str, Callable[..., float]]:
+def _compile(device: CpuProfile, extra: Sequence[Dot]) -> dict[str, Callable[..., float]]:
     import llvmlite.binding as llvm
 
     prototype = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     functions: dict[str, Callable[..., float]] = {}
     session = llvm.create_lljit_compiler(new_machine(device))
-    for name, text in _kernels(device.vector_bits // 32).items():
+    kernels = {**_kernels(device.vector_bits // 32), **{dot.name: _products(dot) for dot in extra}}
+    for name, text in kernels.items():
         builder = llvm.JITLibraryBuilder().add_object_img(compile_object(text, device))
-        library = builder.export_symbol(name).add_current_process().link(session, f"ceiling_{name}")
-        function: Any = prototype(library[name])
+        builder.export_symbol("ceiling").add_current_process()
+        library = builder.link(session, f"ceiling_{name}")
+        function: Any = prototype(library["ceiling"])
         function.keep = (session, library)  # the code lives as long as these
         functions[name] = function
     return functions
@@ -157,14 +205,14 @@ def _kernels(lanes: int) -> dict[str, str]:
         ]
     fmas = [
         f"%n{k} = call {type_} @llvm.fma.v{lanes}f32({type_} %s{k}, {type_} %x, {type_} %x)"
-        for k in range(_CHAINS)
+        for k in range(CHAINS)
     ]
 
-    def loop(name: str, step: int, body: list[str], end: list[str]) -> str:
+    def loop(step: int, body: list[str], end: list[str]) -> str:
         lines = {"body": "\n".join(body), "end": "\n".join(end)}
-        return _LOOP.format(name=name, step=step, type=type_, lanes=lanes, **lines)
+        return (_DECLARED + _FRAME).format(step=step, type=type_, lanes=lanes, **lines)
 
-    def chained(name: str, step: int, body: list[str], chains: int, start: str) -> str:
+    def chained(step: int, body: list[str], chains: int, start: str) -> str:
         """A loop that goes on with ``chains`` values, whose sum it returns so that none of them can
         be left out."""
         values = [
@@ -177,11 +225,39 @@ def _kernels(lanes: int) -> dict[str, str]:
             f"float 0.0, {type_} %all{chains - 1})",
             "ret float %result",
         ]
-        return loop(name, step, values + body, end)
+        return loop(step, values + body, end)
 
     step = unrolled * lanes * 4
     return {
-        "read": chained("read", step, reads, unrolled, "zeroinitializer"),
-        "copy": loop("copy", step, copies, ["fence seq_cst", "ret float 0.0"]),
-        "fma": chained("fma", 1, fmas, _CHAINS, "%x"),
+        "read": chained(step, reads, unrolled, "zeroinitializer"),
+        "copy": loop(step, copies, ["fence seq_cst", "ret float 0.0"]),
+        "fma": chained(1, fmas, CHAINS, "%x"),
     }
+
+
+def _products(dot: Dot) -> str:
+    """LLVM IR of the function that only adds up products of narrow numbers."""
+    floats = dot.total.endswith("float>")
+    lanes = dot.total.split()[0].removeprefix("<")
+    number, add = ("float", "fadd") if floats else ("i32", "add")
+    reduce = f"llvm.vector.reduce.{add}.v{lanes}{'f32' if floats else 'i32'}"
+    first = "float 0.0, " if floats else ""
+    body = [
+        f"%s{k} = phi {dot.total} [ zeroinitializer, %entry ], [ %n{k}, %loop ]"
+        for k in range(CHAINS)
+    ]
+    for k in range(CHAINS):
+        body += dot.step(k)
+    end = [f"%all0 = {add} {dot.total} %n0, zeroinitializer"]
+    end += [f"%all{k} = {add} {dot.total} %all{k - 1}, %n{k}" for k in range(1, CHAINS)]
+    end.append(f"%whole = call {number} @{reduce}({first}{dot.total} %all{CHAINS - 1})")
+    if not floats:
+        end.append("%result = sitofp i32 %whole to float")
+    else:
+        end.append("%result = fadd float %whole, 0.0")
+    end.append("ret float %result")
+    arguments = "float, " if floats else ""
+    return (
+        f"{dot.declaration}\ndeclare {number} @{reduce}({arguments}{dot.total})\n"
+        + _FRAME.format(type=dot.numbers, step=1, body="\n".join(body), end="\n".join(end))
+    )

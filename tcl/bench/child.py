@@ -4,7 +4,8 @@
 ``threads``, ``cores`` to stay on, ``folder`` for arrays. Requests:
 
     {"do": "hello"}                    -> versions
-    {"do": "open", "task": ...}        -> forms with their times, those that failed, and facts
+    {"do": "open", "task": ..., "inputs": FOLDER}
+                                       -> forms with their times, those that failed, and facts
     {"do": "results", "form": ...}     -> the number of results, which are written as files
     {"do": "sample", "form": ..., "calls": ..., "cold": ...}   -> seconds per call
     {"do": "close"}
@@ -25,8 +26,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from tcl.bench.arrays import Array, aligned, load, save
+from tcl.bench.arrays import Array, load, save
 from tcl.bench.task import Form, Peer, Task
+from tcl.common.placement import aligned
 
 _LONG = 0.5
 """Seconds of a call beyond which one call is all that choosing among forms may take."""
@@ -49,7 +51,7 @@ class Session:
             case "hello":
                 return {"versions": self._peer.versions()}
             case "open":
-                return self._open(Task.from_json(request["task"]))
+                return self._open(Task.from_json(request["task"]), Path(request["inputs"]))
             case "results":
                 results = self._forms[request["form"]].results()
                 for position, array in enumerate(results):
@@ -64,8 +66,8 @@ class Session:
             case other:
                 raise ValueError(f"there is no request {other!r}")
 
-    def _open(self, task: Task) -> dict[str, Any]:
-        inputs = {name: load(self._folder, f"input-{name}") for name in task.inputs}
+    def _open(self, task: Task, folder: Path) -> dict[str, Any]:
+        inputs = {name: load(folder, f"input-{name}", task.past) for name in task.inputs}
         opened: list[dict[str, Any]] = []
         failed: dict[str, str] = {}
         for name, make in self._peer.forms(task, inputs):

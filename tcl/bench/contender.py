@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from tcl.bench.peers.names import DEFAULT, TUNED
+
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -41,7 +43,9 @@ class Spec:
     """A package without which it cannot run."""
 
 
-OURS = Spec("tcl", "tcl.bench.peers.ours")
+OURS = (Spec(DEFAULT, "tcl.bench.peers.ours"), Spec(TUNED, "tcl.bench.peers.ours"))
+"""Our own kernels: with the untuned default options, and with the best that the cache knows. Each
+is a process of its own, so that neither finds what the other left in memory."""
 PEERS = (
     Spec("NumPy", "tcl.bench.peers.numpy_peer"),
     Spec("torch", "tcl.bench.peers.torch_peer", "torch"),
@@ -76,7 +80,7 @@ class Contender:
             "folder": str(self.folder),
             **more,
         }
-        self._threads = threads
+        self.threads = threads
         self.versions: dict[str, str] = {}
 
     def start(self, timeout: float = 120.0) -> None:
@@ -88,7 +92,7 @@ class Contender:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=_environment(self._threads),
+                env=_environment(self.threads),
                 text=True,
                 encoding="utf-8",
             )

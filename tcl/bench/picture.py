@@ -6,7 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tcl.bench.report import DEFAULT, Report
+from tcl.bench.peers.names import DEFAULT
+from tcl.bench.report import Report
 
 _COLOURS = {"tuned": "#1f6fb2", "default": "#a9c8e3", "limit": "#444444"}
 
@@ -16,7 +17,8 @@ def draw(report: Report, threads: int, path: Path) -> None:
     matplotlib: Any = import_module("matplotlib")
     matplotlib.use("Agg")
     pyplot: Any = import_module("matplotlib.pyplot")
-    rows = [r for r in report.of(threads) if r.ratio() is not None]
+    first = report.placements[0]
+    rows = [r for r in report.of(threads, first) if r.run == 1 and r.ratio() is not None]
     ceiling = report.ceiling(threads)
     figure, axes = pyplot.subplots(figsize=(9, 1.5 + 0.32 * max(1, len(rows))))
     for position, row in enumerate(rows):

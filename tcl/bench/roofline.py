@@ -21,7 +21,7 @@ from tcl.tuner.config import available_cores
 from tcl.workers.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
 
 _FILE = "ceilings.json"
-_SCHEMA = 1
+_SCHEMA = 2
 _RATES = ("read", "copy", "flops")
 _SAMPLES = 8
 """Least number of samples."""
@@ -58,11 +58,13 @@ def kept_ceilings(threads: int, folder: Path | None = None) -> Known | None:
     found = _read(folder).get(_identity(threads)) if folder is not None else None
     try:
         rates = [float(found[name]) for name in (*_RATES, "when")]  # type: ignore[index]
-    except (TypeError, KeyError, ValueError):
+        narrow = {str(k): float(v) for k, v in found["products"].items()}  # type: ignore[index]
+    except (TypeError, KeyError, ValueError, AttributeError):
         return None
-    if not all(math.isfinite(r) and r > 0 for r in rates):
+    if not all(math.isfinite(r) and r > 0 for r in (*rates, *narrow.values())):
         return None
-    return Known(Ceilings(*rates[:3]), rates[3])
+    read, copy, flops, when = rates
+    return Known(Ceilings(read, copy, flops, narrow), when)
 
 
 def failed_lately(threads: int, folder: Path | None = None) -> bool:
@@ -144,11 +146,11 @@ class Yardstick:
 
     @property
     def _computing(self) -> float:
-        return self.cost.single / self.ceilings.flops if self.ceilings else 0.0
+        return self.ceilings.computing(self.cost) if self.ceilings else 0.0
 
     @property
     def _moving(self) -> float:
-        return self.ceilings.seconds(0, self.cost.read, self.cost.written) if self.ceilings else 0.0
+        return self.ceilings.moving(self.cost) if self.ceilings else 0.0
 
     def share(self, seconds: float) -> float | None:
         """The least time that the machine allows over this one, as in the roofline model
@@ -168,10 +170,11 @@ class Yardstick:
         return self._computing > _ROUNDING * seconds
 
     def rate(self, seconds: float) -> str:
-        """What is done per second, of what limits the def: ``12.3 GFLOP/s`` or ``4.5 GB/s``."""
-        amount = self.cost.moved if self.limited_by_memory else self.cost.operations
-        unit = "B/s" if self.limited_by_memory else "FLOP/s"
-        return quantity(amount / seconds, unit)
+        """What is done per second, of what limits the def: ``12.3 GFLOP/s`` (``GOP/s`` of integers)
+        or ``4.5 GB/s``."""
+        if self.limited_by_memory:
+            return quantity(self.cost.moved / seconds, "B/s")
+        return quantity(self.cost.operations / seconds, f"{self.cost.unit}/s")
 
     def describe(self, seconds: float) -> str:
         """The rate, and the share of the roofline where it is known."""
@@ -195,9 +198,13 @@ def quantity(value: float, unit: str) -> str:
 
 def describe_ceilings(ceilings: Ceilings) -> str:
     """The machine's roofline in words."""
+    narrow = "".join(
+        f", {quantity(rate, 'FLOP/s' if 'float' in kind else 'OP/s')} of {kind}"
+        for kind, rate in ceilings.products.items()
+    )
     return (
-        f"{quantity(ceilings.flops, 'FLOP/s')}; memory: {quantity(ceilings.read, 'B/s')} read, "
-        f"{quantity(ceilings.copy, 'B/s')} copied"
+        f"{quantity(ceilings.flops, 'FLOP/s')}{narrow}; memory: "
+        f"{quantity(ceilings.read, 'B/s')} read, {quantity(ceilings.copy, 'B/s')} copied"
     )
 
 

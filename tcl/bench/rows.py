@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,6 +18,7 @@ from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.ranges import infer
+from tcl.grammar.types import SCALAR_TYPES
 
 EXAMPLES = Path(__file__).parent / "examples"
 
@@ -24,7 +26,11 @@ PRODUCTS = "matrix products"
 CONVOLUTIONS = "convolutions"
 FUSED = "fused"
 SUMS = "sums"
-KINDS = (PRODUCTS, CONVOLUTIONS, FUSED, SUMS)
+TYPED = "other types"
+SHAPES = "small and ragged products"
+KINDS = (PRODUCTS, CONVOLUTIONS, FUSED, SUMS, TYPED, SHAPES)
+SUITE_KINDS = (PRODUCTS, CONVOLUTIONS, FUSED, SUMS)
+"""Those of the rows in ``SUITE``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class Row:
     """Stem of the example file."""
     entry: str
     sizes: str
-    """A label of the def's ``# sizes`` lines."""
+    """A label of the def's ``# sizes`` lines, or sizes as ``M=128,N=64``."""
     results: tuple[str, ...]
     """The outputs that peers compute too. What else the def returns, only we write."""
     batch: str = ""
@@ -46,16 +52,18 @@ class Row:
     only a sample of it is compared with the reference."""
     quick: bool = True
     """Part of a run with ``--quick``."""
+    type: str = "float32"
+    """Of the numbers that are multiplied or added: what the machine can do depends on it."""
 
     @property
     def text(self) -> str:
-        """The example file."""
-        return _text(self.file)
+        """The example file; what is ``float`` there is of the row's type, if that is one."""
+        return retyped(_text(self.file), self.type)
 
     @property
     def checked(self) -> CheckedDef:
         """The def."""
-        return _defs(self.file)[self.entry]
+        return _defs(self.file, self.type)[self.entry]
 
     @property
     def values(self) -> dict[str, int]:
@@ -81,31 +89,39 @@ def _text(file: str) -> str:
 
 
 @cache
-def _defs(file: str) -> dict[str, CheckedDef]:
-    return check(_text(file), f"{file}.tc")
+def _defs(file: str, type_: str) -> dict[str, CheckedDef]:
+    return check(retyped(_text(file), type_), f"{file}.tc")
+
+
+def retyped(text: str, type_: str) -> str:
+    """A text in which what was ``float`` is of another floating-point type."""
+    if type_ == "float32" or not SCALAR_TYPES[type_].is_float:
+        return text
+    return re.sub(r"\bfloat\b", type_, text)
 
 
 def select(pattern: str | None, quick: bool = False, rows: tuple[Row, ...] = ()) -> list[Row]:
     """The rows whose name, def or kind fits one of the comma-separated shell patterns (a pattern
-    without wildcards fits what contains it). ``ArgumentError`` if none does."""
-    found = [row for row in rows or ROWS if row.quick or not quick]
+    without wildcards fits what contains it). ``ArgumentError`` if none fits one of them."""
+    rows = rows or ROWS
     if pattern is None:
-        return found
-    patterns = [p.strip().lower() for p in pattern.split(",") if p.strip()]
-    patterns = [p if any(c in p for c in "*?[") else f"*{p}*" for p in patterns]
-    found = [
-        row
-        for row in rows or ROWS  # who names a row wants it, quick or not
-        if any(
-            fnmatch.fnmatch(name.lower(), p)
-            for p in patterns
-            for name in (row.name, row.entry, row.kind)
-        )
-    ]
-    if not found:
-        names = ", ".join(row.name for row in rows or ROWS)
-        raise ArgumentError(f"no row fits '{pattern}'; rows are: {names}")
-    return found
+        return [row for row in rows if row.quick or not quick]
+    chosen: set[str] = set()
+    for each in filter(None, (p.strip() for p in pattern.split(","))):
+        shell = each.lower() if any(c in each for c in "*?[") else f"*{each.lower()}*"
+        # Who names a row wants it, quick or not.
+        found = {
+            row.name
+            for row in rows
+            if any(fnmatch.fnmatch(n.lower(), shell) for n in (row.name, row.entry, row.kind))
+        }
+        if not found:
+            names = ", ".join(row.name for row in rows)
+            raise ArgumentError(f"no row fits '{each}'; rows are: {names}")
+        chosen |= found
+    if not chosen:
+        raise ArgumentError(f"there is no pattern in '{pattern}'")
+    return [row for row in rows if row.name in chosen]
 
 
 _MATMUL = Row("matmul 512", PRODUCTS, "matmul", "matmul", "small", ("C",), batch="M")
@@ -119,7 +135,7 @@ _GROUP_NORM = Row(
     "small", ("O",), batch="N",
 )  # fmt: skip
 
-ROWS: tuple[Row, ...] = (
+SUITE: tuple[Row, ...] = (
     _MATMUL,
     replace(_MATMUL, name="matmul 1024", sizes="medium"),
     replace(_MATMUL, name="matmul 2048", sizes="large", quick=False),
@@ -167,3 +183,61 @@ ROWS: tuple[Row, ...] = (
     Row("LUT sum B128 D64 L50", SUMS, "lut", "one_lut", "small", ("O1",)),
     Row("argmin 1000000", SUMS, "nearest_code", "argmin", "large", ("Best", "Least")),
 )  # fmt: skip
+"""Work in float32, of sizes that occur."""
+
+
+def _square(extent: int, type_: str, entry: str = "matmul") -> Row:
+    """A product of square matrices, of which runs with ``--quick`` have the smallest."""
+    name, sizes = f"matmul {extent} {type_}", f"M={extent},N={extent},K={extent}"
+    return replace(
+        _MATMUL, name=name, kind=TYPED, entry=entry, sizes=sizes, type=type_, quick=extent == 512
+    )
+
+
+def _batched(extent: int, batch: int) -> Row:
+    return Row(
+        f"batched {batch} {extent}x{extent}x{extent}", SHAPES, "batch_matmul", "batch_matmul",
+        f"B={batch},N={extent},M={extent},K={extent}", ("Z",), batch="B",
+    )  # fmt: skip
+
+
+def _ragged(m: int, k: int, n: int) -> Row:
+    return replace(_MATMUL, name=f"matmul {m}x{k}x{n}", kind=SHAPES, sizes=f"M={m},K={k},N={n}")
+
+
+_BATCHED_128 = replace(
+    _batched(128, 64), name="batched 64 128x128x128 bfloat16", kind=TYPED, type="bfloat16"
+)
+_CONVOLUTION_64 = Row(
+    "conv 3x3 N8 C64 F64 56x56 bfloat16", TYPED, "convolution", "convolution",
+    "N=8,C=64,F=64,H=56,W=56,KH=3,KW=3", ("O",), batch="N", type="bfloat16",
+)  # fmt: skip
+_ENTRIES = {
+    "bfloat16": "matmul",
+    "float16": "matmul",
+    "float64": "matmul",
+    "int8": "matmul_int8",
+    "uint8": "matmul_uint8",
+}
+
+ROWS: tuple[Row, ...] = (
+    *SUITE,
+    *(_square(n, type_, entry) for type_, entry in _ENTRIES.items() for n in (512, 1024, 2048)),
+    _BATCHED_128,
+    replace(
+        _BATCHED_128, name="batched 64 128x128x128 int8", entry="batch_matmul_int8", type="int8"
+    ),
+    _CONVOLUTION_64,
+    replace(
+        _CONVOLUTION_64, name="conv 3x3 N8 C64 F64 56x56 int8", entry="convolution_int8",
+        type="int8",
+    ),
+    _ragged(500, 333, 777),
+    _ragged(1000, 1000, 1001),
+    _ragged(257, 513, 129),
+    _batched(8, 4096),
+    _batched(16, 2048),
+    _batched(32, 512),
+    _batched(64, 128),
+)  # fmt: skip
+"""The suite, then other types, and shapes that suit no register tile."""

@@ -6,27 +6,30 @@ import contextlib
 import datetime
 import importlib.metadata
 import importlib.util
+import itertools
 import math
 import platform
 import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcl.arrays.random_inputs import random_inputs
-from tcl.bench.arrays import Array, save
+from tcl.bench.arrays import save
 from tcl.bench.ceilings import Ceilings, Meter
 from tcl.bench.contender import OURS, PEERS, Contender, ContenderError, Spec
 from tcl.bench.expected import Expected, expected
-from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
-from tcl.bench.report import DEFAULT, TUNED, Entry, Report, Result
+from tcl.bench.peers.names import TUNED
+from tcl.bench.report import Report
+from tcl.bench.result import Entry, Result
 from tcl.bench.rows import Row
 from tcl.bench.task import Task
 from tcl.bench.tuning import tuned_options
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.common.placement import PLACEMENTS
 from tcl.grammar.errors import ArgumentError
 from tcl.selection.best_options import device_identity
 from tcl.tuner.config import available_cores
@@ -44,6 +47,11 @@ class Settings:
     """How to measure."""
 
     threads: tuple[int, ...] = (1,)
+    placements: tuple[str, ...] = ("aligned",)
+    """Where arrays begin: names in ``tcl.common.placement.PLACEMENTS``."""
+    runs: int = 1
+    """How often everything is measured, by new processes each time: what they get of the machine's
+    memory differs, and with it times, by more than the samples of one run do."""
     cold: bool = False
     """Empty the caches before each call, and time single calls; else repeat calls."""
     rounds: int = 9
@@ -71,52 +79,72 @@ class _Lane:
     entry: Entry
 
 
+@dataclass(slots=True)
+class _Found:
+    """What a run has so far."""
+
+    results: list[Result] = field(default_factory=list)
+    ceilings: dict[int, list[Ceilings]] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def report(self, settings: Settings, cores: Sequence[int], interrupted: bool) -> Report:
+        """All of it."""
+        measured = {result.threads for result in self.results}
+        return Report(
+            datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+            _machine(cores),
+            {"python": platform.python_version(), **self.versions},
+            asdict(settings),
+            {n: tuple(samples) for n, samples in self.ceilings.items() if n in measured},
+            tuple(self.results),
+            self.absent,
+            self.left_out,
+            interrupted,
+        )
+
+
 def run(
     rows: Sequence[Row],
     settings: Settings,
     say: Say,
     *,
     peers: Sequence[Spec] = PEERS,
-    ours: Spec = OURS,
+    ours: Sequence[Spec] = OURS,
     cache: Path | None = None,
-    finished: Callable[[Result, Ceilings], object] = lambda result, ceilings: None,
+    finished: Callable[[Report], object] = lambda report: None,
 ) -> Report:
-    """Measure ``rows``. ``say`` gets sentences about progress, ``finished`` every result; tuned
-    options come from ``cache``, without which there are none.
+    """Measure ``rows``. ``say`` gets sentences about progress, ``finished`` after every row the
+    report so far; tuned options come from ``cache``, without which there are none.
 
     Raises ``ArgumentError`` for more threads than there are cores.
     """
     available = available_cores()
-    results: list[Result] = []
-    ceilings: dict[int, tuple[Ceilings, ...]] = {}
-    versions: dict[str, str] = {"python": platform.python_version()}
-    absent: dict[str, str] = {}
     for threads in settings.threads:
         if not 1 <= threads <= len(available):
             raise ArgumentError(f"{threads} threads need as many cores; there are {len(available)}")
+    found = _Found()
+    for number, threads in itertools.product(range(1, settings.runs + 1), settings.threads):
         cores = available[:threads]
-        samples: list[Ceilings] = []
-        with _contenders((ours, *peers), threads, cores, absent, say) as running:
+        samples = found.ceilings.setdefault(threads, [])
+        with (
+            _contenders((*ours, *peers), threads, cores, found.absent, say) as running,
+            contextlib.closing(Meter(cores)) as meter,
+        ):
             for contender in running:
-                versions.update(contender.versions)
-            meter = Meter(cores)
+                found.versions.update(contender.versions)
             for row in rows:
                 samples += [meter.sample() for _ in range(3)]
-                result = _row(row, running, threads, settings, cache, say)
-                results.append(result)
-                finished(result, Ceilings.best(samples))
+                try:
+                    found.results += _row(row, running, threads, number, settings, cache, say)
+                except ArgumentError as error:  # a type that is not there, or too little memory
+                    found.left_out[row.name] = str(error)
+                    say(f"without {row.name}: {error}")
+                    continue
+                finished(found.report(settings, available, interrupted=True))
             samples += [meter.sample() for _ in range(3)]
-            meter.close()
-        ceilings[threads] = tuple(samples)
-    return Report(
-        datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-        _machine(available),
-        versions,
-        {**asdict(settings), "threads": list(settings.threads)},
-        ceilings,
-        tuple(results),
-        absent,
-    )
+    return found.report(settings, available, interrupted=False)
 
 
 @contextlib.contextmanager
@@ -151,95 +179,113 @@ def _row(
     row: Row,
     running: Sequence[Contender],
     threads: int,
+    number: int,
     settings: Settings,
     cache: Path | None,
     say: Say,
-) -> Result:
+) -> list[Result]:
+    """What all contenders do with a row, on each placement."""
     checked, sizes = row.checked, row.values
     arrays = random_inputs(checked, sizes, settings.seed)
-    tuned = "" if cache is None else tuned_options(row, arrays, cache, threads)
-    names = tuple(t.name for t in checked.inputs)
-    task = Task(row.text, row.entry, sizes, names, row.results, tuned)
     wanted = expected(row, sizes, arrays)
+    names = tuple(t.name for t in checked.inputs)
+    cost = row.cost()
+    results = []
+    with tempfile.TemporaryDirectory(prefix="tcl-bench-") as folder:
+        for name, array in zip(names, arrays, strict=True):
+            save(Path(folder), f"input-{name}", array)
+        for placement in settings.placements:
+            past = PLACEMENTS[placement]
+            tuned = "" if cache is None else tuned_options(row, arrays, cache, threads, past=past)
+            task = Task(row.text, row.entry, sizes, names, row.results, tuned, past)
+            where = f"{row.name}, {placement}" if len(settings.placements) > 1 else row.name
+            entries, facts = _placed(where, task, Path(folder), wanted, running, settings, say)
+            result = Result(
+                name=row.name,
+                kind=row.kind,
+                file=row.file,
+                entry=row.entry,
+                sizes=sizes,
+                threads=threads,
+                flops=cost.operations,
+                read=cost.read,
+                written=cost.written,
+                entries={n: replace(e, threads=e.threads or threads) for n, e in entries.items()},
+                facts=facts,
+                single=cost.single,
+                products=dict(cost.products),
+                placement=placement,
+                run=number,
+            )
+            results.append(result)
+    return results
+
+
+def _placed(
+    where: str,
+    task: Task,
+    inputs: Path,
+    wanted: Expected,
+    running: Sequence[Contender],
+    settings: Settings,
+    say: Say,
+) -> tuple[dict[str, Entry], dict[str, Any]]:
+    """What all contenders do with a task, and facts about ours."""
     entries: dict[str, Entry] = {}
     facts: dict[str, Any] = {}
     lanes: list[_Lane] = []
     for contender in running:
-        say(f"{row.name}: {contender.spec.name}")
+        name = contender.spec.name
+        if name == TUNED and not task.tuned:
+            continue
+        say(f"{where}: {name}")
+        given = task if name == TUNED else replace(task, tuned="")
         try:
             if not contender.alive:  # an earlier row was too much for it
                 contender.start()
-            found, more = _open(contender, task, arrays, wanted, entries)
-            lanes += found
-            facts.update(more)
+            found, more = _open(contender, given, inputs, wanted)
         except ContenderError as error:
-            ours = contender.spec.module == OURS.module
-            name = DEFAULT if ours else contender.spec.name
-            entries[name] = Entry("", threads, (), error=str(error))
-    say(f"{row.name}: timing")
-    entries.update(_rounds(lanes, settings, threads))
+            found, more = Entry("", 0, (), error=str(error)), {}
+        if isinstance(found, _Lane):
+            lanes.append(found)
+        elif found is not None:
+            entries[name] = found
+        facts.update(more)
+    say(f"{where}: timing")
+    entries.update(_rounds(lanes, settings))
     for contender in running:
         if contender.alive:
             with contextlib.suppress(ContenderError):
                 contender.ask(60, do="close")
-    cost = row.cost()
-    return Result(
-        row.name,
-        row.kind,
-        row.file,
-        row.entry,
-        sizes,
-        threads,
-        cost.operations,
-        cost.read,
-        cost.written,
-        entries,
-        facts,
-    )
+    return entries, facts
 
 
 def _open(
-    contender: Contender,
-    task: Task,
-    arrays: Sequence[Array],
-    wanted: Expected,
-    entries: dict[str, Entry],
-) -> tuple[list[_Lane], dict[str, Any]]:
-    """The lanes of a contender whose results are right; the others go to ``entries``."""
-    for name, array in zip(task.inputs, arrays, strict=True):
-        save(contender.folder, f"input-{name}", array)
-    opened = contender.ask(_OPEN_TIMEOUT, do="open", task=task.as_json())
-    for name in task.inputs:
-        (contender.folder / f"input-{name}.npy").unlink()
+    contender: Contender, task: Task, inputs: Path, wanted: Expected
+) -> tuple[_Lane | Entry | None, dict[str, Any]]:
+    """A lane for the fastest form of a contender; what is wrong, if it or its results are; or
+    nothing, if there is no form. And facts about it."""
+    opened = contender.ask(_OPEN_TIMEOUT, do="open", task=task.as_json(), inputs=str(inputs))
     forms = {form["name"]: form for form in opened["forms"]}
     others: dict[str, float | str] = {n: f["seconds"] for n, f in forms.items()} | opened["failed"]
-    if contender.spec.module == OURS.module:
-        chosen = {DEFAULT: DEFAULT_FORM, TUNED: TUNED_FORM}
-        if TUNED_FORM not in others:
-            del chosen[TUNED]
-    elif others:
-        fastest = min(forms, key=lambda n: forms[n]["seconds"], default=next(iter(others)))
-        chosen = {contender.spec.name: fastest}
-    else:
-        chosen = {}
-    lanes = []
-    for name, form in chosen.items():
-        if form not in forms:
-            entries[name] = Entry(form, 0, (), error=str(others[form]), other_forms={})
-            continue
-        about = forms[form]
-        rest = {n: v for n, v in others.items() if n != form}
-        entry = Entry(form, about["threads"], (), about["setup"], "", rest)
-        contender.ask(_OPEN_TIMEOUT, do="results", form=form)
-        problem = wanted.problem(contender.folder)
-        if problem is not None:
-            entries[name] = replace(entry, error=problem)
-        else:
-            lanes.append(_Lane(name, contender, form, about["seconds"], entry))
-    return lanes, opened["facts"]
+    if not others:
+        return None, opened["facts"]
+    form = min(forms, key=lambda n: forms[n]["seconds"], default=next(iter(others)))
+    rest = {n: v for n, v in others.items() if n != form}
+    if form not in forms:
+        entry = Entry(form, 0, (), error=str(others[form]), other_forms=rest)
+        return entry, opened["facts"]
+    about = forms[form]
+    entry = Entry(form, about["threads"], (), about["setup"], "", rest)
+    contender.ask(_OPEN_TIMEOUT, do="results", form=form)
+    problem = wanted.problem(contender.folder)
+    if problem is not None:
+        return replace(entry, error=problem), opened["facts"]
+    lane = _Lane(contender.spec.name, contender, form, about["seconds"], entry)
+    return lane, opened["facts"]
 
 
-def _rounds(lanes: Sequence[_Lane], settings: Settings, threads: int) -> dict[str, Entry]:
+def _rounds(lanes: Sequence[_Lane], settings: Settings) -> dict[str, Entry]:
     """Time the lanes in turns, in a new order each round."""
     times: dict[str, list[float]] = {lane.name: [] for lane in lanes}
     spent = dict.fromkeys(times, 0.0)
@@ -266,7 +312,7 @@ def _rounds(lanes: Sequence[_Lane], settings: Settings, threads: int) -> dict[st
                 continue
             times[lane.name].append(seconds)
             spent[lane.name] += time.perf_counter() - begin
-            if threads > 1:
+            if lane.contender.threads > 1:
                 time.sleep(_PAUSE)
     return {
         lane.name: replace(lane.entry, error=failed[lane.name])

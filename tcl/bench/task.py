@@ -24,6 +24,9 @@ class Task:
     """The outputs to compute."""
     tuned: str = ""
     """Tuned mapping options of ours, as JSON, if any are known."""
+    past: int = 0
+    """Bytes past the beginning of a cache line at which arrays begin, where a contender can choose:
+    see ``tcl.common.placement``."""
 
     def as_json(self) -> dict[str, Any]:
         """The inverse of ``from_json``."""
@@ -39,6 +42,7 @@ class Task:
             tuple(data["inputs"]),
             tuple(data["results"]),
             data["tuned"],
+            data["past"],
         )
 
 
@@ -70,7 +74,8 @@ class Peer(Protocol):
 
 
 Values: TypeAlias = Any
-"""The peer's own arrays by input name, as attributes; sizes under ``sizes``."""
+"""The peer's own arrays by input name, as attributes; sizes under ``sizes``; and ``empty(*shape,
+dtype=None)``, which makes an output: of the type of the inputs, or of another one by name."""
 Builder: TypeAlias = Callable[[Values], Callable[[], Any]]
 """Allocates outputs, and returns a function that computes one result or a tuple of them."""
 
@@ -79,32 +84,43 @@ class Registry:
     """The forms of one peer by def."""
 
     def __init__(self) -> None:
-        self._forms: dict[str, list[tuple[str, Builder]]] = {}
+        self._forms: dict[str, list[tuple[str, Builder, tuple[str, ...]]]] = {}
 
-    def form(self, *entries: str, name: str = "") -> Callable[[Builder], Builder]:
-        """Register a builder for these defs."""
+    def form(
+        self, *entries: str, name: str = "", types: tuple[str, ...] = ()
+    ) -> Callable[[Builder], Builder]:
+        """Register a builder for these defs; only where the first input is of one of ``types``, if
+        there are any."""
 
         def register(builder: Builder) -> Builder:
             for entry in entries:
-                self._forms.setdefault(entry, []).append((name or builder.__name__, builder))
+                found = self._forms.setdefault(entry, [])
+                found.append((name or builder.__name__, builder, types))
             return builder
 
         return register
 
     def formula(
-        self, *entries: str, name: str
+        self, *entries: str, name: str, types: tuple[str, ...] = ()
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Register a function of the def's inputs, by their names, that needs no sizes."""
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            self.form(*entries, name=name)(lambda x: function)
+            self.form(*entries, name=name, types=types)(lambda x: function)
             return function
 
         return register
 
-    def builders(self, entry: str) -> list[tuple[str, Builder]]:
-        """The forms for a def, in order of registration."""
-        return self._forms.get(entry, [])
+    def include(self, other: Registry) -> None:
+        """Add the forms of another registry."""
+        for entry, found in other._forms.items():
+            self._forms.setdefault(entry, []).extend(found)
+
+    def builders(self, entry: str, type_: str = "") -> list[tuple[str, Builder]]:
+        """The forms for a def whose first input is of this type, in order of registration; those
+        for all types without one."""
+        found = self._forms.get(entry, [])
+        return [(name, b) for name, b, types in found if not types or type_ in types]
 
     @property
     def entries(self) -> frozenset[str]:
@@ -112,9 +128,11 @@ class Registry:
         return frozenset(self._forms)
 
 
-def values(arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> Values:
-    """Arrays and sizes as builders take them."""
-    return SimpleNamespace(**arrays, sizes=SimpleNamespace(**sizes))
+def values(
+    arrays: Mapping[str, Any], sizes: Mapping[str, int], empty: Callable[..., Any] | None = None
+) -> Values:
+    """Arrays, sizes, and what makes outputs, as builders take them."""
+    return SimpleNamespace(**arrays, sizes=SimpleNamespace(**sizes), empty=empty)
 
 
 def as_tuple(found: Any) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.targets import target
 from tcl.bench.arrays import Array
 from tcl.bench.rows import Row
+from tcl.common.placement import aligned
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuning import Tuner
@@ -49,15 +50,22 @@ def tune(
 
 
 def tuned_options(
-    row: Row, arrays: Sequence[Array], cache: Path, threads: int = 1, device: str = "cpu"
+    row: Row,
+    arrays: Sequence[Array],
+    cache: Path,
+    threads: int = 1,
+    device: str = "cpu",
+    past: int = 0,
 ) -> str:
-    """The best options for a row that a cache file holds, as JSON; empty if it holds none.
+    """The best options for a row that a cache file holds, for arrays that begin ``past`` bytes
+    after a cache line, as JSON; empty if it holds none.
 
     Looked up here and not where kernels run: the key holds the number of cores, and the processes
     of contenders are pinned to some.
     """
     if not cache.exists():
         return ""
-    sized = size(row.checked, tuple(arrays))
-    record = TuningCache(cache).best(target(device, threads).key(sized, arrays))
+    lying = tuple(aligned(a.shape, a.dtype, past) for a in arrays)
+    sized = size(row.checked, lying)
+    record = TuningCache(cache).best(target(device, threads).key(sized, lying))
     return "" if record is None else record.options

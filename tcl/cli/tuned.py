@@ -203,7 +203,12 @@ class Session:
             },
             "ceilings": None
             if ceilings is None
-            else {"read": ceilings.read, "copy": ceilings.copy, "flops": ceilings.flops},
+            else {
+                "read": ceilings.read,
+                "copy": ceilings.copy,
+                "flops": ceilings.flops,
+                "products": dict(ceilings.products),
+            },
         }
         return JsonProgress(about, sys.stdout, self.about)
 

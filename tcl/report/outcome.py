@@ -70,7 +70,7 @@ def _work(page: Page) -> list[tuple[str, str]]:
         return []
     cost, ceilings = page.yardstick.cost, page.yardstick.ceilings
     work = (
-        f"{quantity(cost.operations, 'FLOP')}, {quantity(cost.read, 'B')} read, "
+        f"{quantity(cost.operations, cost.unit)}, {quantity(cost.read, 'B')} read, "
         f"{quantity(cost.written, 'B')} written: what no schedule can avoid"
     )
     machine = describe_ceilings(ceilings) if ceilings else "was not measured"

@@ -38,12 +38,17 @@ class TorchEager(TorchBase):
             torch.set_default_dtype(kind)  # builders make outputs without saying of what type
             try:
                 with torch.device(self.setting.device):
-                    return builder(values(given, task.sizes))
+                    return builder(values(given, task.sizes, _empty))
             finally:
                 torch.set_default_dtype(before)
 
         runs = repeated(tensors, build)
         return DeviceForm(runs, lambda: [host(t) for t in as_tuple(runs(1)[0]())])
+
+
+def _empty(*shape: int, dtype: str | None = None) -> Any:
+    """An output, where new tensors are made, and of their type if no other is named."""
+    return torch.empty(shape, dtype=None if dtype is None else getattr(torch, dtype))
 
 
 def make(setting: Setting) -> TorchEager:

@@ -13,9 +13,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tcl.bench.arrays import Array, aligned
-from tcl.bench.peers.library import Library
+from tcl.bench.arrays import Array
+from tcl.bench.peers.library import Library, element_type
 from tcl.bench.task import Form, Registry, Task, Values, values
+from tcl.common.placement import aligned
 
 hl: Any = import_module("halide")
 
@@ -43,7 +44,7 @@ class _Halide(Library):
     def forms(
         self, task: Task, inputs: Mapping[str, Array]
     ) -> Iterator[tuple[str, Callable[[], Form]]]:
-        for name, builder in forms.builders(task.entry):
+        for name, builder in forms.builders(task.entry, element_type(inputs)):
             for scheduler in self._names:
                 make = partial(self._scheduled, builder, scheduler, task, inputs)
                 yield f"{name}, {scheduler}", make
@@ -55,7 +56,7 @@ class _Halide(Library):
         scalars = {k: float(v) for k, v in inputs.items() if not v.ndim}
         # The builder makes a Func; the pipeline's output is its estimate's size.
         func, shape = builder(values(buffers | scalars, task.sizes))
-        out = aligned(shape, "float32")
+        out = aligned(shape, "float32", task.past)
         target = hl.get_host_target()
         for axis, extent in enumerate(reversed(shape)):
             func.set_estimate(func.args()[axis], 0, extent)
@@ -86,7 +87,7 @@ def make(threads: int) -> _Halide:
 # Halide's first dimension is the innermost: subscripts are those of the defs, reversed.
 
 
-@form("matmul", name="sum")
+@form("matmul", name="sum", types=("float32",))
 def matmul(x: Values) -> Any:
     m, n = hl.Var("m"), hl.Var("n")
     k = hl.RDom([(0, x.sizes.K)])
@@ -96,7 +97,7 @@ def matmul(x: Values) -> Any:
     return out, (x.sizes.M, x.sizes.N)
 
 
-@form("convolution", name="sum")
+@form("convolution", name="sum", types=("float32",))
 def convolution(x: Values) -> Any:
     s = x.sizes
     w, h, f, n = (hl.Var(v) for v in "whfn")

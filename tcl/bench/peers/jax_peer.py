@@ -5,13 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 from tcl.bench.arrays import Array
-from tcl.bench.peers.library import Library, add_shared
-from tcl.bench.task import Builder, Form, Registry, Values, values
+from tcl.bench.peers.library import (
+    NARROW_FLOATS,
+    Library,
+    add_products_of_integers,
+    add_shared,
+    exact_blocks,
+    largest_term,
+)
+from tcl.bench.task import Builder, Form, Registry, Task, Values
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
@@ -27,8 +34,16 @@ class _Jax(Library):
     def own(self, array: Array) -> Any:
         return jnp.asarray(array)
 
-    def made(self, builder: Builder, arrays: dict[str, Any], sizes: Mapping[str, int]) -> Form:
-        compiled = jax.jit(builder(values(arrays, sizes)))
+    def forms(
+        self, task: Task, inputs: Mapping[str, Array]
+    ) -> Iterator[tuple[str, Callable[[], Form]]]:
+        # Without this, JAX makes float32 of float64.
+        wide = any(array.dtype == "float64" for array in inputs.values())
+        jax.config.update("jax_enable_x64", wide)
+        return super().forms(task, inputs)
+
+    def made(self, builder: Builder, arrays: dict[str, Any], given: Values) -> Form:
+        compiled = jax.jit(builder(given))
         return self.form(lambda: jax.block_until_ready(compiled(**arrays)))
 
 
@@ -38,6 +53,19 @@ def make(threads: int) -> _Jax:
 
 
 add_shared(forms, "matmul")
+add_products_of_integers(forms, jnp.float32, jnp.int32, lambda array, type_: array.astype(type_))
+formula("matmul_int8", "matmul_uint8", name="dot")(
+    lambda A, B: jnp.matmul(A, B, preferred_element_type=jnp.int32)
+)
+formula("batch_matmul_int8", name="dot")(
+    lambda X, Y: jnp.matmul(X, Y, preferred_element_type=jnp.int32)
+)
+formula("matmul", name="in float32", types=NARROW_FLOATS)(
+    lambda A, B: jnp.matmul(A, B, preferred_element_type=jnp.float32).astype(A.dtype)
+)
+formula("batch_matmul", name="in float32", types=NARROW_FLOATS)(
+    lambda X, Y: jnp.matmul(X, Y, preferred_element_type=jnp.float32).astype(X.dtype)
+)
 formula("batch_matmul", name="matmul")(lambda X, Y: X @ Y)
 formula("mlp1", name="matmul, maximum")(lambda I, W1, B1: jnp.maximum(I @ W1 + B1, 0))
 formula("softmax_twice", name="softmax")(lambda I: jax.nn.softmax(I, axis=1))
@@ -73,6 +101,30 @@ def convolution(x: Values) -> Callable[..., Any]:
         return found + B[..., None, None]
 
     return function
+
+
+@formula("convolution_int8", name="conv")
+def convolution_int8(I: Any, W1: Any) -> Any:
+    return jax.lax.conv_general_dilated(I, W1, (1, 1), "VALID", preferred_element_type=jnp.int32)
+
+
+@formula("convolution_int8", name="conv in float32")
+def convolution_counted(I: Any, W1: Any) -> Any:
+    cuts = exact_blocks(I.shape[1], W1.shape[2] * W1.shape[3] * largest_term("int8"))
+    parts = [
+        jax.lax.conv_general_dilated(
+            I[:, c].astype(jnp.float32), W1[:, c].astype(jnp.float32), (1, 1), "VALID"
+        ).astype(jnp.int32)
+        for c in cuts
+    ]
+    return sum(parts[1:], parts[0])
+
+
+@formula("convolution", name="conv in float32", types=NARROW_FLOATS)
+def convolution_rounded(I: Any, W1: Any, B: Any) -> Any:
+    wide = [a.astype(jnp.float32) for a in (I, W1)]
+    found = jax.lax.conv_general_dilated(*wide, (1, 1), "VALID")
+    return (found + B.astype(jnp.float32)[:, None, None]).astype(I.dtype)
 
 
 @form("masked_convolution", name="matmul")

@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 
 from tcl.bench.arrays import Array
-from tcl.bench.task import Builder, Form, Registry, Task, as_tuple, values
+from tcl.bench.task import Builder, Form, Registry, Task, Values, as_tuple, values
+from tcl.common.placement import aligned
+
+NARROW_FLOATS = ("float16", "bfloat16")
+IN_FLOAT32 = "in float32"
+"""The name of forms that make narrow numbers wider in each call, and do the work in float32."""
 
 
 class Library:
@@ -26,25 +31,57 @@ class Library:
         """An input as the library has its arrays."""
         return array
 
+    def array(self, found: Any) -> Array:
+        """A result as NumPy has its arrays."""
+        return np.asarray(found)
+
     def forms(
         self, task: Task, inputs: Mapping[str, Array]
     ) -> Iterator[tuple[str, Callable[[], Form]]]:
         """The registered forms."""
         arrays = {name: self.own(array) for name, array in inputs.items()}
-        for name, builder in self.registry.builders(task.entry):
-            yield name, partial(self.made, builder, arrays, task.sizes)
+        given = values(arrays, task.sizes, self.maker(task, inputs))
+        for name, builder in self.registry.builders(task.entry, element_type(inputs)):
+            yield name, partial(self.made, builder, arrays, given)
 
-    def made(self, builder: Builder, arrays: dict[str, Any], sizes: Mapping[str, int]) -> Form:
+    def maker(self, task: Task, inputs: Mapping[str, Array]) -> Callable[..., Any]:
+        """``empty`` of ``Values``."""
+        kinds = (a.dtype for a in inputs.values() if a.dtype.name in ("float64", *NARROW_FLOATS))
+        kind = next(kinds, np.dtype(np.float32))
+
+        def empty(*shape: int, dtype: str | None = None) -> Any:
+            return self.own(aligned(shape, dtype or kind, task.past))
+
+        return empty
+
+    def made(self, builder: Builder, arrays: dict[str, Any], given: Values) -> Form:
         """The form that a builder makes of inputs."""
-        return self.form(builder(values(arrays, sizes)))
+        return self.form(builder(given))
 
     def form(self, run: Callable[[], Any]) -> Form:
         """The form that this function computes."""
-        return Form(run, lambda: [np.asarray(r) for r in as_tuple(run())], self.threads)
+        return Form(run, lambda: [self.array(r) for r in as_tuple(run())], self.threads)
 
     def facts(self, task: Task) -> dict[str, Any]:
         """Nothing."""
         return {}
+
+
+def element_type(inputs: Mapping[str, Array]) -> str:
+    """The name of the type of the first input."""
+    return next(iter(inputs.values())).dtype.name
+
+
+def exact_blocks(depth: int, largest: int) -> list[slice]:
+    """Ranges of a sum's ``depth`` terms, each so short that float32 adds it up without rounding,
+    if no term is larger than ``largest``."""
+    step = max(1, (1 << 24) // largest)
+    return [slice(k, min(depth, k + step)) for k in range(0, depth, step)]
+
+
+def largest_term(type_: str) -> int:
+    """The largest product of a number of this type, of 8 bits, and a signed one of 8 bits."""
+    return (255 if "uint8" in type_ else 128) * 128
 
 
 def add_shared(forms: Registry, product: str) -> None:
@@ -67,3 +104,20 @@ def add_shared(forms: Registry, product: str) -> None:
     def stencil(I: Any) -> Any:
         mid = I[1:-1, 1:-1] + I[:-2, 1:-1] + I[2:, 1:-1]
         return 0.2 * (mid + I[1:-1, :-2] + I[1:-1, 2:])
+
+
+def add_products_of_integers(forms: Registry, wide: Any, total: Any, cast: Any) -> None:
+    """Add the products of integers as products of floating-point numbers that are exact.
+
+    ``wide`` and ``total`` are the library's float32 and int32, ``cast(array, type)`` converts.
+    """
+
+    def product(a: Any, b: Any) -> Any:
+        parts = [
+            cast(cast(a[..., k], wide) @ cast(b[..., k, :], wide), total)
+            for k in exact_blocks(a.shape[-1], largest_term(str(a.dtype)))
+        ]
+        return sum(parts[1:], parts[0])
+
+    forms.formula("matmul_int8", "matmul_uint8", name=IN_FLOAT32)(lambda A, B: product(A, B))
+    forms.formula("batch_matmul_int8", name=IN_FLOAT32)(lambda X, Y: product(X, Y))

@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tcl.bench.arrays import Array, aligned
+from tcl.bench.arrays import Array
 from tcl.bench.peers.library import Library
+from tcl.bench.peers.numpy_narrow import narrow
 from tcl.bench.task import Registry, Values
 
 forms = Registry()
+forms.include(narrow)
 form = forms.form
 F32 = np.float32
+FLOATS = ("float32", "float64")
+"""Types of whose products BLAS does the sums."""
 _BLOCK = 256 << 10
 """Bytes of a block of rows."""
 
@@ -32,11 +36,6 @@ def make(threads: int) -> _Numpy:
     return _Numpy(forms, threads)
 
 
-def empty(*shape: int) -> Array:
-    """An output."""
-    return aligned(shape, F32)
-
-
 def blocks(rows: int, row_bytes: int) -> list[slice]:
     """The rows, cut so that a block fits the cache."""
     step = max(1, _BLOCK // max(1, row_bytes))
@@ -47,7 +46,7 @@ def by_blocks(out: Array, compute: Callable[[slice, Array], object]) -> Callable
     """Computes the rows of ``out`` block by block."""
     cuts = blocks(out.shape[0], 4 * out.shape[1])
 
-    def run() -> Array:
+    def run() -> Any:
         for cut in cuts:
             compute(cut, out[cut])
         return out
@@ -55,35 +54,35 @@ def by_blocks(out: Array, compute: Callable[[slice, Array], object]) -> Callable
     return run
 
 
-form("matmul", name="matmul")(
-    lambda x: partial(np.matmul, x.A, x.B, out=empty(x.sizes.M, x.sizes.N))
+form("matmul", name="matmul", types=FLOATS)(
+    lambda x: partial(np.matmul, x.A, x.B, out=x.empty(x.sizes.M, x.sizes.N))
 )
 form("tmm", name="matmul")(
-    lambda x: partial(np.matmul, x.A, x.B.T, out=empty(x.sizes.M, x.sizes.N))
+    lambda x: partial(np.matmul, x.A, x.B.T, out=x.empty(x.sizes.M, x.sizes.N))
 )
 form("c3", name="matmul")(
-    lambda x: partial(np.matmul, x.I, x.W.T, out=empty(x.sizes.B, x.sizes.WY))
+    lambda x: partial(np.matmul, x.I, x.W.T, out=x.empty(x.sizes.B, x.sizes.WY))
 )
-form("batch_matmul", name="matmul")(
-    lambda x: partial(np.matmul, x.X, x.Y, out=empty(x.sizes.B, x.sizes.N, x.sizes.K))
+form("batch_matmul", name="matmul", types=FLOATS)(
+    lambda x: partial(np.matmul, x.X, x.Y, out=x.empty(x.sizes.B, x.sizes.N, x.sizes.K))
 )
-form("row_sum", name="sum")(lambda x: partial(np.sum, x.I, axis=1, out=empty(x.sizes.M)))
+form("row_sum", name="sum")(lambda x: partial(np.sum, x.I, axis=1, out=x.empty(x.sizes.M)))
 form("row_sum", name="gemv")(
-    lambda x: partial(np.matmul, x.I, np.ones(x.sizes.N, F32), out=empty(x.sizes.M))
+    lambda x: partial(np.matmul, x.I, np.ones(x.sizes.N, F32), out=x.empty(x.sizes.M))
 )
-form("column_sum", name="sum")(lambda x: partial(np.sum, x.I, axis=0, out=empty(x.sizes.N)))
+form("column_sum", name="sum")(lambda x: partial(np.sum, x.I, axis=0, out=x.empty(x.sizes.N)))
 form("column_sum", name="gemv")(
-    lambda x: partial(np.matmul, np.ones(x.sizes.M, F32), x.I, out=empty(x.sizes.N))
+    lambda x: partial(np.matmul, np.ones(x.sizes.M, F32), x.I, out=x.empty(x.sizes.N))
 )
 
 
 @form("kronecker3_1", name="matmul")
 def kronecker(x: Values) -> Callable[[], Any]:
     s = x.sizes
-    out = empty(s.M, s.N0, s.N1, s.D2)
+    out = x.empty(s.M, s.N0, s.N1, s.D2)
     images, flat = x.X.reshape(-1, s.N2), out.reshape(-1, s.D2)
 
-    def run() -> Array:
+    def run() -> Any:
         np.matmul(images, x.W2.T, out=flat)
         return out
 
@@ -92,9 +91,9 @@ def kronecker(x: Values) -> Callable[[], Any]:
 
 @form("mlp1")
 def mlp1(x: Values) -> Callable[[], Any]:
-    out = empty(x.sizes.B, x.sizes.N)
+    out = x.empty(x.sizes.B, x.sizes.N)
 
-    def run() -> Array:
+    def run() -> Any:
         layer(x.I, x.W1, x.B1, out)
         return out
 
@@ -111,9 +110,9 @@ def layer(images: Array, weights: Array, bias: Array, out: Array) -> None:
 @form("mlp3")
 def mlp3(x: Values) -> Callable[[], Any]:
     s = x.sizes
-    o2, o3, o4 = empty(s.B, s.O), empty(s.B, s.P), empty(s.B, s.Q)
+    o2, o3, o4 = x.empty(s.B, s.O), x.empty(s.B, s.P), x.empty(s.B, s.Q)
 
-    def run() -> Array:
+    def run() -> Any:
         layer(x.I, x.W2.T, x.B2, o2)
         layer(o2, x.W3.T, x.B3, o3)
         layer(o3, x.W4.T, x.B4, o4)
@@ -122,7 +121,7 @@ def mlp3(x: Values) -> Callable[[], Any]:
     return run
 
 
-@form("convolution", "group_convolution")
+@form("convolution", "group_convolution", types=FLOATS)
 def im2col(x: Values) -> Callable[[], Any]:
     """Windows copied out, then one matrix product per image and group."""
     s = x.sizes
@@ -130,14 +129,14 @@ def im2col(x: Values) -> Callable[[], Any]:
     windows = np.moveaxis(windows, (-2, -1), (-4, -3))  # ..., C, KH, KW, HO, WO
     height, width = windows.shape[-2:]
     lead = x.I.shape[1:-3]
-    columns = empty(*lead, s.C, s.KH, s.KW, height, width)
+    columns = x.empty(*lead, s.C, s.KH, s.KW, height, width)
     flat = columns.reshape(*lead, s.C * s.KH * s.KW, height * width)
     filters = x.W1.reshape(*lead, s.F, -1)
-    out = empty(s.N, *lead, s.F, height, width)
+    out = x.empty(s.N, *lead, s.F, height, width)
     products = out.reshape(s.N, *lead, s.F, height * width)
     bias = x.B[..., None]
 
-    def run() -> Array:
+    def run() -> Any:
         for n in range(s.N):
             np.copyto(columns, windows[n])
             np.matmul(filters, flat, out=products[n])
@@ -151,13 +150,13 @@ def im2col(x: Values) -> Callable[[], Any]:
 def masked(x: Values) -> Callable[[], Any]:
     s = x.sizes
     assert s.K == 1
-    out = empty(s.B, s.F, s.H, s.W)
+    out = x.empty(s.B, s.F, s.H, s.W)
     flat = out.reshape(s.B, s.F, -1)
     images = x.I.reshape(s.B, s.C, -1)
-    rectified = empty(*images.shape)
+    rectified = x.empty(*images.shape)
     weights = x.Weights.reshape(s.F, s.C)
 
-    def run() -> Array:
+    def run() -> Any:
         np.maximum(images, 0, out=rectified)
         np.matmul(weights * (x.Mask == 1), rectified, out=flat)
         return out
@@ -169,9 +168,9 @@ def masked(x: Values) -> Callable[[], Any]:
 def group_norm(x: Values) -> Callable[[], Any]:
     s = x.sizes
     count = s.D * s.H * s.W
-    images, out = x.I.reshape(s.N, s.G, s.D, -1), empty(s.N, s.G, s.D, s.H * s.W)
+    images, out = x.I.reshape(s.N, s.G, s.D, -1), x.empty(s.N, s.G, s.D, s.H * s.W)
 
-    def run() -> Array:
+    def run() -> Any:
         for n in range(s.N):
             for g in range(s.G):
                 i, o = images[n, g], out[n, g]
@@ -194,14 +193,14 @@ def layernorm(x: Values) -> Callable[[], Any]:
         np.multiply(o, x.gamma, out=o)
         np.add(o, x.beta, out=o)
 
-    return by_blocks(empty(x.sizes.N, x.sizes.D), normalise)
+    return by_blocks(x.empty(x.sizes.N, x.sizes.D), normalise)
 
 
 @form("moments")
 def moments_by_rows(x: Values) -> Callable[[], Any]:
-    mean, var = empty(x.sizes.N), empty(x.sizes.N)
+    mean, var = x.empty(x.sizes.N), x.empty(x.sizes.N)
 
-    def run() -> tuple[Array, Array]:
+    def run() -> Any:
         for n, row in enumerate(x.I):
             mean[n] = row.sum()
             var[n] = np.dot(row, row)
@@ -215,7 +214,7 @@ def moments_by_rows(x: Values) -> Callable[[], Any]:
 
 @form("softmax_twice")
 def softmax(x: Values) -> Callable[[], Any]:
-    return by_blocks(empty(*x.I.shape), lambda cut, o: weights(x.I[cut], o))
+    return by_blocks(x.empty(*x.I.shape), lambda cut, o: weights(x.I[cut], o))
 
 
 def weights(scores: Array, out: Array) -> None:
@@ -228,10 +227,10 @@ def weights(scores: Array, out: Array) -> None:
 @form("attention_scores")
 def attention(x: Values) -> Callable[[], Any]:
     s = x.sizes
-    out = empty(s.B, s.S, s.S)
+    out = x.empty(s.B, s.S, s.S)
     scale = F32(s.D) ** F32(-0.5)
 
-    def run() -> Array:
+    def run() -> Any:
         for b in range(s.B):
             np.matmul(x.Q[b], x.K[b].T, out=out[b])
             np.multiply(out[b], scale, out=out[b])
@@ -248,7 +247,7 @@ def bias_relu_scale(x: Values) -> Callable[[], Any]:
         np.maximum(o, 0, out=o)
         np.multiply(o, x.scale, out=o)
 
-    return by_blocks(empty(*x.I.shape), scale)
+    return by_blocks(x.empty(*x.I.shape), scale)
 
 
 @form("stencil")
@@ -264,21 +263,21 @@ def stencil(x: Values) -> Callable[[], Any]:
         np.add(o, mid[:, 2:], out=o)
         np.multiply(o, F32(0.2), out=o)
 
-    return by_blocks(empty(i.shape[0] - 2, i.shape[1] - 2), cross)
+    return by_blocks(x.empty(i.shape[0] - 2, i.shape[1] - 2), cross)
 
 
 @form("wavenet")
 def wavenet(x: Values) -> Callable[[], Any]:
     s = x.sizes
     t, d = s.RECEPTIVE_FIELD, s.DILATION
-    both, wide = empty(2 * s.DILATION_C, t), empty(2 * s.RESIDUAL_C, t)
-    res, skip = empty(s.B, s.RESIDUAL_C, t), empty(s.B, s.SKIP_C, t)
+    both, wide = x.empty(2 * s.DILATION_C, t), x.empty(2 * s.RESIDUAL_C, t)
+    res, skip = x.empty(s.B, s.RESIDUAL_C, t), x.empty(s.B, s.SKIP_C, t)
     taps = np.concatenate([x.FilterWeight, x.GateWeight])
     taps = np.concatenate([taps[:, :, 1], taps[:, :, 0]], axis=1)
     bias = np.concatenate([x.FilterBias, x.GateBias])[:, None]
     filters, gate = both[: s.DILATION_C], both[s.DILATION_C :]
 
-    def run() -> tuple[Array, Array]:
+    def run() -> Any:
         for b in range(s.B):
             wide[: s.RESIDUAL_C] = x.Data[b]
             wide[s.RESIDUAL_C :, :d] = 0
@@ -300,9 +299,9 @@ def wavenet(x: Values) -> Callable[[], Any]:
 @form("one_lut", name="take, sum")
 def lut(x: Values) -> Callable[[], Any]:
     s = x.sizes
-    out, found = empty(s.B, s.D), empty(s.B, s.L1, s.D)
+    out, found = x.empty(s.B, s.D), x.empty(s.B, s.L1, s.D)
 
-    def run() -> Array:
+    def run() -> Any:
         np.take(x.LUT1, x.I1, axis=0, out=found, mode="clip")
         return np.asarray(np.sum(found, axis=1, out=out))
 
@@ -311,9 +310,9 @@ def lut(x: Values) -> Callable[[], Any]:
 
 @form("one_lut", name="by sample")
 def lut_by_sample(x: Values) -> Callable[[], Any]:
-    out = empty(x.sizes.B, x.sizes.D)
+    out = x.empty(x.sizes.B, x.sizes.D)
 
-    def run() -> Array:
+    def run() -> Any:
         for b, index in enumerate(x.I1):
             np.add.reduce(x.LUT1[index], axis=0, out=out[b])
         return out
@@ -323,7 +322,7 @@ def lut_by_sample(x: Values) -> Callable[[], Any]:
 
 @form("argmin")
 def argmin(x: Values) -> Callable[[], Any]:
-    def run() -> tuple[Array, Array]:
+    def run() -> Any:
         best = x.Distance.argmin()
         return best, x.Distance[best]
 

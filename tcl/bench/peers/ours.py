@@ -12,12 +12,13 @@ import tcl
 from tcl.api import size
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.backends.program_backend import Layout
-from tcl.bench.arrays import Array, aligned
+from tcl.bench.arrays import Array
 from tcl.bench.peers.names import DEFAULT_FORM, TUNED_FORM
 from tcl.bench.task import Form, Task
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.placement import aligned
 from tcl.executors.executor import Executor
 from tcl.grammar.check import check
 from tcl.grammar.sized import SizedDef
@@ -25,13 +26,13 @@ from tcl.selection.best_options import DEFAULT
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
 _CANDIDATES = 5
-"""Random candidates whose compile time is taken, beside the default's and the tuned one's."""
+"""Random candidates whose compile time is taken, beside the default's."""
 
 
 class _Ours:
     def __init__(self, threads: int) -> None:
         self._threads = threads
-        self._used: list[MappingOptions] = []
+        self._used = DEFAULT
         self._arrays: list[Array] = []
 
     def versions(self) -> dict[str, str]:
@@ -45,14 +46,14 @@ class _Ours:
         checked = check(task.text)[task.entry]
         self._arrays = [inputs[name] for name in task.inputs]
         sized = size(checked, self._arrays)
-        self._used = [DEFAULT]
-        yield DEFAULT_FORM, lambda: _form(task, sized, DEFAULT, self._arrays, self._threads)
-        if task.tuned:
-            tuned = MappingOptions.from_json(task.tuned)
-            self._used.append(tuned)
-            yield TUNED_FORM, lambda: _form(task, sized, tuned, self._arrays, self._threads)
+        options = MappingOptions.from_json(task.tuned) if task.tuned else DEFAULT
+        name = TUNED_FORM if task.tuned else DEFAULT_FORM
+        self._used = options
+        yield name, lambda: _form(task, sized, options, self._arrays, self._threads)
 
     def facts(self, task: Task) -> dict[str, Any]:
+        if task.tuned:
+            return {"tuned": self._used.to_json()}
         sized = size(check(task.text)[task.entry], self._arrays)
         layouts = tuple(Layout(a.shape, a.strides) for a in self._arrays)
         backend = CpuBackend(task.text, task.entry, layouts, folder="", threads=self._threads)
@@ -61,12 +62,12 @@ class _Ours:
         drawn = (space.space.sample(rng) for _ in range(_CANDIDATES))
         others = (space.to_options(config) for config in drawn if config is not None)
         times = []
-        for options in (*self._used, *others):
+        for options in (self._used, *others):
             begin = time.perf_counter()
             with contextlib.suppress(OptionsError):
                 backend.compile(options)
                 times.append(time.perf_counter() - begin)
-        return {"compile_seconds": times, "options": [o.to_json() for o in self._used]}
+        return {"compile_seconds": times, "default": self._used.to_json()}
 
 
 def _form(
@@ -74,7 +75,7 @@ def _form(
 ) -> Form:
     executor = Executor(sized, options, threads)
     outputs = tuple(
-        aligned(sized.shapes[t.name], numpy_dtype(t.type)) for t in sized.checked.outputs
+        aligned(sized.shapes[t.name], numpy_dtype(t.type), task.past) for t in sized.checked.outputs
     )
     for output in outputs:
         output.fill(0)

@@ -16,9 +16,16 @@ from importlib import import_module
 from typing import Any
 
 from tcl.bench.arrays import Array
-from tcl.bench.peers.library import add_shared
+from tcl.bench.peers.library import (
+    IN_FLOAT32,
+    NARROW_FLOATS,
+    add_products_of_integers,
+    add_shared,
+    element_type,
+)
+from tcl.bench.peers.torch_narrow import native
 from tcl.bench.peers.torch_peer import Torch
-from tcl.bench.task import Form, Registry, Task, Values, as_tuple, values
+from tcl.bench.task import Builder, Form, Registry, Task, Values, as_tuple, values
 
 torch: Any = import_module("torch")
 F: Any = import_module("torch.nn.functional")
@@ -27,7 +34,7 @@ plain = Registry()
 form, formula = plain.form, plain.formula
 LIBRARY = frozenset(
     "matmul tmm c3 batch_matmul kronecker3_1 mlp1 mlp3 convolution group_convolution "
-    "masked_convolution one_lut argmin".split()
+    "masked_convolution one_lut argmin matmul_int8 matmul_uint8 batch_matmul_int8".split()
 )
 """Work that calls into a library, or that has small results: always returned anew."""
 
@@ -37,18 +44,25 @@ class _Compiled(Torch):
         self, task: Task, inputs: Mapping[str, Array]
     ) -> Iterator[tuple[str, Callable[[], Form]]]:
         tensors = {k: self.own(v) for k, v in inputs.items()}
-        for name, builder in plain.builders(task.entry):
-            function = builder(values(tensors, task.sizes))
+        given = values(tensors, task.sizes, self.maker(task, inputs))
+        for name, builder in plain.builders(task.entry, element_type(inputs)):
             kinds = ("",) if task.entry in LIBRARY else (" into outputs", "")
             for kind in kinds:
-                yield name + kind, partial(self._compiled, function, tensors, kind)
+                yield name + kind, partial(self._compiled, builder, tensors, given, kind, name)
 
-    def _compiled(self, function: Callable[..., Any], tensors: dict[str, Any], kind: str) -> Form:
+    def _compiled(
+        self, builder: Builder, tensors: dict[str, Any], given: Values, kind: str, name: str
+    ) -> Form:
+        first = next(iter(tensors.values()))
+        if name != IN_FLOAT32 and first.dtype.is_floating_point:
+            native(first)
+        function = builder(given)
         torch._dynamo.reset()
         if not kind:
             fresh = torch.compile(function, dynamic=False, fullgraph=True)
             return self.form(lambda: fresh(**tensors))
-        outputs = [torch.empty_like(o) for o in as_tuple(function(**tensors))]
+        results = as_tuple(function(**tensors))
+        outputs = [given.empty(*o.shape, dtype=str(o.dtype).split(".")[1]) for o in results]
 
         def into(out: Any, arguments: Any) -> None:
             for target, found in zip(out, as_tuple(function(**arguments)), strict=True):
@@ -69,6 +83,19 @@ def make(threads: int) -> Torch:
 
 
 add_shared(plain, "mm")
+add_products_of_integers(plain, torch.float32, torch.int32, lambda tensor, type_: tensor.to(type_))
+formula("matmul", name=IN_FLOAT32, types=NARROW_FLOATS)(
+    lambda A, B: (A.float() @ B.float()).to(A.dtype)
+)
+formula("batch_matmul", name=IN_FLOAT32, types=NARROW_FLOATS)(
+    lambda X, Y: torch.bmm(X.float(), Y.float()).to(X.dtype)
+)
+formula("convolution", name=IN_FLOAT32, types=NARROW_FLOATS)(
+    lambda I, W1, B: F.conv2d(I.float(), W1.float(), B.float()).to(I.dtype)
+)
+formula("convolution_int8", name="conv2d in float64")(
+    lambda I, W1: F.conv2d(I.double(), W1.double()).to(torch.int32)
+)
 formula("batch_matmul", name="bmm")(lambda X, Y: torch.bmm(X, Y))
 formula("mlp1", name="addmm, relu")(lambda I, W1, B1: torch.relu(torch.addmm(B1, I, W1)))
 formula("convolution", name="conv2d")(lambda I, W1, B: F.conv2d(I, W1, B))

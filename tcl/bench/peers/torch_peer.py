@@ -8,8 +8,11 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from tcl.bench.arrays import Array, aligned
+import numpy as np
+
+from tcl.bench.arrays import Array
 from tcl.bench.peers.library import Library
+from tcl.bench.peers.torch_narrow import narrow, native
 from tcl.bench.task import Registry, Values
 
 # Imported by name, and untyped, so that type checks are the same with and without torch.
@@ -17,6 +20,7 @@ torch: Any = import_module("torch")
 F: Any = import_module("torch.nn.functional")
 
 forms = Registry()
+forms.include(narrow)
 form = forms.form
 
 
@@ -36,7 +40,14 @@ class Torch(Library):
 
     def own(self, array: Array) -> Any:
         """A tensor of the same memory."""
+        if array.dtype.name == "bfloat16":  # NumPy's is none that torch knows
+            return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
         return torch.from_numpy(array)
+
+    def array(self, found: Any) -> Array:
+        """An array of the same values; bfloat16 as float32."""
+        plain = found.float() if found.dtype == torch.bfloat16 else found
+        return np.asarray(plain)
 
 
 def make(threads: int) -> Torch:
@@ -44,30 +55,24 @@ def make(threads: int) -> Torch:
     return Torch(forms, threads)
 
 
-def empty(*shape: int) -> Any:
-    """An output, where new tensors are made and of their type; aligned if that is on the CPU."""
-    new = torch.empty(0)
-    if new.device.type != "cpu" or new.dtype != torch.float32:
-        return torch.empty(shape)
-    return torch.from_numpy(aligned(shape, "float32"))
-
-
-form("matmul", name="mm")(lambda x: partial(torch.mm, x.A, x.B, out=empty(x.sizes.M, x.sizes.N)))
-form("tmm", name="mm")(lambda x: partial(torch.mm, x.A, x.B.T, out=empty(x.sizes.M, x.sizes.N)))
-form("c3", name="mm")(lambda x: partial(torch.mm, x.I, x.W.T, out=empty(x.sizes.B, x.sizes.WY)))
+form("matmul", name="mm")(
+    lambda x: partial(torch.mm, native(x.A), x.B, out=x.empty(x.sizes.M, x.sizes.N))
+)
+form("tmm", name="mm")(lambda x: partial(torch.mm, x.A, x.B.T, out=x.empty(x.sizes.M, x.sizes.N)))
+form("c3", name="mm")(lambda x: partial(torch.mm, x.I, x.W.T, out=x.empty(x.sizes.B, x.sizes.WY)))
 form("batch_matmul", name="bmm")(
-    lambda x: partial(torch.bmm, x.X, x.Y, out=empty(x.sizes.B, x.sizes.N, x.sizes.K))
+    lambda x: partial(torch.bmm, native(x.X), x.Y, out=x.empty(x.sizes.B, x.sizes.N, x.sizes.K))
 )
 form("softmax_twice", name="softmax")(
-    lambda x: partial(torch.softmax, x.I, 1, out=torch.empty_like(x.I))
+    lambda x: partial(torch.softmax, x.I, 1, out=x.empty(*x.I.shape))
 )
-form("row_sum", name="sum")(lambda x: partial(torch.sum, x.I, 1, out=empty(x.sizes.M)))
+form("row_sum", name="sum")(lambda x: partial(torch.sum, x.I, 1, out=x.empty(x.sizes.M)))
 form("row_sum", name="mv")(
-    lambda x: partial(torch.mv, x.I, torch.ones(x.sizes.N), out=empty(x.sizes.M))
+    lambda x: partial(torch.mv, x.I, torch.ones(x.sizes.N), out=x.empty(x.sizes.M))
 )
-form("column_sum", name="sum")(lambda x: partial(torch.sum, x.I, 0, out=empty(x.sizes.N)))
+form("column_sum", name="sum")(lambda x: partial(torch.sum, x.I, 0, out=x.empty(x.sizes.N)))
 form("column_sum", name="mv")(
-    lambda x: partial(torch.mv, x.I.T, torch.ones(x.sizes.M), out=empty(x.sizes.N))
+    lambda x: partial(torch.mv, x.I.T, torch.ones(x.sizes.M), out=x.empty(x.sizes.N))
 )
 form("one_lut", name="embedding_bag")(lambda x: partial(F.embedding_bag, x.I1, x.LUT1, mode="sum"))
 
@@ -75,27 +80,27 @@ form("one_lut", name="embedding_bag")(lambda x: partial(F.embedding_bag, x.I1, x
 @form("kronecker3_1", name="mm")
 def kronecker(x: Values) -> Callable[[], Any]:
     s = x.sizes
-    out = empty(s.M * s.N0 * s.N1, s.D2)
+    out = x.empty(s.M * s.N0 * s.N1, s.D2)
     flat = x.X.reshape(-1, s.N2)
     return lambda: torch.mm(flat, x.W2.T, out=out).view(s.M, s.N0, s.N1, s.D2)
 
 
 @form("mlp1", name="addmm, relu_")
 def mlp1(x: Values) -> Callable[[], Any]:
-    out = empty(x.sizes.B, x.sizes.N)
+    out = x.empty(x.sizes.B, x.sizes.N)
     return lambda: torch.addmm(x.B1, x.I, x.W1, out=out).relu_()
 
 
 @form("mlp1", name="mm, add_, relu_")
 def mlp1_apart(x: Values) -> Callable[[], Any]:
-    out = empty(x.sizes.B, x.sizes.N)
+    out = x.empty(x.sizes.B, x.sizes.N)
     return lambda: torch.mm(x.I, x.W1, out=out).add_(x.B1).relu_()
 
 
 @form("mlp3", name="addmm, relu_")
 def mlp3(x: Values) -> Callable[[], Any]:
     s = x.sizes
-    o2, o3, o4 = empty(s.B, s.O), empty(s.B, s.P), empty(s.B, s.Q)
+    o2, o3, o4 = x.empty(s.B, s.O), x.empty(s.B, s.P), x.empty(s.B, s.Q)
     w2, w3, w4 = x.W2.T, x.W3.T, x.W4.T
 
     def run() -> Any:
@@ -109,7 +114,7 @@ def mlp3(x: Values) -> Callable[[], Any]:
 def _images(x: Values) -> tuple[Any, Any, Any, int]:
     """Images, filters and bias with the groups, if any, as channels; and their number."""
     groups = getattr(x.sizes, "G", 1)
-    images = x.I.reshape(x.sizes.N, -1, x.sizes.H, x.sizes.W)
+    images = native(x.I).reshape(x.sizes.N, -1, x.sizes.H, x.sizes.W)
     filters = x.W1.reshape(-1, x.sizes.C, x.sizes.KH, x.sizes.KW)
     return images, filters, x.B.reshape(-1), groups
 
@@ -158,11 +163,11 @@ def unfold(x: Values) -> Callable[[], Any]:
     s = x.sizes
     height, width = s.H - s.KH + 1, s.W - s.KW + 1
     windows = images.unfold(2, s.KH, 1).unfold(3, s.KW, 1).permute(0, 1, 4, 5, 2, 3)
-    columns = empty(groups, s.C * s.KH * s.KW, height * width)
+    columns = x.empty(groups, s.C * s.KH * s.KW, height * width)
     into = columns.view(windows.shape[1:])
     weights = filters.reshape(groups, s.F, -1)
     bias = bias.reshape(groups, s.F, 1)
-    out = empty(s.N, groups, s.F, height * width)
+    out = x.empty(s.N, groups, s.F, height * width)
 
     def run() -> Any:
         for n in range(s.N):
@@ -175,7 +180,7 @@ def unfold(x: Values) -> Callable[[], Any]:
 
 @form("masked_convolution", name="conv2d")
 def masked(x: Values) -> Callable[[], Any]:
-    rectified = torch.empty_like(x.I)
+    rectified = x.empty(*x.I.shape)
 
     def run() -> Any:
         weights = x.Weights * (x.Mask == 1)[:, :, None, None]
@@ -187,7 +192,7 @@ def masked(x: Values) -> Callable[[], Any]:
 @form("masked_convolution", name="matmul")
 def masked_matmul(x: Values) -> Callable[[], Any]:
     s = x.sizes
-    rectified, out = torch.empty_like(x.I), empty(s.B, s.F, s.H * s.W)
+    rectified, out = x.empty(*x.I.shape), x.empty(s.B, s.F, s.H * s.W)
 
     def run() -> Any:
         weights = x.Weights.view(s.F, s.C) * (x.Mask == 1)
@@ -211,7 +216,7 @@ def group_norm_out(x: Values) -> Callable[[], Any]:
     s = x.sizes
     images = x.I.reshape(s.N, s.G * s.D, s.H, s.W)
     gamma, beta = x.gamma.reshape(-1), x.beta.reshape(-1)
-    outs = {"out0": torch.empty_like(images), "out1": empty(s.N, s.G), "out2": empty(s.N, s.G)}
+    outs = {"out0": x.empty(*images.shape), "out1": x.empty(s.N, s.G), "out2": x.empty(s.N, s.G)}
     native = torch.ops.aten.native_group_norm.out
     args = (images, gamma, beta, s.N, s.G * s.D, s.H * s.W, s.G, 1e-5)
     return lambda: native(*args, **outs)[0].view(x.I.shape)
@@ -226,14 +231,14 @@ def layer_norm(x: Values) -> Callable[[], Any]:
 @form("layernorm", name="native_layer_norm.out")
 def layer_norm_out(x: Values) -> Callable[[], Any]:
     s, eps = x.sizes, float(x.eps)
-    outs = {"out0": empty(s.N, s.D), "out1": empty(s.N, 1), "out2": empty(s.N, 1)}
+    outs = {"out0": x.empty(s.N, s.D), "out1": x.empty(s.N, 1), "out2": x.empty(s.N, 1)}
     native = torch.ops.aten.native_layer_norm.out
     return lambda: native(x.I, (s.D,), x.gamma, x.beta, eps, **outs)[0]
 
 
 @form("moments", name="mean, vector_norm")
 def moments(x: Values) -> Callable[[], Any]:
-    mean, var = empty(x.sizes.N), empty(x.sizes.N)
+    mean, var = x.empty(x.sizes.N), x.empty(x.sizes.N)
 
     def run() -> Any:
         torch.mean(x.I, 1, out=mean)
@@ -247,7 +252,7 @@ def moments(x: Values) -> Callable[[], Any]:
 @form("attention_scores", name="baddbmm, softmax")
 def attention(x: Values) -> Callable[[], Any]:
     s = x.sizes
-    scores, out = empty(s.B, s.S, s.S), empty(s.B, s.S, s.S)
+    scores, out = x.empty(s.B, s.S, s.S), x.empty(s.B, s.S, s.S)
     keys, scale = x.K.transpose(1, 2), s.D**-0.5
 
     def run() -> Any:
@@ -259,14 +264,14 @@ def attention(x: Values) -> Callable[[], Any]:
 
 @form("bias_relu_scale")
 def bias_relu_scale(x: Values) -> Callable[[], Any]:
-    out, scale = torch.empty_like(x.I), float(x.scale)
+    out, scale = x.empty(*x.I.shape), float(x.scale)
     return lambda: torch.add(x.I, x.bias, out=out).clamp_min_(0).mul_(scale)
 
 
 @form("stencil", name="slices")
 def stencil(x: Values) -> Callable[[], Any]:
     i = x.I
-    out = empty(i.shape[0] - 2, i.shape[1] - 2)
+    out = x.empty(i.shape[0] - 2, i.shape[1] - 2)
     mid, top, low = i[1:-1, 1:-1], i[:-2, 1:-1], i[2:, 1:-1]
     left, right = i[1:-1, :-2], i[1:-1, 2:]
     return lambda: torch.add(mid, top, out=out).add_(low).add_(left).add_(right).mul_(0.2)
@@ -303,8 +308,8 @@ def wavenet(x: Values) -> Callable[[], Any]:
     taps = torch.cat([x.FilterWeight, x.GateWeight])
     taps = torch.cat([taps[:, :, 1], taps[:, :, 0]], 1).contiguous()
     bias = torch.cat([x.FilterBias, x.GateBias])[:, None]
-    wide, both = torch.zeros(2 * c, t), empty(2 * s.DILATION_C, t)
-    res, skip = empty(s.B, c, t), empty(s.B, s.SKIP_C, t)
+    wide, both = torch.zeros(2 * c, t), x.empty(2 * s.DILATION_C, t)
+    res, skip = x.empty(s.B, c, t), x.empty(s.B, s.SKIP_C, t)
 
     def run() -> Any:
         for b in range(s.B):

@@ -14,7 +14,7 @@ from cuda_modules import needs_nvrtc
 from cuda_options import random_gpu_options
 
 from tcl.arrays.annotations import parse_sizes, read_annotations
-from tcl.bench.rows import ROWS, Row
+from tcl.bench.rows import SUITE, Row
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.run.compile import compile_cubin
@@ -46,7 +46,7 @@ def check(module: Module, device: GpuProfile, what: str, *, spills: bool) -> flo
 def of_rows() -> Iterator[tuple[str, SizedDef]]:
     """The suite for the sizes at which it is measured, each def once for each."""
     seen: dict[tuple[str, str], Row] = {}
-    for row in ROWS:
+    for row in SUITE:
         seen.setdefault((row.entry, row.sizes), row)
     for row in seen.values():
         yield row.name, sized_for(row.checked, row.values)

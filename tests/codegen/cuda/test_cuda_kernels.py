@@ -23,7 +23,7 @@ from cuda_checks import (
 )
 from cuda_options import random_gpu_options, space_options
 
-from tcl.bench.rows import ROWS
+from tcl.bench.rows import SUITE
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.options.options import MappingOptions
 
@@ -61,7 +61,7 @@ def sampled(file: str, most: int, count: int) -> Iterator[Case]:
 
 
 def test_the_suite_is_among_the_examples() -> None:
-    assert all(row.entry in definitions(row.file) for row in ROWS)
+    assert all(row.entry in definitions(row.file) for row in SUITE)
 
 
 @each_file

@@ -35,17 +35,16 @@ from benchmarks.gpu.lanes import measure
 from benchmarks.gpu.peers import cupy_arrays, ours_peer
 from benchmarks.gpu.prepared import prepare
 from benchmarks.gpu.report import COMPILED, TORCH, Entry, Report, Result
-from benchmarks.gpu.rows import GPU_ROWS, GpuRow, gpu_rows, rehearsed, retyped
+from benchmarks.gpu.rows import GPU_ROWS, GpuRow, gpu_rows, rehearsed
 from benchmarks.gpu.run import SPECS, Settings, run
 from benchmarks.gpu.samples import Sample, counted, enough, quartiles, spread
 from benchmarks.gpu.table import duration, lines
 from benchmarks.gpu.tuning import options_for
-from benchmarks.gpu.typed import load_input, save_input, widened
 from tcl.backends.targets import target
-from tcl.bench.arrays import save
+from tcl.bench.arrays import load, save, widened
 from tcl.bench.contender import Spec
-from tcl.bench.report import DEFAULT, TUNED
-from tcl.bench.rows import ROWS
+from tcl.bench.peers.names import DEFAULT, TUNED
+from tcl.bench.rows import SUITE, retyped
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.errors import ArgumentError
 from tcl.tuner.config import TunerConfig
@@ -230,7 +229,7 @@ def test_clock_rates_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows() -> None:
     assert len({row.name for row in GPU_ROWS}) == len(GPU_ROWS)
     suite = [row for row in GPU_ROWS if row.suite]
-    assert {row.name for row in suite} == {row.name for row in ROWS}
+    assert {row.name for row in suite} == {row.name for row in SUITE}
     assert all(row.quick for row in suite)
     first = [row.first for row in GPU_ROWS]
     assert first == sorted(first, reverse=True)
@@ -248,7 +247,7 @@ def test_rows_of_other_types() -> None:
     assert cost.operations == other.operations
     assert (cost.read * 2, cost.written * 2) == (other.read, other.written)
     assert "bfloat16(M, K) A" in row.text
-    assert retyped("float floats float64", "half") == "half floats float64"
+    assert retyped("float floats float64", "float16") == "float16 floats float64"
 
 
 def test_rows_that_stream_are_large() -> None:
@@ -268,7 +267,7 @@ def test_inputs_travel_in_files(type_: str, tmp_path: Path) -> None:
         pytest.importorskip("ml_dtypes")
     row = next(r for r in GPU_ROWS if r.entry == "matmul" and r.type == type_)
     ready = prepare(rehearsed(row), tmp_path / "row", 3)
-    a, b = (load_input(ready.folder, name, type_) for name in ready.task.inputs)
+    a, b = (load(ready.folder, f"input-{name}") for name in ready.task.inputs)
     assert a.dtype.name == type_
     product = widened(a).astype(np.float64) @ widened(b).astype(np.float64)
     step = 2.0 ** {"float32": -23, "float16": -10, "bfloat16": -7}[type_]
@@ -287,7 +286,7 @@ def test_tf32_is_found_out_in_peers(tmp_path: Path) -> None:
     for row in (named("matmul 1024"), named("matmul 4096"), named("grouped conv C32@7")):
         row = replace(row, sizes=row.sizes.replace("M=4096,N=4096", "M=64,N=64"))
         ready = prepare(row, tmp_path / row.name.replace("@", " "), 0)
-        a, b = (load_input(ready.folder, n, "float32") for n in ready.task.inputs[:2])
+        a, b = (load(ready.folder, f"input-{n}") for n in ready.task.inputs[:2])
         a, b = (
             ((x.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32).astype(np.float64)
             for x in (a, b)
@@ -297,15 +296,15 @@ def test_tf32_is_found_out_in_peers(tmp_path: Path) -> None:
         else:
             windows = np.lib.stride_tricks.sliding_window_view(a, (3, 3), axis=(-2, -1))
             found = np.einsum("ngchwij,gfcij->ngfhw", windows, b, optimize=True)
-            found += load_input(ready.folder, "B", "float32")[:, :, None, None]
+            found += load(ready.folder, "input-B")[:, :, None, None]
         save(tmp_path, "result-0", found.astype(np.float32))
         assert "differs" in (ready.lenient.problem(tmp_path) or "")
 
 
 def test_bytes_and_bools_stay_what_they_are(tmp_path: Path) -> None:
     for array in (np.arange(3, dtype=np.uint16), np.array([True, False]), np.ones((), np.uint8)):
-        save_input(tmp_path, "x", array)
-        found = load_input(tmp_path, "x", array.dtype.name)
+        save(tmp_path, f"input-{'x'}", array)
+        found = load(tmp_path, f"input-{'x'}")
         assert widened(found).dtype == array.dtype
         np.testing.assert_array_equal(found, array)
 

@@ -1,0 +1,190 @@
+"""What rows, placements and runs come to together: ratios of times, and their geometric means.
+
+A quantity is taken of every run by itself. The median over the runs counts, with the least and the
+largest beside it: machines give each process other memory, so that runs differ by more than the
+samples of one do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, TypeAlias
+
+from tcl.bench.peers.names import DEFAULT, TUNED
+from tcl.bench.result import Result
+from tcl.bench.rows import KINDS, SUITE_KINDS
+
+NEAR = 0.95
+"""A ratio below which a row counts as slower than the best peer."""
+
+OneRun: TypeAlias = Mapping[str, Result]
+"""A row in one run: placement → what was measured there."""
+Quantity: TypeAlias = Callable[[OneRun], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A number that was found in several runs."""
+
+    middle: float
+    """The median."""
+    low: float
+    high: float
+
+    @staticmethod
+    def of(values: Iterable[float | None]) -> Spread | None:
+        """Of those values that are there; None if none is."""
+        found = [v for v in values if v is not None]
+        return Spread(median(found), min(found), max(found)) if found else None
+
+    def as_json(self) -> dict[str, float]:
+        """As data."""
+        return {"median": self.middle, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row with a number of threads: what all runs found."""
+
+    name: str
+    kind: str
+    runs: tuple[OneRun, ...]
+
+    def spread(self, quantity: Quantity) -> Spread | None:
+        """A quantity over the runs."""
+        return Spread.of(map(quantity, self.runs))
+
+    def seconds(self, contender: str, placement: str) -> float | None:
+        """Median over the runs of a contender's seconds per call."""
+        found = self.spread(lambda run: _seconds(run, placement, contender))
+        return None if found is None else found.middle
+
+    def all(self, placement: str) -> list[Result]:
+        """What the runs found on a placement."""
+        return [run[placement] for run in self.runs if placement in run]
+
+
+def lines(results: Iterable[Result]) -> list[Line]:
+    """Results of one number of threads, row by row."""
+    found: dict[str, dict[int, dict[str, Result]]] = {}
+    kinds: dict[str, str] = {}
+    for result in results:
+        found.setdefault(result.name, {}).setdefault(result.run, {})[result.placement] = result
+        kinds[result.name] = result.kind
+    return [Line(name, kinds[name], tuple(runs.values())) for name, runs in found.items()]
+
+
+def ratio(placement: str, name: str | None = None) -> Quantity:
+    """The best peer's time over ours: see ``Result.ratio``."""
+    return lambda run: run[placement].ratio(name) if placement in run else None
+
+
+def gain(placement: str) -> Quantity:
+    """The default options' time over the tuned ones'."""
+    return lambda run: run[placement].gain() if placement in run else None
+
+
+def beside(placement: str, peer: str) -> Quantity:
+    """One peer's time over ours, with the best known options."""
+
+    def quantity(run: OneRun) -> float | None:
+        if placement not in run:
+            return None
+        own, other = run[placement].ours, _seconds(run, placement, peer)
+        return None if own is None or other is None else other / own[1]
+
+    return quantity
+
+
+def shift(run: OneRun) -> float | None:
+    """Our time on arrays as NumPy places them over that on aligned ones; tuned, where both are."""
+    for name in (TUNED, DEFAULT):
+        here, there = _seconds(run, "aligned", name), _seconds(run, "numpy", name)
+        if here is not None and there is not None:
+            return there / here
+    return None
+
+
+def _seconds(run: OneRun, placement: str, contender: str) -> float | None:
+    entry = run[placement].entries.get(contender) if placement in run else None
+    return None if entry is None else entry.seconds
+
+
+def mean(rows: Sequence[Line], quantity: Quantity) -> Spread | None:
+    """The geometric mean over rows, of each run. Rows without the quantity count nowhere."""
+    count = max((len(row.runs) for row in rows), default=0)
+    return Spread.of(
+        geometric_mean(quantity(row.runs[i]) for row in rows if i < len(row.runs))
+        for i in range(count)
+    )
+
+
+def extreme(
+    rows: Sequence[Line], quantity: Quantity, choose: Callable[..., str] = min
+) -> tuple[str, float] | None:
+    """The row with the least, or with ``max`` the largest, of a quantity, and its value."""
+    found = {row.name: s.middle for row in rows if (s := row.spread(quantity)) is not None}
+    if not found:
+        return None
+    name = choose(found, key=lambda n: found[n])
+    return name, found[name]
+
+
+def groups(rows: Sequence[Line]) -> dict[str, list[Line]]:
+    """Rows by kind; then those of the suite, and all, where these are more than that."""
+    found = {kind: [r for r in rows if r.kind == kind] for kind in KINDS}
+    suite = [r for r in rows if r.kind in SUITE_KINDS]
+    if len(suite) < len(rows):
+        found["suite"] = suite
+    found["all"] = list(rows)
+    return {name: members for name, members in found.items() if members}
+
+
+def summarise(results: Iterable[Result]) -> dict[str, Any]:
+    """By placement: geometric means per kind and of all, tuned and default, rows that are slower
+    than their best peer, and rows without a ratio. And what the placement changes."""
+    rows = lines(results)
+    placements = dict.fromkeys(p for row in rows for run in row.runs for p in run)
+    summary: dict[str, Any] = {p: _placed(rows, p) for p in placements}
+    if (moved := mean(rows, shift)) is not None:
+        summary["numpy over aligned"] = {
+            "mean": moved.as_json(),
+            "worst": _named(extreme(rows, shift, max)),
+        }
+    return summary
+
+
+def _placed(rows: Sequence[Line], placement: str) -> dict[str, Any]:
+    best, default, tuned = ratio(placement), ratio(placement, DEFAULT), gain(placement)
+    ratios = {row.name: row.spread(best) for row in rows}
+    compiled = [
+        t for row in rows for r in row.all(placement) if (t := r.compile_seconds) is not None
+    ]
+    return {
+        "ratio": _means(rows, best),
+        "ratio_default": _means(rows, default),
+        "default_over_tuned": _means(rows, tuned),
+        "worst": _named(extreme(rows, best)),
+        "worst_default_over_tuned": _named(extreme(rows, tuned)),
+        "slower": {n: s.middle for n, s in ratios.items() if s is not None and s.middle < NEAR},
+        "compile_seconds": median(compiled) if compiled else None,
+        "missing": [name for name, found in ratios.items() if found is None],
+    }
+
+
+def _means(rows: Sequence[Line], quantity: Quantity) -> dict[str, dict[str, float]]:
+    found = {name: mean(members, quantity) for name, members in groups(rows).items()}
+    return {name: spread.as_json() for name, spread in found.items() if spread is not None}
+
+
+def _named(found: tuple[str, float] | None) -> dict[str, Any] | None:
+    return None if found is None else {"row": found[0], "ratio": found[1]}
+
+
+def geometric_mean(values: Iterable[float | None]) -> float | None:
+    """Of those that are there; None if none is."""
+    logs = [math.log(v) for v in values if v is not None]
+    return math.exp(sum(logs) / len(logs)) if logs else None

@@ -1,0 +1,221 @@
+"""A report of the benchmark suite as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+from tcl.bench.bars import bars
+from tcl.bench.peers.names import DEFAULT, OURS, TUNED
+from tcl.bench.report import Report
+from tcl.bench.result import Result
+from tcl.bench.summary import (
+    Line,
+    Quantity,
+    Spread,
+    extreme,
+    gain,
+    groups,
+    lines,
+    mean,
+    ratio,
+    shift,
+)
+from tcl.cli.tables import plain_table
+from tcl.common.number_format import duration, plural
+
+_SHIFTED = {"aligned": "", "numpy": " +16"}
+"""What headings say of a placement."""
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Everything: per number of threads the rows and the ceilings; then the means, and the rest."""
+    for threads in report.ceilings:
+        console.print(_rows(report, threads))
+        console.print(_ceilings(report, threads))
+        console.print()
+    console.print(_means(report))
+    console.print()
+    for threads in report.ceilings:
+        for bar in bars(report, threads):
+            console.print(f"{plural(threads, 'thread')}: {bar}", highlight=False, markup=False)
+    notes = [f"without {name}: {reason}" for name, reason in report.absent.items()]
+    notes += [f"without {name}: {reason}" for name, reason in report.left_out.items()]
+    for result in report.results:
+        where = f"{result.name}, {plural(result.threads, 'thread')}, {result.placement} arrays"
+        where += f", run {result.run}" * (report.settings.get("runs", 1) > 1)
+        notes += [f"{where}, {n}: {e.error}" for n, e in result.entries.items() if e.error]
+    for note in notes:
+        console.print(note, highlight=False, markup=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the table of rows."""
+
+    heading: str
+    cell: Callable[[Line], str]
+    needed: Quantity | None = None
+    """It is left out where no row has this."""
+
+
+def _rows(report: Report, threads: int) -> Table:
+    rows = lines(report.of(threads))
+    columns = [
+        c
+        for c in _columns(report, threads)
+        if c.needed is None or any(row.spread(c.needed) is not None for row in rows)
+    ]
+    table = plain_table("work", *(f">{c.heading}" for c in columns))
+    table.title_justify = "left"
+    settings = report.settings
+    runs = settings.get("runs", 1)
+    table.title = (
+        f"{plural(threads, 'thread')}, {'cold' if settings['cold'] else 'warm'} cache, arrays "
+        f"{' and '.join(report.placements)}; medians of {settings['rounds']} interleaved rounds"
+        + (f", of {runs} runs; ± half the range between runs" if runs > 1 else "")
+        + "; ratio = best peer's time / ours"
+    )
+    kind = ""
+    for row in rows:
+        if row.kind != kind:
+            kind = row.kind
+            table.add_row(f"[italic]{kind}[/italic]")
+        table.add_row(row.name, *(c.cell(row) for c in columns))
+    return table
+
+
+def _columns(report: Report, threads: int) -> Iterator[_Column]:
+    first, ceiling = report.placements[0], report.ceiling(threads)
+    results = report.of(threads)
+    for name in dict.fromkeys(n for r in results for n in r.entries if n not in OURS):
+        yield _Column(name, lambda row, name=name: _peer(row, name, first))  # type: ignore[misc]
+    yield _Column("tcl", lambda row: _own(row, first))
+    yield _Column("thr", lambda row: _threads(row, first))
+    for p in report.placements:
+        yield _ratio_column(f"ratio{_SHIFTED[p]}", ratio(p), None)
+    for p in report.placements:
+        yield _ratio_column(f"default{_SHIFTED[p]}", ratio(p, DEFAULT), None)
+    for p in report.placements:
+        yield _ratio_column(f"def/tuned{_SHIFTED[p]}", gain(p), gain(p))
+    yield _Column("+16/64", lambda row: _number(row.spread(shift)), shift)
+
+    def share(result: Result, ours: bool) -> float | None:
+        found = result.ours if ours else result.best_peer
+        return None if found is None else result.share(found[1], ceiling)
+
+    yield _Column("share", lambda row: _middle(row, first, lambda r: share(r, True)))
+    yield _Column("peer's", lambda row: _middle(row, first, lambda r: share(r, False)))
+    yield _Column("compile", lambda row: _compiled(row, first))
+
+
+def _ratio_column(heading: str, quantity: Quantity, needed: Quantity | None) -> _Column:
+    return _Column(heading, lambda row: _ratio(row.spread(quantity)), needed)
+
+
+def _peer(row: Line, name: str, placement: str) -> str:
+    seconds = row.seconds(name, placement)
+    if seconds is None:
+        return "failed" if any(name in r.entries for r in row.all(placement)) else "-"
+    best = any(r.best_peer is not None and r.best_peer[0] == name for r in row.all(placement))
+    return f"[bold]{duration(seconds)}[/bold]" if best else duration(seconds)
+
+
+def _own(row: Line, placement: str) -> str:
+    for name, mark in ((TUNED, ""), (DEFAULT, "*")):
+        if (seconds := row.seconds(name, placement)) is not None:
+            return duration(seconds) + mark
+    wrong = any(r.entries[n].error for r in row.all(placement) for n in OURS if n in r.entries)
+    return "[red]failed[/red]" if wrong else "-"
+
+
+def _threads(row: Line, placement: str) -> str:
+    used = [r.entries[r.ours[0]].threads for r in row.all(placement) if r.ours is not None]
+    return str(used[0]) if used else "-"
+
+
+def _compiled(row: Line, placement: str) -> str:
+    found = [t for r in row.all(placement) if (t := r.compile_seconds) is not None]
+    return duration(median(found)) if found else "-"
+
+
+def _middle(row: Line, placement: str, value: Callable[[Result], float | None]) -> str:
+    return _number(Spread.of(map(value, row.all(placement))))
+
+
+def _number(found: Spread | None) -> str:
+    return "-" if found is None else f"{found.middle:.2f}"
+
+
+def _ratio(found: Spread | None) -> str:
+    if found is None:
+        return "-"
+    colour = "green" if found.middle >= 1 else "yellow" if found.middle >= 0.93 else "red"
+    return f"[{colour}]{found.middle:.2f}[/{colour}]{_range(found)}"
+
+
+def _range(found: Spread) -> str:
+    return "" if found.low == found.high else f"±{(found.high - found.low) / 2:.2f}"
+
+
+def _ceilings(report: Report, threads: int) -> str:
+    ceiling = report.ceiling(threads)
+    narrow = "".join(f", {r / 1e9:.0f} GOP/s {kind}" for kind, r in ceiling.products.items())
+    return (
+        f"ceilings: {ceiling.read / 1e9:.1f} GB/s read, {ceiling.copy / 1e9:.1f} GB/s copy "
+        f"(both directions), {ceiling.flops / 1e9:.0f} GFLOP/s float32{narrow} (best of "
+        f"{len(report.ceilings[threads])} samples)"
+    )
+
+
+def _means(report: Report) -> RenderableType:
+    """One table of all numbers of threads and placements."""
+    by_threads = {threads: lines(report.of(threads)) for threads in report.ceilings}
+    columns: list[tuple[str, int, Quantity, bool]] = []
+    for threads in by_threads:
+        for p in report.placements:
+            where = f"{threads} thr{_SHIFTED[p]}"
+            columns += [
+                (f"{where} ratio", threads, ratio(p), False),
+                (f"{where} default", threads, ratio(p, DEFAULT), False),
+                (f"{where} def/tuned", threads, gain(p), False),
+            ]
+        columns.append((f"{threads} thr +16/64", threads, shift, True))
+    columns = [c for c in columns if mean(by_threads[c[1]], c[2]) is not None]
+    table = plain_table("geometric means", *(f">{heading}" for heading, *_ in columns))
+    names = dict.fromkeys(n for rows in by_threads.values() for n in groups(rows))
+    for name in names:
+        cells = []
+        for _, threads, quantity, least in columns:
+            found = mean(groups(by_threads[threads]).get(name, []), quantity)
+            text = "-" if found is None else f"{found.middle:.2f}{_range(found)}"
+            cells.append(text if least else _ratio(found))
+        table.add_row(name, *cells)
+    cells = []
+    for _, threads, quantity, least in columns:
+        worst = extreme(by_threads[threads], quantity, max if least else min)
+        cells.append("-" if worst is None else f"{worst[1]:.2f} {worst[0]}")
+    table.add_row("worst row", *cells)
+    table.caption = _caption(by_threads, report)
+    table.caption_justify = "left"
+    return table
+
+
+def _caption(by_threads: dict[int, list[Line]], report: Report) -> str:
+    said = ["share: of the roofline; * : no tuned options are known, default ones used"]
+    every: Sequence[Result] = report.results
+    if compiled := [t for r in every if (t := r.compile_seconds) is not None]:
+        said.append(f"median compile time {duration(median(compiled))}")
+    missing = dict.fromkeys(
+        row.name
+        for rows in by_threads.values()
+        for row in rows
+        if all(row.spread(ratio(p)) is None for p in report.placements)
+    )
+    if missing:
+        said.append(f"rows without a ratio: {', '.join(missing)}")
+    return "; ".join(said)
