@@ -114,18 +114,27 @@ def run(
     ours: Sequence[Spec] = OURS,
     cache: Path | None = None,
     finished: Callable[[Report], object] = lambda report: None,
+    before: Report | None = None,
 ) -> Report:
     """Measure ``rows``. ``say`` gets sentences about progress, ``finished`` after every row the
-    report so far; tuned options come from ``cache``, without which there are none.
+    report so far; tuned options come from ``cache``, without which there are none. What is in
+    ``before`` is not measured again, and is in the report, too.
 
-    Raises ``ArgumentError`` for more threads than there are cores.
+    Raises ``ArgumentError`` for more threads than there are cores, and for a report ``before`` of
+    another machine or other settings.
     """
     available = available_cores()
     for threads in settings.threads:
         if not 1 <= threads <= len(available):
             raise ArgumentError(f"{threads} threads need as many cores; there are {len(available)}")
     found = _Found()
+    if before is not None:
+        found = _continued(before, settings, available)
+    done = {(r.run, r.threads, r.name) for r in found.results}
     for number, threads in itertools.product(range(1, settings.runs + 1), settings.threads):
+        missing = [row for row in rows if (number, threads, row.name) not in done]
+        if not missing:
+            continue
         cores = available[:threads]
         samples = found.ceilings.setdefault(threads, [])
         with (
@@ -134,7 +143,7 @@ def run(
         ):
             for contender in running:
                 found.versions.update(contender.versions)
-            for row in rows:
+            for row in missing:
                 samples += [meter.sample() for _ in range(3)]
                 try:
                     found.results += _row(row, running, threads, number, settings, cache, say)
@@ -145,6 +154,30 @@ def run(
                 finished(found.report(settings, available, interrupted=True))
             samples += [meter.sample() for _ in range(3)]
     return found.report(settings, available, interrupted=False)
+
+
+def _continued(before: Report, settings: Settings, cores: Sequence[int]) -> _Found:
+    """What a report has, to go on from there."""
+    machine, given = _machine(cores), asdict(settings)
+    for name in ("cpu", "features", "cores"):
+        if before.machine[name] != machine[name]:
+            raise ArgumentError(
+                f"the report that is there was made on another machine: {name} is not "
+                f"{before.machine[name]}"
+            )
+    for name, value in given.items():
+        had = before.settings.get(name)
+        had = tuple(had) if isinstance(had, list) else had
+        if name not in ("threads", "runs") and had != value:
+            raise ArgumentError(
+                f"the report that is there was made with other settings: {name} {had}, not {value}"
+            )
+    return _Found(
+        list(before.results),
+        {threads: list(samples) for threads, samples in before.ceilings.items()},
+        dict(before.versions),
+        dict(before.absent),
+    )
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import click
 from tcl.cli.common import fail, reporting
 from tcl.cli.signals import exit_code
 from tcl.codegen.common.extras import installing
-from tcl.common.files import check_whole, write_whole
+from tcl.common.files import check_whole, read_text, write_whole
 from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ def command() -> None:
     type=click.Path(path_type=Path),
     help="A folder for bench.json and, with matplotlib, bench-N.png.",
 )
+@click.option(
+    "--resume", is_flag=True, help="Measure only what bench.json in --out has not, and add it."
+)
 @reporting
 def cpu(
     rows: str | None,
@@ -91,6 +95,7 @@ def cpu(
     cache: Path | None,
     seed: int,
     out: Path | None,
+    resume: bool,
 ) -> None:
     """Measure the suite on this CPU.
 
@@ -124,6 +129,7 @@ def cpu(
         rounds=rounds or settings.rounds,
     )
     specs = _peers(peers)
+    before = _before(out) if resume else None
     if out is not None:
         _make(out)  # now, rather than after an hour
     path = named_cache(cache)
@@ -139,7 +145,7 @@ def cpu(
     try:
         if tune_seconds is not None:
             _tune(chosen, settings, tune_seconds, path, say)
-        keep(run(chosen, settings, say, peers=specs, cache=path, finished=keep))
+        keep(run(chosen, settings, say, peers=specs, cache=path, finished=keep, before=before))
     except KeyboardInterrupt as error:
         stopped = error
     finally:
@@ -232,6 +238,20 @@ def _make(folder: Path) -> None:
         check_whole(folder / _JSON)
     except OSError as error:
         raise ArgumentError(f"nothing can be written in {folder}: {error.strerror}") from None
+
+
+def _before(folder: Path | None) -> Report | None:
+    """What was measured before; None if there is nothing."""
+    from tcl.bench.report import Report
+
+    if folder is None:
+        raise click.UsageError("--resume needs --out, the folder with what was measured before")
+    if not (folder / _JSON).exists():
+        return None
+    try:
+        return Report.from_json(json.loads(read_text(folder / _JSON)))
+    except ValueError:
+        raise ArgumentError(f"{folder / _JSON} is no JSON; remove it to begin anew") from None
 
 
 def _write(report: Report, folder: Path) -> None:
