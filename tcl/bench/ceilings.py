@@ -175,7 +175,10 @@ def _compile(device: CpuProfile, extra: Sequence[Dot]) -> dict[str, Callable[...
     prototype = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     functions: dict[str, Callable[..., float]] = {}
     session = llvm.create_lljit_compiler(new_machine(device))
-    kernels = {**_kernels(device.vector_bits // 32), **{dot.name: _products(dot) for dot in extra}}
+    kernels = {
+        **_kernels(device.vector_bits // 32),
+        **{dot.name: products_loop(dot) for dot in extra},
+    }
     for name, text in kernels.items():
         builder = llvm.JITLibraryBuilder().add_object_img(compile_object(text, device))
         builder.export_symbol("ceiling").add_current_process()
@@ -235,7 +238,7 @@ def _kernels(lanes: int) -> dict[str, str]:
     }
 
 
-def _products(dot: Dot) -> str:
+def products_loop(dot: Dot) -> str:
     """LLVM IR of the function that only adds up products of narrow numbers."""
     floats = dot.total.endswith("float>")
     lanes = dot.total.split()[0].removeprefix("<")

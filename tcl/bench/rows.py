@@ -102,13 +102,15 @@ def retyped(text: str, type_: str) -> str:
 
 def select(pattern: str | None, quick: bool = False, rows: tuple[Row, ...] = ()) -> list[Row]:
     """The rows whose name, def or kind fits one of the comma-separated shell patterns (a pattern
-    without wildcards fits what contains it). ``ArgumentError`` if none fits one of them."""
+    without wildcards fits what contains it, and the whole name of a row that row alone).
+    ``ArgumentError`` if none fits one of them."""
     rows = rows or ROWS
     if pattern is None:
         return [row for row in rows if row.quick or not quick]
     chosen: set[str] = set()
     for each in filter(None, (p.strip() for p in pattern.split(","))):
-        shell = each.lower() if any(c in each for c in "*?[") else f"*{each.lower()}*"
+        exact = any(c in each for c in "*?[") or any(row.name == each for row in rows)
+        shell = each.lower() if exact else f"*{each.lower()}*"
         # Who names a row wants it, quick or not.
         found = {
             row.name

@@ -62,6 +62,10 @@ class Settings:
     unless one call alone takes as long)."""
     seed: int = 0
 
+    def as_json(self) -> dict[str, Any]:
+        """As a report has them."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+
     @staticmethod
     def quick(**changes: Any) -> Settings:
         """Settings for a first impression."""
@@ -96,7 +100,7 @@ class _Found:
             datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
             _machine(cores),
             {"python": platform.python_version(), **self.versions},
-            asdict(settings),
+            settings.as_json(),
             {n: tuple(samples) for n, samples in self.ceilings.items() if n in measured},
             tuple(self.results),
             self.absent,
@@ -158,16 +162,15 @@ def run(
 
 def _continued(before: Report, settings: Settings, cores: Sequence[int]) -> _Found:
     """What a report has, to go on from there."""
-    machine, given = _machine(cores), asdict(settings)
+    machine = _machine(cores)
     for name in ("cpu", "features", "cores"):
         if before.machine[name] != machine[name]:
             raise ArgumentError(
                 f"the report that is there was made on another machine: {name} is not "
                 f"{before.machine[name]}"
             )
-    for name, value in given.items():
+    for name, value in settings.as_json().items():
         had = before.settings.get(name)
-        had = tuple(had) if isinstance(had, list) else had
         if name not in ("threads", "runs") and had != value:
             raise ArgumentError(
                 f"the report that is there was made with other settings: {name} {had}, not {value}"

@@ -235,6 +235,9 @@ def _make(folder: Path) -> None:
     """Make the folder, and see that files can be written there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(f"the folder {folder} cannot be made: {error.strerror}") from None
+    try:
         check_whole(folder / _JSON)
     except OSError as error:
         raise ArgumentError(f"nothing can be written in {folder}: {error.strerror}") from None

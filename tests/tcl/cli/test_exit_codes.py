@@ -156,6 +156,8 @@ BEYOND = {
     "--peers": ("abacus", "there is no peer 'abacus'"),
     "--rows": ("abacus", "no row fits 'abacus'"),
     "--rounds": ("0", "0 is not in the range"),
+    "--runs": ("0", "0 is not in the range"),
+    "--placement": ("anywhere", "'anywhere' is not one of"),
     "--tune": ("0", "0.0 is not in the range"),
     "--seed": ("-1", "-1 is not in the range"),
     "--top": ("-1", "-1 is not in the range"),

@@ -42,8 +42,8 @@ def test_a_def_of_the_suite_has_the_suites_formulation(monkeypatch: pytest.Monke
     work, made = layernorm(), list[str]()
     builders = numpy_peer.forms.builders("layernorm")
 
-    def noted(entry: str) -> object:
-        made.append(entry)
+    def noted(*given: str) -> object:
+        made.append(given[0])
         return builders
 
     monkeypatch.setattr(numpy_peer.forms, "builders", noted)
@@ -54,7 +54,7 @@ def test_a_def_of_the_suite_has_the_suites_formulation(monkeypatch: pytest.Monke
 
 def test_another_def_of_that_name_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "def layernorm(float(N) I) -> (O) { O(n) = 2 * I(n) }"
-    monkeypatch.setattr(numpy_peer.forms, "builders", lambda entry: pytest.fail(entry))
+    monkeypatch.setattr(numpy_peer.forms, "builders", lambda *given: pytest.fail(given[0]))
     work = Work.of(text, check(text)["layernorm"], {"N": 5}, 0)
     (run,) = peers(work, right(work), 1, pytest.fail).values()
     run()
@@ -82,7 +82,7 @@ def test_a_peer_that_raises_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch
     def builder(given: object) -> None:
         raise RuntimeError("no such thing")
 
-    monkeypatch.setattr(numpy_peer.forms, "builders", lambda entry: [("it", builder)])
+    monkeypatch.setattr(numpy_peer.forms, "builders", lambda *given: [("it", builder)])
     assert peers(work, right(work), 1, said.append) == {}
     assert said == ["no comparison with NumPy: RuntimeError: no such thing"]
 
@@ -128,7 +128,7 @@ def test_numpy_is_as_fast_as_its_best_form(monkeypatch: pytest.MonkeyPatch) -> N
 
         return repeated
 
-    monkeypatch.setattr(numpy_peer.forms, "builders", lambda entry: [("slow", slow), (name, form)])
+    monkeypatch.setattr(numpy_peer.forms, "builders", lambda *given: [("slow", slow), (name, form)])
     (run,) = peers(work, right(work), 1, pytest.fail).values()
     calls.clear()
     assert isinstance(run(), np.ndarray)
