@@ -3,11 +3,11 @@
 Counted from the lowered program, as points times operations, for every def alike. An operation is
 a step of a floating-point reduction, or a distinct value that ``+ - * / min max``, a minus or a
 built-in function makes of what was read: it counts once per point of the dimensions that it depends
-on, however often it is written or used. Arithmetic on constants, subscripts and integers is free, but
-for sums of products of narrow integers, which count as those of floating-point numbers do. The side
-of a ``? :`` counts at the points where an affine condition chooses it; both sides count everywhere
-where the condition depends on data. Read is each element of an input that is used, or of an output
-whose old contents matter; written, each element of an output.
+on, however often it is written or used. Arithmetic on constants, subscripts and integers is free,
+but for sums of products of narrow integers, which count as those of floating-point numbers do. The
+side of a ``? :`` counts at the points where an affine condition chooses it; both sides count
+everywhere where the condition depends on data. Read is each element of an input that is used, or of
+an output whose old contents matter; written, each element of an output.
 
 Where elements or values coincide in ways that the count does not see, it is too high: it is a
 measure for people, not a proof.
@@ -27,7 +27,6 @@ import numpy as np
 from tcl.codegen.common.recursion import with_room
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children
-
 
 NARROW = ("bfloat16", "float16", "int16", "int8")
 """Types of numbers that instructions multiply and add up in wider ones; integers of either sign."""

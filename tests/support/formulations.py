@@ -85,6 +85,11 @@ einsum("kronecker", "kronecker3_3", Y="mabc,da->mdbc XW2W1 W0")
 einsum("layers", "tensordot", O="nabhw,nbchw->nachw I0 I1")
 einsum("layers", "transpose", O="nchw->cnwh I")
 single("matmul", "matmul_int8", "C", lambda x: x["A"].astype(np.int64) @ x["B"].astype(np.int64))
+single("matmul", "matmul_uint8", "C", lambda x: x["A"].astype(np.int64) @ x["B"].astype(np.int64))
+single(
+    "batch_matmul", "batch_matmul_int8", "Z",
+    lambda x: x["X"].astype(np.int64) @ x["Y"].astype(np.int64),
+)  # fmt: skip
 single("moments", "row_mean", "M", lambda x: x["I"].mean(1))
 single("moments", "variance", "V", lambda x: np.square(x["I"] - x["M"][:, None]).mean(1))
 
@@ -128,6 +133,10 @@ def masked(x: Arrays) -> Array:
 
 
 single("convolution", "convolution", "O", lambda x: biased(x, x["I"]))
+single(
+    "convolution", "convolution_int8", "O",
+    lambda x: convolve(x["I"].astype(np.int64), x["W1"].astype(np.int64)),
+)  # fmt: skip
 single("convolution", "convolution_padded", "O", lambda x: biased(x, padded(x["I"], 1, 1)))
 single("convolution", "convolution_strided", "O", lambda x: biased(x, x["I"], 2))
 single("group_convolution", "group_convolution", "O", lambda x: grouped(x, 1))
