@@ -23,7 +23,7 @@ _TRANSPOSED = 0.5
 """Likewise, where it has neighbours in memory along another dimension."""
 _IN_ORDER = 0.25
 """Likewise, where the neighbours are the same."""
-_PUT_TOGETHER = 1.0
+_PUT_TOGETHER = 2.0
 """Cycles to make an element a part of a word."""
 _FAR = 4.0
 """Times as long, where a few elements of each row at a time come from behind the second cache."""

@@ -283,7 +283,9 @@ class Core:
             total += times * self._step(lane, cut, sizes, steps)
         waits = steps < _AHEAD and steps * math.prod(sizes.values()) > _WINDOW
         for access in self.reads:
-            total += self._memory(access) if waits else 0.0
+            # Words that are put together come from panels.
+            together = access.parts > 1 and self.staged(access, lane, sizes)
+            total += self._memory(access) if waits and not together else 0.0
             if lane is not None and dims[lane].reduction:
                 # Memory is faster if several rows are read side by side.
                 rows = access.count({n: s for n, s in sizes.items() if n != lane})
@@ -326,8 +328,9 @@ class Core:
         around = 0.0
         if inner is not None and inner.extent < _FEW and inner.extent * points > _WRITTEN_OUT:
             around = _TURN / inner.extent
-        elif inner is not None and inner.extent >= _FEW and self._waits_to_count(lane):
-            busy += _COUNTING / self.unroll(lane, whole) + _SPREAD * spread
+        elif inner is not None and inner.extent >= _FEW and self._keeps_busy(lane):
+            busy += _SPREAD * spread
+            busy += _COUNTING / self.unroll(lane, whole) if self._waits_to_count(lane) else 0.0
         steps = min(steps, _DEPTH)
         return max(busy, _LATENCY) + around + stored / max(1, steps)
 

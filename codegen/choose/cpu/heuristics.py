@@ -41,11 +41,11 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
         return replace(PLAIN, vectorize=vectorize, register=register)
     tile, order, inner = _blocking(core, lane, sizes)
     stage = _panels(core, lane, sizes, tile, order)
-    dot = tuple(core.group(d.name) for d in nest.dims) if core.dot is not None else ()
+    dot = tuple(core.group(d.name) if core.group(d.name) > 1 else 0 for d in nest.dims)
     return replace(
         PLAIN,
         tile=tuple(size * core.group(d.name) for d, size in zip(nest.dims, tile, strict=False)),
-        dot=dot,
+        dot=dot if any(dot) else (),
         order=order,
         inner_order=inner,
         vectorize=vectorize,
