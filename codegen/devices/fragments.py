@@ -112,7 +112,7 @@ def _vnni(name: str, avx: str) -> tuple[Form, ...]:
 
 def _int8(name: str) -> tuple[Form, ...]:
     return _forms(
-        (512, f"x86.avx10.{name}.512", "avx10.2-512"),
+        (512, f"x86.avx10.{name}.512", "avx10.2"),
         (256, f"x86.avx2.{name}.256", "avxvnniint8"),
         (128, f"x86.avx2.{name}.128", "avxvnniint8"),
     )

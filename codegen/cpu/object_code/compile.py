@@ -101,6 +101,9 @@ def new_machine(device: CpuProfile) -> Any:
     features = device.features
     if device.vector_bits >= 512:
         features += ",-prefer-256-bit"
+    if device.architecture == "x86_64":
+        # Else LLVM takes two instructions for one that adds up pairs, to add one after the other.
+        features += ",+fast-dpwssd"
     try:
         target = llvm.Target.from_triple(device.triple)
     except RuntimeError as error:
