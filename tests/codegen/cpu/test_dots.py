@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import random
+import re
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
-from cpu_kernels import poisoned, random_options, reference, same_bits, sized_of
+from comparing import check_equal
+from cpu_kernels import fenced, poisoned, random_options, reference, run, same_bits, sized_of
+from nests import sized
 
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
-from tcl.codegen.schedule.cpu import plan
+from tcl.codegen.devices.named import device_named
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.passes.cpu.dot import depths
+from tcl.codegen.reference import compile_reference
+from tcl.codegen.schedule.cpu import plan, schedule
 
 Array = np.ndarray[Any, np.dtype[Any]]
 X86_64 = pytest.mark.skipif(
-    not host_cpu().has("sse2"), reason="runs instructions of x86-64, or functions in their place"
+    host_cpu().architecture != "x86_64",
+    reason="runs instructions of x86-64, or functions in their place",
 )
 FORMS = {
     "product": "K, N) B) -> (C) { C(m, n) +=! int32(A(m, k)) * int32(B(k, n)) }",
@@ -108,3 +122,148 @@ def test_any_types_forms_and_options_give_exact_sums(machine: str) -> None:
 def test_more_of_them(machine: str, part: int) -> None:
     for seed in range(1000 + part, 1400, 8):
         check_exact(seed, MACHINES[machine])
+
+
+# Guard pages, threads, and shapes at which loops end early.
+
+ASKED = {
+    "in place": MappingOptions().vectorize(8, 1).register(2, 2, 2),
+    "copied": MappingOptions().tile(0, 16, 8).vectorize(8, 1).register(3, 2, 2).stage(0, 2),
+}
+
+
+@X86_64
+@ON_MACHINES
+@pytest.mark.parametrize("after", [True, False])
+@pytest.mark.parametrize("asked", ASKED)
+def test_nothing_beside_an_operand_is_touched(asked: str, after: bool, machine: str) -> None:
+    text, device = def_of("product", "int8", "int8"), MACHINES[machine]
+    for m, n, k in [(1, 1, 1), (2, 17, 3), (5, 9, 7), (4, 16, 8), (3, 31, 13)]:
+        draw = np.random.default_rng(m)
+        a, b = fenced((m, k), np.int8, after), fenced((k, n), np.int8, after)
+        a[:], b[:] = _drawn(draw, "int8", a.shape), _drawn(draw, "int8", b.shape)
+        sized, c = sized_of(text, a, b), fenced((m, n), np.int32, after)
+        depth = depths(lower(sized).nests[0], device)[0]
+        compile_cpu(sized, ASKED[asked].dot(0, 0, depth), device=device)([a, b], [c])
+        assert (c == a.astype(np.int32) @ b.astype(np.int32)).all()
+
+
+@X86_64
+@ON_MACHINES
+def test_threads_share_what_is_copied(machine: str) -> None:
+    draw = np.random.default_rng(8)
+    a, b = _drawn(draw, "int8", (75, 41)), _drawn(draw, "uint8", (41, 70))
+    device = replace(MACHINES[machine], threads=8)
+    options = MappingOptions("mlp").chunk(16, 32)
+    (found,) = run(def_of("product", "int8", "uint8"), a, b, options=options, device=device)
+    assert (found == a.astype(np.int32) @ b.astype(np.int32)).all()
+
+
+@X86_64
+def test_sums_wrap_around() -> None:
+    a, b = np.full((3, 70_000), -32768, np.int16), np.full((70_000, 8), -32768, np.int16)
+    options = MappingOptions().vectorize(8, 1).dot(0, 0, 2)
+    (found,) = run(def_of("product", "int16", "int16"), a, b, options=options)
+    assert (found == (70_000 << 30) % 2**32 - (2**32 if (70_000 << 30) % 2**32 >> 31 else 0)).all()
+
+
+# bfloat16.
+
+BFLOAT16 = {
+    "bfloat16": "bfloat16(M, K) A, bfloat16(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }",
+    "float32": "bfloat16(M, K) A, bfloat16(K, N) B) -> (C) {"
+    "C(m, n) +=! float(A(m, k)) * float(B(k, n)) }",
+}
+
+
+@X86_64
+@pytest.mark.parametrize("sums", BFLOAT16)
+@pytest.mark.parametrize("preset", ["naive", "mlp"])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 17, 5), (13, 33, 29)])
+def test_products_of_bfloat16(shape: tuple[int, int, int], preset: str, sums: str) -> None:
+    m, n, k = shape
+    draw = np.random.default_rng(m)
+    a, b = (draw.standard_normal(s).astype(ml_dtypes.bfloat16) for s in ((m, k), (k, n)))
+    sized = sized_of(f"def f({BFLOAT16[sums]}", a, b)
+    device = replace(HOST, emulated="+avx512bf16", vector_bits=512)
+    options = MappingOptions(preset).vectorize(16, 1).dot(0, 0, 2)
+    found, expected = poisoned(sized), poisoned(sized)
+    compile_cpu(sized, options, device=device)([a, b], found)
+    compile_reference(sized)([a, b], expected)
+    check_equal(sized, found, expected, options.to_json())
+
+
+# What is chosen, and what is refused.
+
+SIZES = ((96, 96), (96, 96))
+INSTRUCTIONS = [
+    ("x86-64", "int8", "int8", "pmaddwd"),
+    ("haswell", "int8", "uint8", "vpmaddwd"),
+    ("skylake-sp", "int16", "int16", "vpmaddwd"),
+    ("cascade lake", "int8", "int8", "vpdpbusd"),
+    ("cascade lake", "int8", "uint8", "vpdpbusd"),
+    ("zen 4", "int16", "int8", "vpdpwssd"),
+    ("zen 4", "bfloat16", "bfloat16", "vdpbf16ps"),
+    ("graviton2", "int8", "int8", "sdot"),
+    ("graviton2", "uint8", "uint8", "udot"),
+    ("graviton3", "int8", "uint8", "usdot"),
+    ("graviton3", "bfloat16", "bfloat16", "bfdot"),
+]
+DOTS = r"\b(v?pmaddwd|vpdp\w+|vdpbf16ps|[su]+dot|bfdot)\b"
+
+
+def of_types(a: str, b: str) -> Any:
+    convert = "" if a == "bfloat16" else "int32"
+    product = f"{convert}(A(m, k)) * {convert}(B(k, n))"
+    return sized(f"{a}(M, K) A, {b}(K, N) B) -> (C) {{ C(m, n) +=! {product} }}", *SIZES)
+
+
+@pytest.mark.parametrize(("name", "a", "b", "instruction"), INSTRUCTIONS)
+def test_the_best_instruction_is_all_that_multiplies(
+    name: str, a: str, b: str, instruction: str
+) -> None:
+    device = device_named(name)
+    assert isinstance(device, CpuProfile)
+    built = schedule(of_types(a, b), MappingOptions("mlp"), device)
+    text = assembly(emit(built, device).text, device)
+    found = Counter(re.findall(DOTS, text))
+    assert set(found) == {instruction} and found[instruction] > 8
+    assert not re.search(r"\bv?(pmull|mulps|fmadd\w+|fmla|mla|smlal)\b", text)
+
+
+@pytest.mark.parametrize("name", ["aarch64", "haswell"])
+def test_where_there_is_no_instruction_none_is_chosen(name: str) -> None:
+    device = device_named(name)
+    assert isinstance(device, CpuProfile)
+    product = of_types("bfloat16", "bfloat16")
+    (chosen,) = plan(product, MappingOptions("mlp"), device).options.values()
+    assert chosen.dot == ()
+    asked = MappingOptions().nest(0).vectorize(4, 1).nest(0).dot(0, 0, 2)
+    with pytest.raises(OptionsError) as refused:
+        schedule(product, asked, device)
+    assert str(refused.value) == (
+        f"dot: nest s0: {device.name} has no instruction that sums up products of bfloat16 and "
+        "bfloat16 in float32"
+    )
+
+
+HASWELL = device_named("haswell")
+REFUSED = [
+    ("int32", (0, 0, 2), 4, "has no instruction that sums up products of int32 and int32 in int32"),
+    ("int8", (0, 0, 4), 4, "haswell adds up 2 such products at once, not 4"),
+    ("int8", (0, 2), 4, "s0.n is no reduction: its points are not added up"),
+    ("int8", (0, 2, 2), 4, "an instruction adds up points of one dimension, not of s0.n and s0.k"),
+    ("int8", (0, 0, 2), 1, "its sums have no lanes: vectorize a dimension of its results"),
+    ("int8", (0, 0, 2, 2), 4, "it has 3 dimensions, 4 sizes were given"),
+]
+
+
+@pytest.mark.parametrize(("type_", "dot", "lanes", "reason"), REFUSED)
+def test_what_cannot_be_is_refused(
+    type_: str, dot: tuple[int, ...], lanes: int, reason: str
+) -> None:
+    options = MappingOptions().with_nest(0, NestOptions(vectorize=(1, lanes), dot=dot))
+    assert isinstance(HASWELL, CpuProfile)
+    with pytest.raises(OptionsError) as refused:
+        schedule(of_types(type_, type_), options, HASWELL)
+    assert str(refused.value).startswith("dot: nest s0: ") and reason in str(refused.value)
