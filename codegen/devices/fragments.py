@@ -3,7 +3,8 @@
 A *fragment* adds ``rows x depth`` of one factor times ``depth x columns`` of the other one to
 ``rows x columns`` sums, each in 32 bits. ``depth`` neighbours of a reduction lie next to each other
 in a 32-bit word. A dot-product instruction is a fragment of one row, with a column for each lane of
-a vector. From Intel's "Intrinsics Guide" and Arm's "Neon Intrinsics Reference".
+a vector. A matrix unit (AMX) multiplies fragments of many rows, in registers of their own, each of
+up to 16 rows of 16 words. From Intel's "Intrinsics Guide" and Arm's "Neon Intrinsics Reference".
 """
 
 from __future__ import annotations
@@ -59,11 +60,15 @@ class Fragment:
     rows: int = 1
     columns: int | None = None
     """None: as many as a vector has lanes."""
+    words: int = 1
+    """Along the reduction, each with ``depth`` points."""
 
     def forms_of(self, device: CpuProfile) -> tuple[Form, ...]:
         """Those that a device has, longest first."""
         return tuple(
-            f for f in self.forms if f.needs <= device.present and f.bits <= device.vector_bits
+            f
+            for f in self.forms
+            if f.needs <= device.present and (self.rows > 1 or f.bits <= device.vector_bits)
         )
 
     @property
@@ -77,9 +82,10 @@ class Fragment:
         return type_ == self.sums or (type_ in whole and self.sums in whole)
 
 
-def fragments(device: CpuProfile) -> Iterator[Fragment]:
-    """The dot products that a device has, the best ones of the same depth first."""
-    rows = _ARM if device.architecture == "aarch64" else _X86
+def fragments(device: CpuProfile, matrix: bool = False) -> Iterator[Fragment]:
+    """The dot products that a device has, the best ones of the same depth first; or, as ``matrix``,
+    the fragments that its matrix unit multiplies, all of the same rows, columns and words."""
+    rows = _MATRIX if matrix else _ARM if device.architecture == "aarch64" else _X86
     return (f for f in rows if f.forms_of(device))
 
 
@@ -118,6 +124,24 @@ def _int8(name: str) -> tuple[Form, ...]:
     )
 
 
+MATRIX_REGISTERS = 8
+"""Of a matrix unit: each holds the sums of a fragment, or the part of a factor that it takes."""
+
+
+def _tile(
+    product: str, factors: tuple[ScalarType, ScalarType], depth: int, sums: ScalarType, feature: str
+) -> Fragment:
+    forms = _forms((512, f"x86.{product}", f"amx-tile {feature}"))
+    return Fragment(product, factors, depth, sums, forms, rows=16, columns=16, words=16)
+
+
+_MATRIX = (
+    _tile("tdpbssd", (INT8, INT8), 4, INT32, "amx-int8"),
+    _tile("tdpbsud", (INT8, UINT8), 4, INT32, "amx-int8"),
+    _tile("tdpbusd", (UINT8, INT8), 4, INT32, "amx-int8"),
+    _tile("tdpbuud", (UINT8, UINT8), 4, INT32, "amx-int8"),
+    _tile("tdpbf16ps", (BFLOAT16, BFLOAT16), 2, FLOAT32, "amx-bf16"),
+)
 _X86 = (
     Fragment("vpdpbssd", (INT8, INT8), 4, INT32, _int8("vpdpbssd")),
     Fragment("vpdpbuud", (UINT8, UINT8), 4, INT32, _int8("vpdpbuud")),

@@ -8,7 +8,7 @@
     loop      ::= kind fold
     point     ::= let* target op value
     statement ::= block | for | pipeline | fill | first
-                | let | declare | accumulate | store | prefetch | barrier
+                | let | declare | accumulate | matrix | store | prefetch | barrier
     value     ::= const | position | variable | combined | load
                 | unary | binary | select | call | cast
     subscript ::= affine | computed
@@ -337,6 +337,9 @@ class Kind(Enum):
     DOT = "dot"
     """By one instruction: neighbours of a reduction, inside of the lanes, each point's factors
     lying next to each other in the words of vector registers."""
+    MMA = "mma"
+    """By one instruction of a CPU's matrix unit, along with the lanes and the dot products inside:
+    rows of results, or neighbouring dot products of a reduction."""
     PARALLEL = "parallel"
     """By whichever thread is free, or by a block; a loop over chunks, outside of all others."""
     THREAD = "thread"
@@ -381,6 +384,27 @@ class Accumulate:
     value: Value
 
 
+class Action(Enum):
+    """What becomes of a matrix of accumulators."""
+
+    CLEAR = "clear"
+    """All of them are 0, in the matrix unit."""
+    TAKE = "take"
+    """The matrix unit has them from now on."""
+    GIVE = "give"
+    """They can be used one by one again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Accumulators go to the registers of a CPU's matrix unit, or come from there: those of all
+    iterations of lanes and of loops of kind ``MMA``, for this iteration of those that are
+    unrolled. While it has them, nothing but sums of products is added to them."""
+
+    name: str
+    action: Action
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     """Writes an element, rounding to the tensor's type."""
@@ -390,6 +414,9 @@ class Store:
     streamed: int = 0
     """Past the caches, vectors that begin at multiples of this many bytes, counted from the
     tensor's first element; 0 for plain stores."""
+    padded: bool = False
+    """Where lanes, or dot products in a loop of kind ``MMA``, do not exist, 0 is written to their
+    place, for which there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,7 +488,18 @@ class Barrier:
 
 
 Statement: TypeAlias = (
-    Block | For | Fill | Pipeline | First | Let | Declare | Accumulate | Store | Prefetch | Barrier
+    Block
+    | For
+    | Fill
+    | Pipeline
+    | First
+    | Let
+    | Declare
+    | Accumulate
+    | Matrix
+    | Store
+    | Prefetch
+    | Barrier
 )
 
 
@@ -548,6 +586,11 @@ class Space:
     def dot(self) -> Fold | None:
         """The fold of the points that one instruction multiplies and adds up."""
         return next((x.fold for x in self.loops if x.kind is Kind.DOT), None)
+
+    @property
+    def mma(self) -> tuple[Fold, ...]:
+        """The folds of what a matrix unit does at once, beside the lanes and the dot products."""
+        return tuple(x.fold for x in self.loops if x.kind is Kind.MMA)
 
     @property
     def chunks(self) -> tuple[Fold, ...]:

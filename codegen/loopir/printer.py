@@ -116,6 +116,8 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
         case ir.Accumulate(name=name, op=op, value=value):
             sign = "=" if op == "=" else f"{op}="
             yield f"{depth}{name} {sign} {show_value(value)}"
+        case ir.Matrix(name=name, action=action):
+            yield f"{depth}matrix unit: {action.value} {name}"
         case ir.Store(ref=ref, value=value):
             past = "  # past the caches" if statement.streamed else ""
             yield f"{depth}{show_ref(ref)} = {show_value(value)}{past}"

@@ -46,7 +46,8 @@ class _Checks:
         self.lanes = {x.fold for x in self.loops if x.kind is ir.Kind.VECTOR}
         self.threads = {x.fold for x in self.loops if x.kind is ir.Kind.THREAD}
         self.at_once = self.lanes | self.threads
-        self.fixed = self.at_once | {x.fold for x in self.loops if x.kind is ir.Kind.UNROLL}
+        held = (ir.Kind.UNROLL, ir.Kind.MMA)
+        self.fixed = self.at_once | {x.fold for x in self.loops if x.kind in held}
         self.folds_of = {d.name: s.folds(d.name) for s in spaces for d in s.dims}
         self.panels: set[str] = set()
 
@@ -117,7 +118,7 @@ class _Checks:
         if not folds or folds[-1].step != 1:
             raise self.fail(f"the loops over {dim.name} do not reach single points")
         kinds = [x.kind for x in self.loops if x.fold.dim == dim.name]
-        fixed = (ir.Kind.UNROLL, ir.Kind.VECTOR, ir.Kind.DOT)
+        fixed = (ir.Kind.UNROLL, ir.Kind.VECTOR, ir.Kind.DOT, ir.Kind.MMA)
         if any(a in fixed and b not in fixed for a, b in pairwise(kinds)):
             raise self.fail(f"a serial loop over {dim.name} lies in an unrolled one or in lanes")
         if len({f.level for f in folds}) != len(folds):
@@ -145,6 +146,9 @@ class _Checks:
                     raise self.fail(f"{loop.fold.name}: a dot product is the innermost reduction")
                 if nest.sequential:
                     raise self.fail(f"{loop.fold.name} is no dot product: {nest.sequential}")
+            case ir.Kind.MMA:
+                if nest.sequential:
+                    raise self.fail(f"{loop.fold.name} is no matrix: {nest.sequential}")
             case ir.Kind.PARALLEL:
                 if nest.sequential:
                     raise self.fail(f"{loop.fold.name} cannot be shared: {nest.sequential}")
@@ -182,10 +186,10 @@ class _Checks:
                     raise self.fail(f"{name} is declared over a loop that has no registers")
                 known[name] = over
             case ir.Accumulate(name=name, value=value):
-                if name not in known:
-                    raise self.fail(f"accumulator {name} is not declared here")
                 self.own(name, known, inside)
                 self.value(value, known, inside)
+            case ir.Matrix():
+                self.matrix(statement, known)
             case ir.Store():
                 self.store(statement, inside, known)
             case ir.Prefetch(ref=ref):
@@ -194,6 +198,12 @@ class _Checks:
                 self.barrier(inside)
             case _:
                 assert_never(statement)
+
+    def matrix(self, matrix: ir.Matrix, known: _Known) -> None:
+        over = known.get(matrix.name, ())
+        rows = [x for x in self.loops if x.fold in over and x.kind is ir.Kind.MMA]
+        if len(rows) != 1:
+            raise self.fail(f"accumulator {matrix.name} is none of a matrix here")
 
     def all_inside(self, loop: ir.For | ir.Pipeline, inside: list[ir.Fold], known: _Known) -> None:
         fold = loop.loop.fold
@@ -223,6 +233,8 @@ class _Checks:
 
     def own(self, name: str, known: _Known, inside: Sequence[ir.Fold]) -> None:
         """Which accumulator the name means is decided here."""
+        if name not in known:
+            raise self.fail(f"accumulator {name} is not declared here")
         if any(f not in inside for f in known[name]):
             raise self.fail(f"accumulator {name} is used outside of its loops")
         if any(f not in known[name] for f in self.reduced_lanes(inside)):

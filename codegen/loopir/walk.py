@@ -177,8 +177,9 @@ def values_in(statement: ir.Statement) -> tuple[ir.Value, ...]:
 
 def straight(statement: ir.Statement) -> bool:
     """Whether it is run from front to back, once everything that is unrolled is written out."""
+    looped = (ir.Kind.SERIAL, ir.Kind.MMA)
     for s in statements(statement):
-        if isinstance(s, ir.First) or (isinstance(s, ir.For) and s.loop.kind is ir.Kind.SERIAL):
+        if isinstance(s, ir.First) or (isinstance(s, ir.For) and s.loop.kind in looped):
             return False
     return not branches(statement)
 

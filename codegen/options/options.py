@@ -177,10 +177,15 @@ class NestOptions:
     """GPU: copies of each panel that is filled in a loop, so that one can be filled while another
     one is read. Without such a panel there is nothing to copy."""
     mma: tuple[int, ...] | None = _option(
-        Dimensions(), refused=_NOT_ON_A_CPU, mma="GPU: 1: tensor cores multiply"
+        Dimensions(),
+        followed=True,
+        mma="GPU: 1: tensor cores multiply; CPU: dimensions of the rows, columns and the reduction "
+        "that the matrix unit multiplies along",
+        fragments="CPU: rows and columns of a register tile, in fragments of the matrix unit",
     )
-    """GPU: the dimensions that tensor cores multiply along: rows, columns, and, where there is a
-    reduction, that; () uses none. Factors of float32 are rounded to tf32."""
+    """The dimensions that a GPU's tensor cores, or a CPU's matrix unit, multiply along: rows,
+    columns, and, where there is a reduction, that; () uses none. On a GPU, factors of float32 are
+    rounded to tf32."""
     chunk_order: tuple[int, ...] | None = _option(Permutation())
     """Order of the loops over chunks, and so which chunks are worked on one after the other: a
     permutation of the dimensions; () is the natural order. Nests that share chunks have one."""
@@ -340,7 +345,7 @@ class OptionMethods(ABC):
         return self._with(dot=points)
 
     def mma(self, *dimensions: int | Sequence[int]) -> MappingOptions:
-        """Multiply on a GPU's tensor cores along these dimensions."""
+        """Multiply on a GPU's tensor cores, or a CPU's matrix unit, along these dimensions."""
         return self._with(mma=dimensions)
 
 

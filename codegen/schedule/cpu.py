@@ -20,6 +20,7 @@ from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.cpu.build import Build
 from tcl.codegen.passes.cpu.dot import dotted, in_groups, why_not_dotted
 from tcl.codegen.passes.cpu.fusion_limits import may_have_epilogues, results_at_once
+from tcl.codegen.passes.cpu.matrix import in_fragments, why_no_matrix, why_not_fed, with_matrix
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.codegen.passes.cpu.register import why_not_registers, with_registers
 from tcl.codegen.passes.cpu.stage import made_with, why_not_staged
@@ -174,13 +175,20 @@ class _Leaders:
         if why_no_loops(nest, o):
             return plan, None  # refused with its reason by the pass itself
         register, lanes, dot = o.register or (), o.vectorize or (-1, 1), o.dot or ()
-        if reason := why_not_dotted(nest, dot, lanes, device):
+        mma = o.mma or ()
+        if reason := why_not_dotted(nest, dot, lanes, device, bool(mma)):
             if plan.asked("dot"):
                 return plan, None
             plan, dot = plan.without("dot", reason), ()
+        with_dots = dotted(nest, dot, device, bool(mma))
+        if reason := why_no_matrix(with_dots, mma, lanes, device):
+            if plan.asked("mma"):
+                return plan, None
+            return self._possible(plan.without("mma", reason), nest)
         points = in_groups(points_inside(nest, o.chunk or (), o.tile or ()), dot)
-        with_dots = dotted(nest, dot, device)
-        if reason := why_not_registers(with_dots, register, points, lanes, device):
+        points = in_fragments(points, mma, device)
+        at_once = with_matrix(with_dots, mma, device)
+        if reason := why_not_registers(at_once, register, points, lanes, device):
             if plan.asked("register"):
                 return plan, None
             plan, register = plan.without("register", reason), ()
@@ -191,6 +199,10 @@ class _Leaders:
             if plan.asked("stage"):
                 return plan, loops
             plan, stage = plan.without("stage", reason), ()
+        if reason := why_not_fed(loops, stage):
+            if plan.asked("mma"):
+                return plan, loops
+            return self._possible(plan.without("mma", reason), nest)
         lane = vector_dim(nest, *lanes)
 
         def why_not_ahead(ahead: tuple[int, ...]) -> str | None:

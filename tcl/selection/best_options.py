@@ -216,11 +216,13 @@ def _scheduling(query: Query) -> Callable[[MappingOptions], object]:
 
 def device_identity(device: Device) -> str:
     """What measured times depend on. Of a CPU: model and how it was narrowed, vector width, cores,
-    caches, and threads if there are several; of a GPU: model, architecture, multiprocessors."""
+    caches, whether there is a matrix unit that may be used, and threads if there are several; of a
+    GPU: model, architecture, multiprocessors."""
     if isinstance(device, CpuProfile):
+        matrix = "; matrix unit" if device.has("amx-tile") else ""
         return with_threads(
             f"{device.title}; {device.vector_bits}-bit vectors; {device.cores} cores; "
-            f"L2 {device.l2_bytes >> 10} KiB",
+            f"L2 {device.l2_bytes >> 10} KiB{matrix}",
             device.threads,
         )
     return f"{device.name}; {device.architecture}; {device.multiprocessors} multiprocessors"

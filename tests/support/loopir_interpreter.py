@@ -82,6 +82,7 @@ class _Run:
     variables: dict[str, Scalar] = field(default_factory=dict)
     over: dict[str, tuple[ir.Fold, ...]] = field(default_factory=dict)
     """Accumulator → the folds that have one each."""
+    types: dict[str, ScalarType] = field(default_factory=dict)
     accumulators: dict[tuple[object, ...], Scalar] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -166,7 +167,7 @@ class _Run:
             case ir.Let(name=name, value=value):
                 self.variables[name] = self.value(value)
             case ir.Declare(name=name, over=over, start=start):
-                self.over[name] = over
+                self.over[name], self.types[name] = over, statement.type
                 self.accumulators = {k: v for k, v in self.accumulators.items() if k[0] != name}
                 for each in product(*(range(0, f.step * f.count, f.step) for f in over)):
                     if start is not None:
@@ -176,6 +177,9 @@ class _Run:
                 if op != "=":
                     new = _arithmetic(op, self.accumulators[own], new, value.type)
                 self.accumulators[own] = new
+            case ir.Matrix(name=name, action=action):
+                if action is ir.Action.CLEAR:
+                    self.clear(name)
             case ir.Store(ref=ref, value=value):
                 self.store(ref, self.value(value))
             case ir.Prefetch() | ir.Barrier():
@@ -190,6 +194,16 @@ class _Run:
     def own(self, accumulator: str) -> tuple[object, ...]:
         """Which accumulator a name means at this place."""
         return accumulator, *(self.at[f.name] for f in self.over[accumulator])
+
+    def clear(self, accumulator: str) -> None:
+        """A matrix of accumulators: those of the loops that are not around this place."""
+        over = self.over[accumulator]
+        offsets = [
+            (self.at[f.name],) if self.around[f.dim] else range(0, f.step * f.count, f.step)
+            for f in over
+        ]
+        for each in product(*offsets):
+            self.accumulators[accumulator, *each] = self.typed(0, self.types[accumulator])
 
     def combined(self, value: ir.Combined) -> Scalar:
         total = identity(value.op, value.type).value

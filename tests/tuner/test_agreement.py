@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
@@ -126,11 +127,35 @@ def test_gpus_in_full() -> None:
     assert 3 * refused[True] >= refused.total()
 
 
+AMX = replace(CPUS[0], name="amx", features="+amx-tile,+amx-int8,+amx-bf16,+avx512vnni")
+PRODUCTS = {
+    "sums of int8": "int8(M, K) A, int8(K, N) B) -> (int32(M, N) C)"
+    "{ C(m, n) +=! int32(A(m, k)) * B(k, n) \n C(m, n) = C(m, n) * 2 }",
+    "sums of bfloat16": "bfloat16(B, M, K) A, bfloat16(B, K, N) D) -> (C)"
+    "{ C(b, m, n) +=! A(b, m, k) * D(b, k, n) }",
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_matrix_unit(name: str) -> None:
+    (checked,) = check(f"def f({PRODUCTS[name]}").values()
+    definition = infer(checked, {t.name: (200,) * t.rank for t in checked.inputs})
+    refused = _on_cpu_of(definition, AMX, name, 20)
+    assert refused[True] and refused[False]
+    space = MappingSpace(lower(definition), AMX)
+    chosen = space.from_options(MappingOptions("mlp"))
+    assert chosen is not None
+    assert space.to_options(chosen).nests[0].mma
+
+
 def on_cpu(name: str, small: bool, device: CpuProfile, count: int) -> Counter[bool]:
     """How many candidates were refused, and how many not."""
-    definition = sized(DEFS[name], small=small)
+    return _on_cpu_of(sized(DEFS[name], small=small), device, f"{name} {small}", count)
+
+
+def _on_cpu_of(definition: SizedDef, device: CpuProfile, name: str, count: int) -> Counter[bool]:
     space = MappingSpace(lower(definition, cpu_layouts(definition)), device)
-    rng = Random(f"{name} {small} {device.name}")
+    rng = Random(f"{name} {device.name}")
     scheduled = partial(_on_cpu, definition, device)
     drawn = islice(candidates(space.space, rng), count)
     return Counter(agreed(space, scheduled, config) for config in drawn)

@@ -178,7 +178,18 @@ def test_options_say_what_the_knobs_say() -> None:
         }
     )
     nest = NestOptions(
-        (32, 0, 8), (2, 0, 1), (0, 2, 1), (1, 4), (6, 2, 4), (2, 1), (), False, False, ()
+        (32, 0, 8),
+        (2, 0, 1),
+        (0, 2, 1),
+        (1, 4),
+        (6, 2, 4),
+        (2, 1),
+        (),
+        False,
+        False,
+        (),
+        mma=(),
+        dot=(),
     )
     assert space.to_options(config) == MappingOptions("naive").with_nest(0, nest)
 

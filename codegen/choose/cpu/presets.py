@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.choose.cpu.access_costs import PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic
+from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import prefetching, tiles_ahead
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -59,7 +60,9 @@ class CpuPreset:
         if self.name == "naive" or nest.sequential:
             chosen = PLAIN
         elif self.name in _MODELLED:
-            chosen = heuristic(program, one, self.device, sums)
+            chosen = matrix_options(program, one, self.device) or heuristic(
+                program, one, self.device, sums
+            )
         else:
             chosen = _pointwise(program, one, self.device)
         if nest.chunks:

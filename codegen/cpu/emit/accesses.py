@@ -97,13 +97,43 @@ class Memory:
             return self._load_leading(at, load.ref.tensor, layout, scope)
         return self._load_masked(at, load.ref.tensor, layout, mask)
 
-    def store(self, ref: ir.TensorRef, value: Val, scope: Scope, streamed: int = 0) -> None:
+    def bits(self, load: ir.Load, scope: Scope) -> Val:
+        """An element as it lies in memory."""
+        return self._raw(load, self.program.tensor(load.ref.tensor).layout, scope)
+
+    def store(
+        self,
+        ref: ir.TensorRef,
+        value: Val,
+        scope: Scope,
+        streamed: int = 0,
+        padded: bool = False,
+    ) -> None:
         """Writes an element, or one per lane that exists. ``streamed`` vectors go past the caches,
-        if they lie where the processor can do that."""
+        if they lie where the processor can do that; ``padded`` ones have 0 in other lanes."""
         layout = self.program.tensor(ref.tensor).layout
         at = self._address(ref, scope, None)
         raw = to_memory(self.b, value, layout.type, self.native_half)
+        if padded and scope.ragged:
+            raw, scope = self._whole(raw, scope)
         self._write(ref, layout, at, raw, scope, streamed)
+
+    def copy(self, ref: ir.TensorRef, load: ir.Load, scope: Scope, padded: bool) -> bool:
+        """Writes an element of the same type to a panel, bit by bit; whether it is such a one."""
+        to, source = (self.program.tensor(r.tensor) for r in (ref, load.ref))
+        if to.role is not ir.Role.SCRATCH or to.layout.type != source.layout.type:
+            return False
+        raw = self.bits(load, scope)
+        at = self._address(ref, scope, None)
+        if padded and scope.ragged:
+            raw, scope = self._whole(raw, scope)
+        self._write(ref, to.layout, at, raw, scope)
+        return True
+
+    def _whole(self, raw: Val, scope: Scope) -> tuple[Val, Scope]:
+        """All lanes, with 0 in those that do not exist."""
+        raw = self.b.select(leading(scope.lanes, scope.active), raw, Val("0", raw.type))
+        return raw, replace(scope, active=scope.lanes, mask=None)
 
     def _write(
         self,

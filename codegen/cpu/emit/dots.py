@@ -82,6 +82,8 @@ class Dots:
         b = self.b
         if isinstance(value, ir.Const):
             return _word(int(value.value) & ((1 << value.type.bits) - 1))
+        if isinstance(value, ir.Load):
+            return b.convert("zext", self.memory.bits(value, scope), "i32")
         found = self.values.value(value, scope)
         raw = to_memory(b, found, value.type, self.values.native_half)
         return b.convert("zext", raw, "i32")

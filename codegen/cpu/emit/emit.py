@@ -18,6 +18,7 @@ from tcl.codegen.cpu.emit.accesses import FAIL, Memory
 from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.dots import Dots
 from tcl.codegen.cpu.emit.loops import Loops
+from tcl.codegen.cpu.emit.matrix import MatrixUnit
 from tcl.codegen.cpu.emit.scope import Accumulators, At, Range, Scope, leading
 from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.emit.values import Values
@@ -107,6 +108,7 @@ class Statements:
             sites,
         )
         self.values.memory = self.memory
+        self.matrix = MatrixUnit(b, device, program, self.dims, self.memory.pointers)
         self.dots = Dots(b, device, self.values, self.memory)
         self.loops = Loops(b, program, self.statement)
         self.kinds = {x.fold.name: x.kind for s in program.spaces for x in s.loops}
@@ -121,11 +123,12 @@ class Statements:
             if threads.met:
                 threads.meet()
             if kernel.grid:
-                self.loops.shared(kernel, threads, scope)
+                with self.matrix.configured(kernel.body):
+                    self.loops.shared(kernel, threads, scope)
             elif alone:
-                self.statement(kernel.body, scope)
+                self._alone(kernel.body, scope)
             else:
-                threads.first_only(partial(self.statement, kernel.body, scope))
+                threads.first_only(partial(self._alone, kernel.body, scope))
             # On x86, what was written past the caches is not in order with what is written after
             # it: before other threads are told that it is there, it has to be.
             self.memory.across.settle()
@@ -134,6 +137,10 @@ class Statements:
             ):
                 self.b.do(self.b.call_text("llvm.x86.sse.sfence", "void"))
         return threads.regions
+
+    def _alone(self, body: ir.Statement, scope: Scope) -> None:
+        with self.matrix.configured(body):
+            self.statement(body, scope)
 
     def statement(self, statement: ir.Statement, scope: Scope) -> None:
         """One statement, and everything inside it."""
@@ -144,6 +151,8 @@ class Statements:
                     self.statement(s, inner)
             case ir.For(loop=ir.Loop(fold=fold, kind=ir.Kind.DOT), body=body):
                 self._at_once(fold, body, scope)
+            case ir.For(loop=ir.Loop(kind=ir.Kind.MMA)):
+                self._fragment(statement, scope)
             case ir.For(loop=loop, body=body):
                 self.loops.loop(loop, body, scope)
             case ir.First():
@@ -154,14 +163,25 @@ class Statements:
                 self._declare(statement, scope)
             case ir.Accumulate():
                 self._accumulate(statement, scope)
-            case ir.Store(ref=ref, value=value, streamed=streamed):
-                self.memory.store(ref, self.values.value(value, scope), scope, streamed)
+            case ir.Matrix(name=name, action=action):
+                own = scope.accumulators[name]
+                key = tuple(scope.folds[f.name].constant for f in own.over)
+                self.matrix.move(action, own, scope, self.values.slot_at(own, key))
+            case ir.Store():
+                self._store(statement, scope)
             case ir.Prefetch(ref=ref, ahead=ahead):
                 self.memory.prefetch(ref, ahead, scope)
             case ir.Barrier() | ir.Fill() | ir.Pipeline():
                 raise ir.IRError(f"a CPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)
+
+    def _store(self, store: ir.Store, scope: Scope) -> None:
+        ref, value = store.ref, store.value
+        if isinstance(value, ir.Load) and self.memory.copy(ref, value, scope, store.padded):
+            return
+        made = self.values.value(value, scope)
+        self.memory.store(ref, made, scope, store.streamed, store.padded)
 
     def _at_once(self, fold: ir.Fold, statement: ir.Statement, scope: Scope) -> None:
         """A statement for all points of a dot product."""
@@ -178,13 +198,33 @@ class Statements:
             case _:
                 raise ir.IRError(f"{fold.name}: no instruction does a {type(statement).__name__}")
 
+    def _fragment(self, statement: ir.For, scope: Scope) -> None:
+        """What a matrix unit does at once; or a part of a fragment, one after the other."""
+        loops: list[ir.Loop] = []
+        inner: ir.Statement = statement
+        while isinstance(inner, ir.For) or (isinstance(inner, ir.Block) and len(inner.body) == 1):
+            if isinstance(inner, ir.For):
+                loops.append(inner.loop)
+            inner = inner.body if isinstance(inner, ir.For) else inner.body[0]
+        mma = [x.fold for x in loops if x.kind is ir.Kind.MMA]
+        if len(mma) == 2 and isinstance(inner, ir.Accumulate):
+            self.matrix.multiply(tuple(x.fold for x in loops), inner, scope)
+        elif self.dims[statement.loop.fold.dim].reduction:
+            self.loops.padded(statement.loop.fold, statement.body, scope)
+        else:
+            self.loops.loop(ir.Loop(statement.loop.fold), statement.body, scope)
+
     def _declare(self, declare: ir.Declare, scope: Scope) -> None:
         b = self.b
         lanes = [f.count for f in declare.over if self.kinds[f.name] is ir.Kind.VECTOR]
         unrolled = tuple(f for f in declare.over if self.kinds[f.name] is ir.Kind.UNROLL)
         width = lanes[0] if lanes else scope.lanes
-        own = Accumulators(register_type(declare.type), width, unrolled)
+        rows = next((f for f in declare.over if self.kinds[f.name] is ir.Kind.MMA), None)
+        own = Accumulators(register_type(declare.type), width, unrolled, rows=rows)
         scope.accumulators[declare.name] = own
+        if rows is not None:
+            keys = product(*(range(0, f.step * f.count, f.step) for f in unrolled))
+            self.matrix.declare(own, list(keys))
         if declare.start is not None:
             start = b.spread(self.values.value(declare.start, scope), width)
             for key in product(*(range(0, f.step * f.count, f.step) for f in unrolled)):

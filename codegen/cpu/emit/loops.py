@@ -49,7 +49,7 @@ class Loops:
                 self._lanes(loop.fold, body, scope)
             case ir.Kind.PARALLEL | ir.Kind.THREAD:
                 raise ir.IRError(f"{loop.fold.name} is shared among threads inside of a loop")
-            case ir.Kind.DOT:
+            case ir.Kind.DOT | ir.Kind.MMA:
                 raise ir.IRError(f"{loop.fold.name} is no loop, but done by one instruction")
             case _:
                 assert_never(loop.kind)
@@ -105,7 +105,7 @@ class Loops:
         """How many statements it does, at most."""
         match body:
             case ir.For(loop=loop, body=inner):
-                at_once = loop.kind in (ir.Kind.VECTOR, ir.Kind.DOT)
+                at_once = loop.kind in (ir.Kind.VECTOR, ir.Kind.DOT, ir.Kind.MMA)
                 times = 1 if at_once else loop.fold.count
                 found = self.works.get(id(body)) or max(1, times * self._work(inner))
             case ir.Block(body=several):
@@ -241,6 +241,16 @@ class Loops:
         b.lines[at] = f"  {offset.text} = phi i64 {pairs}"
         b.branch_if(b.compare("icmp slt", following, end), into, out)
         b.start(out)
+
+    def padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
+        """A loop whose iterations beyond the end of the dimension run, too, with no points."""
+        range_, whole = scope.ranges[fold.dim], fold.step * fold.count
+        span = self._known(fold, scope)
+        rest = span % fold.step
+        self._counted(fold, body, scope, number(span - rest), fold.step)
+        for own in range(span - rest, whole, fold.step):
+            points = min(rest, fold.step) if own == span - rest else 0
+            self._iteration(fold, body, scope, range_.offset + own, points, At(None, own))
 
     # Loops that are written out.
 

@@ -52,6 +52,10 @@ class Accumulators:
     """The unrolled folds."""
     slots: dict[tuple[int, ...], str] = field(default_factory=dict)
     """Iterations → stack slot, which LLVM turns into a register."""
+    rows: ir.Fold | None = None
+    """The rows of a matrix: a slot has all of them."""
+    registers: dict[tuple[int, ...], int] = field(default_factory=dict)
+    """Likewise → register of the matrix unit."""
 
 
 @dataclass(frozen=True, slots=True)

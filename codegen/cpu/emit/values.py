@@ -68,12 +68,19 @@ class Values:
     def slot(self, accumulators: Accumulators, scope: Scope) -> str:
         """The stack slot of the accumulator for this iteration."""
         key = tuple(scope.folds[f.name].constant for f in accumulators.over)
-        return self.slot_at(accumulators, key)
+        slot, rows = self.slot_at(accumulators, key), accumulators.rows
+        if rows is None:
+            return slot
+        row = i64(self.b, scope.folds[rows.name])
+        type_ = vector(accumulators.type, accumulators.lanes)
+        return self.b.op(f"getelementptr {type_}, ptr {slot}, {row}", "ptr").text
 
     def slot_at(self, accumulators: Accumulators, key: tuple[int, ...]) -> str:
         """The stack slot of the accumulator for the iterations at these offsets."""
         if key not in accumulators.slots:
             type_ = vector(accumulators.type, accumulators.lanes)
+            if accumulators.rows is not None:
+                type_ = f"[{accumulators.rows.count} x {type_}]"
             accumulators.slots[key] = self.b.alloca(type_)
         return accumulators.slots[key]
 

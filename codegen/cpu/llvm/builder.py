@@ -101,6 +101,8 @@ class Builder:
 
     apart: dict[str, str] = field(default_factory=dict)
     """Tensor → what is written behind its loads and stores."""
+    leaving: list[str] = field(default_factory=list)
+    """What has to be done before a call ends early."""
     features: frozenset[str] = frozenset()
     """LLVM's names of what the machine has, of which formulas may make use."""
     fused: bool = True
@@ -191,6 +193,8 @@ class Builder:
         self.lines.append(stopped(stop).rstrip("\n"))
         self.branch_if(Val(f"%{stop}", "i1"), leave, on)
         self.start(leave)
+        for text in self.leaving:
+            self.do(text)
         self.do("ret i32 0")
         self.start(on)
 

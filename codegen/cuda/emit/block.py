@@ -55,7 +55,7 @@ class BlockWriter:
             case ir.Block() | ir.For() | ir.Store() | ir.Let() | ir.Accumulate():
                 with self.threads.taking_part(statement, scope):
                     self._loops(statement, scope)
-            case ir.First() | ir.Prefetch():
+            case ir.First() | ir.Prefetch() | ir.Matrix():
                 raise ir.IRError(f"a GPU has no {type(statement).__name__}")
             case _:
                 assert_never(statement)

@@ -125,6 +125,11 @@ def _reduce(group: FusionGroup, loops: Levels, into: ir.TensorRef, fills: Fills)
     step = ir.Block((wrap(loops.dots, ir.Block(steps)), *_excess(nest, loops)))
     total = wrap((*loops.inner, *loops.registers), step, fills)
     apart = tuple(x for x in loops.registers if x.fold not in loops.combined)
+    outside = tuple(x for x in apart if x.kind is ir.Kind.UNROLL)
+
+    def matrix(action: ir.Action) -> ir.Statement:
+        return wrap(outside, ir.Matrix(ACCUMULATOR, action))
+
     declared = [ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings]
     own: ir.Value = ir.Variable(ACCUMULATOR, type_)
     if nest.excess is not None:
@@ -138,6 +143,9 @@ def _reduce(group: FusionGroup, loops: Levels, into: ir.TensorRef, fills: Fills)
 
     def begin_or_resume(first: ir.Statement, later: ir.Statement) -> ir.Statement:
         fresh, resumed = wrap(apart, first), wrap(apart, later)
+        if nest.mma:
+            fresh = matrix(ir.Action.CLEAR)
+            resumed = ir.Block((resumed, matrix(ir.Action.TAKE)))
         if not point.initialise:
             return resumed
         return ir.First(loops.before, fresh, resumed) if loops.before else fresh
@@ -154,6 +162,8 @@ def _reduce(group: FusionGroup, loops: Levels, into: ir.TensorRef, fills: Fills)
             ir.Accumulate(ACCUMULATOR, "=", stored),
         )
         last = wrap(apart, end(own))
+        if nest.mma:
+            last = ir.Block((matrix(ir.Action.GIVE), last))
         parts = (ir.Declare(ACCUMULATOR, type_, over), begin, total, last)
     return wrap(loops.outer, ir.Block((*declared, *parts)), fills)
 

@@ -15,8 +15,8 @@ _COPIED = 32
 
 
 def fixed(loop: ir.Loop) -> bool:
-    """Whether the loop is written out, or lanes, or a dot product."""
-    return loop.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR, ir.Kind.DOT)
+    """Whether the loop is written out, or lanes, or done at once."""
+    return loop.kind in (ir.Kind.UNROLL, ir.Kind.VECTOR, ir.Kind.DOT, ir.Kind.MMA)
 
 
 def copy(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
@@ -30,19 +30,22 @@ def copy(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
     if staged.across:
         loops, subscript = _several_at_once(loops, staged, subscript)
     elif nest.dot is not None and nest.dot.name in names and nest.lane not in own:
-        loops, subscript = _along(nest.dot, loops, staged, subscript)
+        loops, subscript = _along(nest, nest.dot, loops, staged, subscript)
     panel = ir.TensorRef(staged.panel.tensor, (subscript,))
-    return wrap(loops, ir.Store(panel, staged.value))
+    # A matrix unit multiplies whole fragments: what is not there has to add nothing.
+    return wrap(loops, ir.Store(panel, staged.value, padded=bool(nest.mma)))
 
 
 def _along(
-    dot: ir.Fold, loops: list[ir.Loop], staged: ir.Staged, place: ir.Affine
+    nest: ir.Nest, dot: ir.Fold, loops: list[ir.Loop], staged: ir.Staged, place: ir.Affine
 ) -> tuple[list[ir.Loop], ir.Affine]:
     """The loops of a copy without the nest's lanes, and the place in its panel, which lies in
-    order along the dot products: with lanes along them."""
+    order along the dot products: with lanes along them, those of all that are done at once."""
     own = [x.fold for x in loops if x.fold.dim == dot.dim and x.fold.level != "tile"]
-    lanes = _COPIED // staged.value.type.itemsize
-    whole = own[0].step * own[0].count
+    at_once = math.prod(f.count for f in (*nest.mma, dot) if f.dim == dot.dim)
+    lanes = max(_COPIED // staged.value.type.itemsize, at_once)
+    tiles = (f.step for f in nest.folds(dot.dim) if f.level == "tile")
+    whole = next(tiles, nest.dim(dot.dim).extent)
     vectors = ir.Fold(dot.dim, own[0].level, lanes, -(-whole // lanes))
     part = ir.Fold(dot.dim, "along", 1, lanes)
     kept = tuple((name, c) for name, c in place.terms if name not in {f.name for f in own})
@@ -50,7 +53,8 @@ def _along(
     # Rows are not written out: each is a loop of its own.
     serial = ir.Kind.SERIAL
     rest = [x for x in loops if x.fold not in own]
-    rest = [ir.Loop(x.fold, serial) if x.kind is ir.Kind.UNROLL else x for x in rest]
+    written_out = (ir.Kind.UNROLL, ir.Kind.MMA)
+    rest = [ir.Loop(x.fold, serial) if x.kind in written_out else x for x in rest]
     return [*rest, ir.Loop(vectors), ir.Loop(part, ir.Kind.VECTOR)], place
 
 

@@ -36,21 +36,27 @@ class Dot:
     lanes: tuple[int, int]
     """As of ``Vectorize``."""
     device: CpuProfile
+    matrix: bool = False
+    """Whether its matrix unit does them."""
 
     def __call__(self, program: ir.Program) -> ir.Program:
         return map_nest(program, self.nest, self._dotted) if any(self.sizes) else program
 
     def _dotted(self, nest: ir.Nest) -> ir.Nest:
-        reason = why_not_dotted(nest, self.sizes, self.lanes, self.device)
+        reason = why_not_dotted(nest, self.sizes, self.lanes, self.device, self.matrix)
         refuse("dot", nest.name, reason)
-        return dotted(nest, self.sizes, self.device)
+        return dotted(nest, self.sizes, self.device, self.matrix)
 
 
 def why_not_dotted(
-    nest: ir.Nest, sizes: tuple[int, ...], lanes: tuple[int, int], device: CpuProfile
+    nest: ir.Nest,
+    sizes: tuple[int, ...],
+    lanes: tuple[int, int],
+    device: CpuProfile,
+    matrix: bool = False,
 ) -> str | None:
     """Why a nest, whatever its loops, cannot have these dot products with these lanes (as of
-    ``Vectorize``), or None if it can."""
+    ``Vectorize``), or None if it can. ``matrix``: those that a matrix unit does."""
     if reason := too_many(nest, sizes):
         return reason
     chosen = [(d, size) for d, size in zip(nest.dims, sizes, strict=False) if size > 1]
@@ -69,16 +75,16 @@ def why_not_dotted(
     vector = vector_dim(nest, *lanes)
     if vector is None or vector.reduction:
         return "its sums have no lanes: vectorize a dimension of its results"
-    return _why_no_fragment(nest.point, depth, device)
+    return _why_no_fragment(nest.point, depth, device, matrix)
 
 
-def _why_no_fragment(point: ir.Point, depth: int, device: CpuProfile) -> str | None:
+def _why_no_fragment(point: ir.Point, depth: int, device: CpuProfile, matrix: bool) -> str | None:
     if point.op != "+" or _sides(point.value) is None:
         return "it adds up no products of two values, at every point"
-    if products_of(point, depth, device) is not None:
+    if products_of(point, depth, device, matrix=matrix) is not None:
         return None
     sums = point.type.compute
-    there = {f.depth for f, _ in _choices(point, device)}
+    there = {f.depth for f, _ in _choices(point, device, matrix)}
     if there:
         able = " or ".join(map(str, sorted(there)))
         return f"{device.name} adds up {able} such products at once, not {depth}"
@@ -86,13 +92,15 @@ def _why_no_fragment(point: ir.Point, depth: int, device: CpuProfile) -> str | N
     return f"{device.name} has no instruction that sums up products of {types} in {sums}"
 
 
-def dotted(nest: ir.Nest, sizes: tuple[int, ...], device: CpuProfile) -> ir.Nest:
+def dotted(
+    nest: ir.Nest, sizes: tuple[int, ...], device: CpuProfile, matrix: bool = False
+) -> ir.Nest:
     """A nest that can have these dot products, with the loop over them. As ``Dot``."""
     chosen = [(d.name, size) for d, size in zip(nest.dims, sizes, strict=False) if size > 1]
     if not chosen:
         return nest
     ((dim, depth),) = chosen
-    products = products_of(nest.point, depth, device, nest.lane.dim if nest.lane else "")
+    products = products_of(nest.point, depth, device, nest.lane.dim if nest.lane else "", matrix)
     if products is None:
         raise ir.IRError(f"nest {nest.name} has no dot products of {depth} points")
     innermost = nest.folds(dim)[-1]
@@ -122,18 +130,21 @@ class Products:
     """What that is larger than the point's value, if it is not the same."""
 
 
-def depths(nest: ir.Nest, device: CpuProfile) -> tuple[int, ...]:
+def depths(nest: ir.Nest, device: CpuProfile, matrix: bool = False) -> tuple[int, ...]:
     """How many products of a nest a device adds up at once, most first; none if it cannot."""
     if nest.sequential or nest.point.lets or nest.point.op != "+":
         return ()
-    return tuple(sorted({f.depth for f, _ in _choices(nest.point, device)}, reverse=True))
+    found = {f.depth for f, _ in _choices(nest.point, device, matrix)}
+    return tuple(sorted(found, reverse=True))
 
 
-def products_of(point: ir.Point, depth: int, device: CpuProfile, lane: str = "") -> Products | None:
+def products_of(
+    point: ir.Point, depth: int, device: CpuProfile, lane: str = "", matrix: bool = False
+) -> Products | None:
     """What the best instruction for so many points of a sum of products multiplies; None if there
     is none. ``lane``: the dimension with the lanes."""
     sides = _sides(point.value)
-    found = [(f, types) for f, types in _choices(point, device) if f.depth == depth]
+    found = [(f, types) for f, types in _choices(point, device, matrix) if f.depth == depth]
     if sides is None or not found:
         return None
     # Without a factor that has to be moved, first of all.
@@ -151,14 +162,14 @@ def products_of(point: ir.Point, depth: int, device: CpuProfile, lane: str = "")
 
 
 def _choices(
-    point: ir.Point, device: CpuProfile
+    point: ir.Point, device: CpuProfile, matrix: bool = False
 ) -> Iterator[tuple[Fragment, tuple[ScalarType, ScalarType] | None]]:
     """The fragments for a sum of products, each with the types that it takes the factors as; None
     where one of them has to be moved to the range of the other sign."""
     sides = _sides(point.value)
     if sides is None:
         return
-    for fragment in fragments(device):
+    for fragment in fragments(device, matrix):
         if not fragment.sums_up(point.type.compute):
             continue
         for types in dict.fromkeys((fragment.factors, fragment.factors[::-1])):

@@ -19,7 +19,7 @@ class Levels:
     registers: tuple[ir.Loop, ...]
     """Unrolled loops and lanes: each point of them has an accumulator."""
     dots: tuple[ir.Loop, ...]
-    """Inside of the registers: what one instruction adds up, if there is such a loop."""
+    """Inside of the registers: what one instruction adds up, if there are such loops."""
     combined: tuple[ir.Fold, ...]
     """Reductions among the registers, whose accumulators are combined in the end."""
     before: tuple[ir.Fold, ...]
@@ -30,17 +30,19 @@ class Levels:
         reduced = {d.name for d in nest.dims if d.reduction}
         # Lanes of a reduction have accumulators anyway; then its unrolled loop has some, too.
         own = {x.fold.dim for x in nest.loops if x.kind is ir.Kind.VECTOR}
-        dots = tuple(x for x in nest.loops if x.kind is ir.Kind.DOT)
-        held = [fixed(x) and (x.fold.dim in own or x.fold.dim not in reduced) for x in nest.loops]
-        last = stop = len(nest.loops) - len(dots)
+        at_once = (ir.Kind.MMA, ir.Kind.DOT)
+        dots = tuple(x for x in nest.loops if x.kind in at_once and x.fold.dim in reduced)
+        loops = tuple(x for x in nest.loops if x not in dots)
+        held = [fixed(x) and (x.fold.dim in own or x.fold.dim not in reduced) for x in loops]
+        stop = len(loops)
         while stop and held[stop - 1]:
             stop -= 1
         split = stop
         # A sequential nest may read its target at any point: no accumulator, then.
         if not (nest.sequential and reduced):
-            while split and nest.loops[split - 1].fold.dim in reduced:
+            while split and loops[split - 1].fold.dim in reduced:
                 split -= 1
-        outer, registers = nest.loops[:split], nest.loops[stop:last]
+        outer, registers = loops[:split], loops[stop:]
         combined = tuple(x.fold for x in registers if x.fold.dim in reduced)
         before = tuple(x.fold for x in outer if x.fold.dim in reduced)
-        return Levels(outer, nest.loops[split:stop], registers, dots, combined, before)
+        return Levels(outer, loops[split:stop], registers, dots, combined, before)

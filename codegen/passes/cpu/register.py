@@ -10,6 +10,7 @@ from tcl.codegen.devices.fragments import fragment_of
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.passes.base import map_nest, refuse, too_many
+from tcl.codegen.passes.cpu.matrix import why_not_held
 from tcl.codegen.passes.vectorize import vector_dim
 
 MAX_POINTS = 128
@@ -29,7 +30,8 @@ class Register:
 
     nest: str
     sizes: tuple[int, ...]
-    """Per dimension; of a dimension with lanes it counts vectors, of one with dot products these.
+    """Per dimension; of a dimension with lanes it counts vectors, of one with dot products these,
+    and what a matrix unit does at once as one.
     0, 1 or a missing size leaves the dimension as it is."""
     device: CpuProfile
 
@@ -56,9 +58,9 @@ def why_not_registers(
 ) -> str | None:
     """Why a nest, whatever its loops, cannot have this register tile, or None if it can.
 
-    ``points``: those inside of a tile, per dimension, as of ``points_inside``, a dot product
-    counting as one; ``lanes``: as of ``Vectorize``. With more points, a register tile that cannot
-    be still cannot.
+    ``points``: those inside of a tile, per dimension, as of ``points_inside``, a dot product and
+    what a matrix unit does at once counting as one; ``lanes``: as of ``Vectorize``. With more
+    points, a register tile that cannot be still cannot.
     """
     if reason := too_many(nest, sizes):
         return reason
@@ -81,6 +83,8 @@ def why_not_registers(
         return f"{written} points are too many to be written out, at most {MAX_POINTS} may be"
     if nest.point.op == "=":
         return None
+    if nest.mma:
+        return why_not_held(rows, vectors)
     if vector is not None:
         vectors *= -(-lanes[1] // device.lanes(nest.point.type))
     needed = registers_needed(rows, vectors, vector is not None and vector.reduction)
@@ -118,7 +122,8 @@ def with_registers(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
     by_dim = dict(zip((d.name for d in nest.dims), sizes, strict=False))
     serial: list[ir.Loop] = []
     unrolled: list[ir.Loop] = []
-    innermost = [x for x in nest.loops if x.kind in (ir.Kind.VECTOR, ir.Kind.DOT)]
+    at_once = (ir.Kind.MMA, ir.Kind.VECTOR, ir.Kind.DOT)
+    innermost = [x for x in nest.loops if x.kind in at_once]
     for loop in (x for x in nest.loops if x not in innermost):
         fold = loop.fold
         size = min(by_dim.get(fold.dim, 0), fold.count)

@@ -10,6 +10,7 @@ from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.chunk import Chunk, chunked
 from tcl.codegen.passes.cpu.dot import Dot, dotted
+from tcl.codegen.passes.cpu.matrix import FeedMatrixUnit, Matrix, with_matrix
 from tcl.codegen.passes.cpu.prefetch import Prefetch
 from tcl.codegen.passes.cpu.register import Register, with_registers
 from tcl.codegen.passes.cpu.stage import Stage
@@ -19,8 +20,8 @@ from tcl.codegen.passes.order import Order, ordered, why_not_ordered
 from tcl.codegen.passes.tile import Tile, tiled, why_not_tiled
 from tcl.codegen.passes.vectorize import Vectorize, vectorized, why_not_vectorized
 
-LOOPS = ("tile", "order", "vectorize", "dot", "register")
-STAGES = ("chunk", "fuse", *LOOPS, "stage", "prefetch", "stream")
+LOOPS = ("tile", "order", "vectorize", "dot", "mma", "register")
+STAGES = ("chunk", "fuse", *LOOPS, "stage", "feed", "prefetch", "stream")
 
 
 def steps(nest: str, o: NestOptions, device: CpuProfile) -> Mapping[str, tuple[Pass, ...]]:
@@ -38,11 +39,15 @@ def steps(nest: str, o: NestOptions, device: CpuProfile) -> Mapping[str, tuple[P
         ),
         "vectorize": (Vectorize(nest, *(o.vectorize or (-1, 1))),),
         # After vectorising: dot products lie inside of lanes.
-        "dot": (Dot(nest, o.dot or (), o.vectorize or (-1, 1), device),),
-        # After these two: a register tile counts vectors and dot products.
+        "dot": (Dot(nest, o.dot or (), o.vectorize or (-1, 1), device, bool(o.mma)),),
+        # After dot products, several of which a matrix unit does at once.
+        "mma": (Matrix(nest, o.mma or (), o.vectorize or (-1, 1), device),),
+        # After these: a register tile counts vectors, dot products and fragments.
         "register": (Register(nest, o.register or (), device),),
         # After all passes that change loops: panels have an axis per loop.
         "stage": (Stage(nest, o.stage or ()),),
+        # After staging: a matrix unit reads panels alone.
+        "feed": (FeedMatrixUnit(nest),) if o.mma else (),
         "prefetch": (Prefetch(nest, o.prefetch or ()),),
         "stream": (Stream(nest),) if o.stream else (),
     }
@@ -64,5 +69,6 @@ def with_loops(nest: ir.Nest, o: NestOptions, device: CpuProfile) -> ir.Nest:
     nest = tiled(chunked(nest, o.chunk or ()), o.tile or ())
     nest = ordered(ordered(nest, "tile", o.order or ()), "point", o.inner_order or ())
     nest = vectorized(nest, *(o.vectorize or (-1, 1)))
-    nest = dotted(nest, o.dot or (), device)
+    nest = dotted(nest, o.dot or (), device, bool(o.mma))
+    nest = with_matrix(nest, o.mma or (), device)
     return with_registers(nest, o.register or ())

@@ -144,7 +144,6 @@ GPU_ONLY: dict[str, Any] = {
     "threads": (8, 8),
     "split": (0, 0, 4),
     "buffers": 2,
-    "mma": (0, 1, 2),
 }
 
 

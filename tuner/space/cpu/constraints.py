@@ -16,6 +16,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.base import refusal
 from tcl.codegen.passes.cpu.dot import dotted, in_groups, why_not_dotted
+from tcl.codegen.passes.cpu.matrix import why_not_fed
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.codegen.passes.cpu.register import why_not_registers
 from tcl.codegen.passes.cpu.stage import why_not_staged
@@ -46,6 +47,8 @@ def constraints(program: ir.Program, knobs: NestKnobs, device: CpuProfile) -> It
     nest = knobs.nest
     if knobs.dot.knobs:
         yield partial(_dot, knobs, _kept(partial(why_not_dotted, nest, device=device)))
+    if knobs.matrix.knobs:
+        yield partial(_fed, knobs, device)
     if knobs.register.knobs:
         yield partial(_registers, knobs, _kept(partial(_why_not_registers, nest, device)))
     if knobs.stream.knobs:
@@ -60,10 +63,19 @@ def constraints(program: ir.Program, knobs: NestKnobs, device: CpuProfile) -> It
 
 
 def _dot(knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]) -> str | None:
-    sizes = knobs.dot.sizes(values)
-    if not sizes:
+    sizes = knobs.dots(values)
+    if not sizes or knobs.matrix.mma(values):  # which the knob of the matrix unit answers for
         return None
     return refusal("dot", knobs.nest.name, why_not(sizes, knobs.vectorize(values)))
+
+
+def _fed(knobs: NestKnobs, device: CpuProfile, values: Mapping[str, Value]) -> str | None:
+    mma = knobs.matrix.mma(values)
+    if not mma:
+        return None
+    loops = NestOptions(vectorize=knobs.vectorize(values), dot=knobs.dots(values), mma=mma)
+    reason = why_not_fed(with_loops(knobs.nest, loops, device), knobs.stage.copied(values))
+    return refusal("mma", knobs.nest.name, reason)
 
 
 def _why_not_registers(
@@ -83,7 +95,9 @@ def _why_not_registers(
 
 def _registers(knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]) -> str | None:
     nest, lanes = knobs.nest, knobs.vectorize(values)
-    sizes, dot = knobs.register_tile(values), knobs.dot.sizes(values)
+    if knobs.matrix.mma(values):
+        return None  # its knob has none but those that can be
+    sizes, dot = knobs.register_tile(values), knobs.dots(values)
     if why_not(sizes, tuple(d.extent for d in nest.dims), lanes, dot) is None:
         return None
     points = points_inside(nest, knobs.chunk(values), knobs.tile(values))
@@ -107,6 +121,8 @@ def _stream(
             tile=knobs.tile(values),
             vectorize=lanes,
             register=knobs.register_tile(values),
+            dot=knobs.dots(values),
+            mma=knobs.matrix.mma(values),
         )
         nest = with_loops(nest, loops, device)
         reason = why_not_streamed(program, nest)
@@ -129,8 +145,8 @@ def _panels(
     if not any(values[k.name] for k in large):
         return None
     order, inner_order = knobs.order(values)
-    dot = knobs.dot.sizes(values)
-    if why_not_dotted(knobs.nest, dot, knobs.vectorize(values), device) is not None:
+    dot, mma = knobs.dots(values), knobs.matrix.mma(values)
+    if why_not_dotted(knobs.nest, dot, knobs.vectorize(values), device, bool(mma)) is not None:
         return None  # it is refused for that
     nest = with_loops(
         knobs.nest,
@@ -141,6 +157,7 @@ def _panels(
             inner_order=inner_order,
             vectorize=knobs.vectorize(values),
             dot=dot,
+            mma=mma,
             register=knobs.register_tile(values),
         ),
         device,
@@ -181,6 +198,8 @@ def _copied_before_chunks(knobs: NestKnobs, values: Mapping[str, Value]) -> str 
 
 
 def _lanes_are_filled(knobs: NestKnobs, values: Mapping[str, Value]) -> str | None:
+    if knobs.matrix.mma(values):
+        return None  # lanes follow from that
     target, lanes = (int(values[k.name]) for k in knobs.vector)
     if lanes == 1:
         targets = tuple(int(v) for v in knobs.vector[0].choices)
@@ -197,6 +216,8 @@ def _lanes_are_filled(knobs: NestKnobs, values: Mapping[str, Value]) -> str | No
 
 
 def _register_is_said_once(knobs: NestKnobs, values: Mapping[str, Value]) -> str | None:
+    if knobs.matrix.mma(values):
+        return None  # the register tile follows from that
     return _of(knobs.nest, knobs.register.redundant(values, knobs.lanes_of(values)))
 
 

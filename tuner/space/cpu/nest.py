@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -14,6 +14,7 @@ from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import outputs
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.dots import DotKnobs
+from tcl.tuner.space.cpu.matrix import MatrixKnobs
 from tcl.tuner.space.cpu.panels import StageKnobs
 from tcl.tuner.space.cpu.registers import RegisterKnobs
 from tcl.tuner.space.cpu.stream_prefetch import PrefetchKnobs, StreamKnobs
@@ -33,6 +34,8 @@ class NestKnobs:
     """Over tiles and inside; empty when there is only one dimension to order."""
     vector: tuple[Knob, ...]
     """Dimension and lanes; empty when no dimension can be vectorised."""
+    matrix: MatrixKnobs
+    """Whether the matrix unit computes the nest."""
     dot: DotKnobs
     """Points of a reduction that one instruction adds up."""
     register: RegisterKnobs
@@ -90,15 +93,16 @@ class NestKnobs:
         stream = StreamKnobs.of(program, nest, device, pairs)
         prefetch = PrefetchKnobs.of(program, nest, device, default.prefetch or ())
         lanes_of = target if target >= 0 else len(outputs(nest)) - 1
-        dot = DotKnobs.of(nest, device, default.dot or ())
+        matrix = MatrixKnobs.of(nest, device, default)
+        dot = DotKnobs.of(nest, device, () if default.mma else default.dot or ())
         return NestKnobs(
-            *(nest, movable, tiles, orders, vector, dot, register, stage, stream, prefetch, chunks),
-            (lanes_of, width),
+            *(nest, movable, tiles, orders, vector, matrix, dot, register, stage, stream),
+            *(prefetch, chunks, (lanes_of, width)),
         )
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
-        own = self.tiles + self.orders + self.vector + self.dot.knobs
+        own = self.tiles + self.orders + self.vector + self.matrix.knobs + self.dot.knobs
         own += self.register.knobs + self.stage.knobs + self.stream.knobs
         return own + self.prefetch.knobs
 
@@ -110,7 +114,8 @@ class NestKnobs:
             order=order,
             inner_order=inner_order,
             vectorize=self.vectorize(values),
-            dot=self.dot.sizes(values),
+            dot=self.dots(values),
+            mma=self.matrix.mma(values),
             register=self.register_tile(values),
             stage=self.stage_levels(values),
             chunk=self.chunk(values),
@@ -129,6 +134,8 @@ class NestKnobs:
 
     def vectorize(self, values: Mapping[str, Value]) -> tuple[int, int]:
         """The option."""
+        if (implied := self.matrix.implied(values)) is not None:
+            return implied.vectorize or (-1, 1)
         target, lanes = (_int(values[k.name]) for k in self.vector) if self.vector else (-1, 1)
         return (target, lanes) if lanes > 1 else (-1, 1)
 
@@ -146,7 +153,15 @@ class NestKnobs:
 
     def register_tile(self, values: Mapping[str, Value]) -> tuple[int, ...]:
         """The option."""
+        if (implied := self.matrix.implied(values)) is not None:
+            return implied.register or ()
         return self.register.sizes(values, self.lanes_of(values))
+
+    def dots(self, values: Mapping[str, Value]) -> tuple[int, ...]:
+        """The option."""
+        if (implied := self.matrix.implied(values)) is not None:
+            return implied.dot or ()
+        return self.dot.sizes(values)
 
     def stage_levels(self, values: Mapping[str, Value]) -> tuple[int, ...]:
         """The option."""
@@ -185,6 +200,11 @@ class NestKnobs:
             text = _text(tuple(self.movable.index(p) for p in kept)) if kept else knob.default
             outer = knob is self.orders[0]
             values[knob.name] = first_alike(knob, text, self._with_tiles(values)) if outer else text
+        matrix = self.matrix.values(options)
+        if matrix is None or (options.mma and not matrix):
+            return None
+        if options.mma:  # what follows from it is said by no other knob
+            options = replace(options, vectorize=(-1, 1), register=(), dot=())
         target, lanes = options.vectorize or (-1, 1)
         if self.vector:
             last = len(outputs(self.nest)) - 1
@@ -203,7 +223,7 @@ class NestKnobs:
         prefetch = self.prefetch.values(options.prefetch or ())
         if dot is None or register is None or stage is None or stream is None or prefetch is None:
             return None
-        values.update(dot | register | stage | stream | prefetch)
+        values.update(matrix | dot | register | stage | stream | prefetch)
         known = {**chunks, **values}
         if any(known[k.name] not in k.choices for k in self.knobs):
             return None
@@ -245,7 +265,13 @@ class NestKnobs:
     def normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """The first values of these knobs that say the same."""
         known = dict(values)
-        known.update(self.register.first_alike(known, self.lanes_of(known), self._counts(known)))
+        if self.matrix.mma(known):
+            follow = (*self.vector, *self.dot.knobs, *self.register.knobs)
+            known.update({k.name: k.default for k in follow})
+        else:
+            known.update({k.name: k.default for k in self.matrix.knobs})
+            lanes, counts = self.lanes_of(known), self._counts(known)
+            known.update(self.register.first_alike(known, lanes, counts))
         if self.orders:
             knob = self.orders[0]
             known[knob.name] = first_alike(knob, known[knob.name], self._with_tiles(known))

@@ -1,0 +1,155 @@
+"""Options for a nest whose sums a CPU's matrix unit computes, where that pays.
+
+The unit multiplies so fast that what surrounds it decides: copying both factors into panels, and
+handing over its sums. So the dimensions that it multiplies along are those for which that takes
+least; blocks follow from the second cache.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.fragments import Fragment, fragments
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.walk import operands
+from tcl.codegen.options.options import PLAIN, NestOptions
+from tcl.codegen.passes.cpu.dot import depths, dotted, why_not_dotted
+from tcl.codegen.passes.cpu.matrix import why_no_matrix
+from tcl.codegen.passes.cpu.stage import dims_of, natural_level, why_not_copied
+
+_MULTIPLY = 16.0
+"""Cycles of a product of two fragments, if its factors are there (Intel's optimisation manual,
+"Intel AMX": 16 rows, one each cycle)."""
+_VECTOR = 0.75
+"""Cycles of a dot product of vectors, with all that belongs to it."""
+_LINE = 4.0
+"""Cycles to copy a cache line that lies in a factor as it will lie in its panel."""
+_INTERLEAVED = 10.0
+"""Likewise, of rows whose points are interleaved."""
+_APART = 1.0
+"""Cycles to copy one element, or word, that lies apart from the next one."""
+_STORED = 3.0
+"""Cycles to hand over a row of sums, and to store it."""
+_SIDE = 2
+"""Fragments along each side of a register tile: four sums, four parts of factors."""
+_DEEP = 4096
+"""Bytes of the reduction of one result from which on it is cut: sums that are stored and taken up
+again cost more than factors that come from the second cache."""
+
+
+def matrix_options(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> NestOptions | None:
+    """Choices for an untiled nest, so that the matrix unit computes it; None where that cannot be,
+    or does not pay."""
+    found = list(_possible(program, nest, device))
+    if not found:
+        return None
+    best = min(found, key=lambda way: way.cycles)
+    vectors = nest.points / (best.fragment.columns or 1) / best.fragment.depth * _VECTOR
+    return best.options() if best.cycles < vectors else None
+
+
+def _possible(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Iterator[_Way]:
+    if nest.sequential or nest.points == 0 or not nest.reduces:
+        return
+    own = depths(nest, device, matrix=True)
+    results = [k for k, d in enumerate(nest.dims) if not d.reduction and d.extent > 1]
+    reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
+    if not own or any(why_not_copied(nest, load) for load in operands(nest.point)):
+        return
+    fragment = next(f for f in fragments(device, matrix=True) if f.depth == own[0])
+    for (rows, columns), depth in itertools.product(itertools.permutations(results, 2), reductions):
+        dot = tuple(fragment.depth if k == depth else 0 for k in range(len(nest.dims)))
+        lanes = (columns, fragment.columns or 1)
+        mma = (rows, columns, depth)
+        if why_not_dotted(nest, dot, lanes, device, matrix=True) is None:
+            made = dotted(nest, dot, device, matrix=True)
+            if why_no_matrix(made, mma, lanes, device) is None:
+                yield _Way(program, nest, device, fragment, mma, dot)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Dimensions that the matrix unit multiplies along."""
+
+    program: ir.Program
+    nest: ir.Nest
+    device: CpuProfile
+    fragment: Fragment
+    mma: tuple[int, int, int]
+    dot: tuple[int, ...]
+
+    @property
+    def cycles(self) -> float:
+        """Of all that is done, on one core."""
+        rows, columns, depth = (self.nest.dims[k] for k in self.mma)
+        f = self.fragment
+        whole = {rows.name: f.rows, columns.name: f.columns or 1, depth.name: f.words * f.depth}
+        blocks = {d.name: -(-d.extent // whole.get(d.name, 1)) for d in self.nest.dims}
+        results = [d for d in self.nest.dims if not d.reduction]
+        given = math.prod(d.extent for d in results) / (f.columns or 1)
+        layout = self.program.tensor(self.nest.point.target.tensor).layout
+        apart = layout.step(self.nest.point.target, columns.name) != 1
+        total = math.prod(blocks.values()) * _MULTIPLY
+        total += given * _STORED * ((f.columns or 1) if apart else 1)
+        return total + sum(self._copied(x, rows, columns, depth) for x in operands(self.nest.point))
+
+    def _copied(self, load: ir.Load, rows: ir.Dim, columns: ir.Dim, depth: ir.Dim) -> float:
+        """Cycles to copy a factor."""
+        layout = self.program.tensor(load.ref.tensor).layout
+        dims = dims_of(load.ref)
+        points = math.prod(self.nest.dim(name).extent for name in dims)
+        lines = points * layout.itemsize / 64
+        words = points / self.fragment.depth
+        deep, wide = (layout.step(load.ref, d.name) for d in (depth, columns))
+        if rows.name in dims:
+            return lines * _LINE if deep == 1 else points * _APART
+        if wide == 1:
+            return lines * _INTERLEAVED
+        return words * _APART if deep == 1 else points * _APART
+
+    def options(self) -> NestOptions:
+        """The options for it."""
+        nest, f = self.nest, self.fragment
+        rows, columns, depth = self.mma
+        reads = operands(nest.point)
+        itemsize = 4 // f.depth
+        sizes = [0] * len(nest.dims)
+        others = [k for k in range(len(nest.dims)) if k not in self.mma]
+        apart = [k for k in others if not nest.dims[k].reduction]
+        along = [k for k in others if nest.dims[k].reduction]
+        each = math.prod(nest.dims[k].extent for k in along) * itemsize
+        deep = max(f.words * f.depth, _DEEP // each)
+        if nest.dims[depth].extent > deep and nest.point.type.compute == nest.point.type:
+            sizes[depth] = deep
+        # A block of rows stays in the second cache.
+        length = min(nest.dims[depth].extent, deep) * each
+        most = max(_SIDE * f.rows, self.device.l2_bytes // 2 // length // 64 * 64)
+        if nest.dims[rows].extent > most:
+            sizes[rows] = most
+        # One image, or one pair of matrices, after the other: panels of one stay near.
+        for k in apart:
+            if nest.dims[k].extent > 1:
+                sizes[k] = 1
+        order = (*apart, *along, depth, rows, columns)
+        inner = (*apart, columns, rows, *along, depth)
+        tiles = [nest.dims[k].name for k in order if 0 < sizes[k] < nest.dims[k].extent]
+        register = [0] * len(nest.dims)
+        counts = ((rows, f.rows), (columns, f.columns or 1))
+        for k, size in counts:
+            register[k] = min(_SIDE, -(-nest.dims[k].extent // size))
+        natural = tuple(range(len(nest.dims)))
+        return replace(
+            PLAIN,
+            tile=tuple(sizes) if any(sizes) else (),
+            order=() if order == natural else order,
+            inner_order=() if inner == natural else inner,
+            vectorize=(columns, f.columns or 1),
+            register=tuple(register),
+            stage=tuple(natural_level(tiles, load.ref) for load in reads),
+            dot=self.dot,
+            mma=self.mma,
+        )

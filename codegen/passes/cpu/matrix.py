@@ -1,0 +1,169 @@
+"""The matrix unit of a CPU: rows by lanes of results, and a piece of a reduction, at once.
+
+One instruction multiplies a *fragment*: ``rows x depth`` of one factor by ``depth x columns`` of
+the other one, where columns are the lanes and depth counts dot products of neighbouring points. In
+folds by step: 16 rows of 1; 16 lanes of 1; 16 dot products of four 8-bit integers or two bfloat16
+numbers. A fragment is one more kind of register tile: sums of several are kept in the matrix unit,
+as those of several vectors are in vector registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.fragments import MATRIX_REGISTERS, fragments
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.terms import dot_factors
+from tcl.codegen.loopir.walk import loads, operands
+from tcl.codegen.passes.base import map_nest, refuse
+from tcl.codegen.passes.cpu.stage import copied_of, dims_of
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Splits the innermost loops of the rows and of the reduction into loops over fragments and
+    those that an instruction does at once.
+
+    These go around the lanes, rows first: so a panel of the rows' factor has the points of a
+    reduction next to each other, and one of the other factor the columns, as the instruction wants
+    them. What goes along with results has the rows alone.
+    """
+
+    nest: str
+    mma: tuple[int, ...]
+    lanes: tuple[int, int]
+    """As of ``Vectorize``."""
+    device: CpuProfile
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        return map_nest(program, self.nest, self._split) if self.mma else program
+
+    def _split(self, nest: ir.Nest) -> ir.Nest:
+        refuse("mma", nest.name, why_no_matrix(nest, self.mma, self.lanes, self.device))
+        return with_matrix(nest, self.mma, self.device)
+
+
+def why_no_matrix(
+    nest: ir.Nest, mma: tuple[int, ...], lanes: tuple[int, int], device: CpuProfile
+) -> str | None:
+    """Why the matrix unit cannot be used in a nest that has its dot products, and these lanes (as
+    of ``Vectorize``), or None if it can."""
+    if not mma:
+        return None
+    fragment = next(fragments(device, matrix=True), None)
+    if fragment is None:
+        return f"{device.name} has no matrix unit (AMX)"
+    if max(mma) >= len(nest.dims):
+        return f"it has {len(nest.dims)} dimensions, there is no dimension {max(mma)}"
+    if nest.sequential:
+        return nest.sequential
+    dims = [nest.dims[k] for k in mma]
+    if [d.reduction for d in dims] != [False, False, True][: len(dims)]:
+        return "rows and columns are results, and the third dimension is a reduction"
+    if nest.reduces != (len(dims) == 3):
+        return "a reduction needs three dimensions, and what goes along with one two"
+    if lanes != (mma[1], fragment.columns):
+        return f"columns are lanes: vectorize {fragment.columns} points of {dims[1].name}"
+    return _why_no_product(nest, dims) if nest.reduces else None
+
+
+def _why_no_product(nest: ir.Nest, dims: Sequence[ir.Dim]) -> str | None:
+    rows, columns, depth = (d.name for d in dims)
+    if nest.dot is None or nest.dot.dim != depth:
+        return f"it multiplies dot products: {depth} needs them, by the option dot"
+    sides = _sides(nest, rows, columns)
+    if sides is None:
+        return f"no factor has {rows} and {depth} while the other one has {columns} and {depth}"
+    for side in sides:
+        if len(set(loads(side))) != 1 or copied_of(nest, next(loads(side))) != side:
+            return "a factor is more than what is made of one operand, and cannot lie in a panel"
+    return None
+
+
+def _sides(nest: ir.Nest, rows: str, columns: str) -> tuple[ir.Value, ir.Value] | None:
+    """The factors of a nest with dot products: that of the rows, then that of the columns. None
+    where they do not have one of these dimensions each, and the reduction both."""
+    assert nest.dot is not None
+    left, right = dot_factors(nest.point.value)
+    for row, column in ((left, right), (right, left)):
+        own, its = (
+            frozenset().union(*(dims_of(x.ref) for x in loads(side))) for side in (row, column)
+        )
+        if nest.dot.dim in own & its and rows in own - its and columns in its - own:
+            return row, column
+    return None
+
+
+def with_matrix(nest: ir.Nest, mma: tuple[int, ...], device: CpuProfile) -> ir.Nest:
+    """A nest that can have it, with the loops over what the matrix unit does at once. As
+    ``Matrix``."""
+    if not mma:
+        return nest
+    fragment = next(fragments(device, matrix=True))
+    counts = {nest.dims[mma[0]].name: fragment.rows}
+    if len(mma) == 3:
+        counts[nest.dims[mma[2]].name] = fragment.words
+    at_once = []
+    loops = []
+    for loop in nest.loops:
+        fold, count = loop.fold, counts.get(loop.fold.dim)
+        if count is None or loop.kind is not ir.Kind.SERIAL or fold.level != "point":
+            loops.append(loop)
+            continue
+        whole = ir.Fold(fold.dim, "point", fold.step * count, -(-fold.count // count))
+        loops.append(ir.Loop(whole))
+        at_once.append(ir.Loop(ir.Fold(fold.dim, "mma", fold.step, count), ir.Kind.MMA))
+    at_once.sort(key=lambda x: nest.dim(x.fold.dim).reduction)
+    inner = [x for x in loops if x.kind in (ir.Kind.VECTOR, ir.Kind.DOT)]
+    return nest.with_loops([*(x for x in loops if x not in inner), *at_once, *inner])
+
+
+def in_fragments(
+    points: Sequence[int], mma: tuple[int, ...], device: CpuProfile
+) -> tuple[int, ...]:
+    """Points per dimension, where dot products count as one, counting those rows and words as one
+    that a matrix unit does at once."""
+    if not mma:
+        return tuple(points)
+    fragment = next(fragments(device, matrix=True))
+    counts = dict(zip((mma[0], *mma[2:]), (fragment.rows, fragment.words), strict=False))
+    return tuple(-(-count // counts.get(k, 1)) for k, count in enumerate(points))
+
+
+@dataclass(frozen=True, slots=True)
+class FeedMatrixUnit:
+    """Refuses a nest whose factors are not staged; changes nothing."""
+
+    nest: str
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        nest = program.nest(self.nest)
+        staged = {s.source.ref for s in nest.staged}
+        levels = tuple(0 if x.ref in staged else -1 for x in operands(nest.point))
+        refuse("mma", self.nest, why_not_fed(nest, levels))
+        return program
+
+
+def why_not_fed(nest: ir.Nest, stage: tuple[int, ...]) -> str | None:
+    """Why the matrix unit cannot be fed, with operands that are staged like this (as of ``Stage``),
+    or None if it can."""
+    if not nest.mma or nest.dot is None:
+        return None
+    for position, load in enumerate(operands(nest.point)):
+        if position >= len(stage) or stage[position] < 0:
+            return f"operand {position}, {load.ref.tensor}, is not staged: it reads panels alone"
+    return None
+
+
+def why_not_held(rows: int, columns: int) -> str | None:
+    """Why the sums of so many fragments cannot be kept in the matrix unit, or None if they can:
+    they need room for those of one side of the operands, and one of the other side."""
+    needed = rows * columns + min(rows, columns) + 1
+    if needed <= MATRIX_REGISTERS:
+        return None
+    return (
+        f"{rows} x {columns} fragments need {needed} registers of the matrix unit, which has "
+        f"{MATRIX_REGISTERS}"
+    )

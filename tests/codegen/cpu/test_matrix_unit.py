@@ -1,0 +1,196 @@
+"""Products in a CPU's matrix unit, emulated where there is none, against the reference."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import check_equal, outputs_of
+from cpu_kernels import fenced, sized_of
+from matrix_unit import EMULATING, SAPPHIRE_RAPIDS, checked, random_options, random_work, text_of
+from nests import WIDE
+
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.object_code.compile import assembly
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.reference import compile_reference
+from tcl.codegen.schedule.cpu import plan, schedule
+
+MATMUL = text_of("plain", ("int8", "int8"))
+TWO_BY_TWO = NestOptions(
+    tile=(32, 0, 64),
+    order=(2, 0, 1),
+    inner_order=(1, 0, 2),
+    vectorize=(1, 16),
+    register=(2, 2),
+    dot=(0, 0, 4),
+    mma=(0, 1, 2),
+    stage=(2, 1),
+)
+
+
+def several(seed: int, count: int) -> None:
+    """So many options for one def."""
+    rng = random.Random(f"matrix unit {seed}")
+    text, inputs, mma = random_work(rng)
+    sized = sized_of(text, *inputs)
+    expected = outputs_of(sized)
+    compile_reference(sized)(inputs, expected)
+    for _ in range(count):
+        options, outputs = random_options(rng, sized, mma), outputs_of(sized)
+        device = replace(EMULATING, threads=rng.choice([1, 1, 3]))
+        kernel = compile_cpu(sized, options, device=device)
+        assert "llvm.x86.tdp" in kernel.llvm, options
+        kernel(inputs, outputs)
+        check_equal(sized, outputs, expected, str(options))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_defs_and_options(seed: int) -> None:
+    several(seed, 3)
+
+
+@pytest.mark.slow
+def test_random_defs_and_options_in_full() -> None:
+    """2,000 pairs."""
+    for seed in range(250):
+        several(1000 + seed, 8)
+
+
+@pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
+@pytest.mark.parametrize("types", [("int8", "uint8"), ("bfloat16", "bfloat16")])
+def test_nothing_is_touched_beyond_the_arrays(types: tuple[str, str], after: bool) -> None:
+    rng = np.random.default_rng(2)
+    text = text_of("plain", types)
+    inputs = []
+    for type_, shape in zip(types, ((37, 71), (71, 35)), strict=True):
+        array = fenced(shape, np.uint16 if type_ == "bfloat16" else type_, after)
+        array[...] = rng.integers(0, 100, shape)
+        inputs.append(array)
+    sized = sized_of(text, *inputs)
+    own = replace(TWO_BY_TWO, dot=(0, 0, 2 if "bfloat16" in types else 4))
+    output = fenced((37, 35), np.float32 if "bfloat16" in types else np.int32, after)
+    expected = outputs_of(sized)
+    compile_reference(sized)(inputs, expected)
+    compile_cpu(sized, MappingOptions(nests=(own,)), device=EMULATING)(inputs, [output])
+    check_equal(sized, [output], expected, "fenced")
+
+
+def work(rows: int = 200) -> tuple[list[np.ndarray], np.ndarray]:
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-128, 128, s).astype(np.int8) for s in ((rows, 300), (300, 90)))
+    return [a, b], a.astype(np.int32) @ b.astype(np.int32)
+
+
+def test_eight_threads_and_a_fork_in_the_middle() -> None:
+    """Every thread has registers of its own; a child goes on with none."""
+    inputs, expected = work()
+    sized = sized_of(MATMUL, *inputs)
+    options = MappingOptions(nests=(replace(TWO_BY_TWO, chunk=(16, 32)),))
+    kernel = compile_cpu(sized, options, device=replace(EMULATING, threads=8))
+    for k in range(6):
+        (got,) = outputs = outputs_of(sized)
+        child = os.fork() if k == 3 else None
+        kernel(inputs, outputs)
+        same = bool(np.array_equal(got, expected))
+        if child == 0:
+            os._exit(0 if same else 1)
+        assert same
+        if child is not None:
+            assert os.waitpid(child, 0)[1] == 0
+
+
+def test_sums_are_resumed_and_go_on_from_what_is_stored() -> None:
+    inputs, expected = work()
+    text = MATMUL.replace("+=!", "+=")
+    sized = sized_of(text, *inputs)
+    kernel = compile_cpu(sized, MappingOptions(nests=(TWO_BY_TWO,)), device=EMULATING)
+    (got,) = outputs = outputs_of(sized)
+    kernel(inputs, outputs)
+    np.testing.assert_array_equal(got, expected + 1)
+
+
+def test_epilogues_run_on_what_the_matrix_unit_gives_back() -> None:
+    inputs, expected = work()
+    text = text_of("plain", ("int8", "int8"), epilogue=True)
+    sized = sized_of(text, *inputs)
+    own = replace(TWO_BY_TWO, tile=(32, 0, 0), stage=(1, 0))
+    options = MappingOptions("mlp", nests=(own,))
+    built = schedule(sized, options, EMULATING)
+    assert len(built.kernels) == 1  # the epilogue is no pass of its own
+    (got,) = outputs = outputs_of(sized)
+    compile_cpu(sized, options, device=EMULATING)(inputs, outputs)
+    np.testing.assert_array_equal(got, expected * 2 + 1)
+
+
+@pytest.mark.parametrize(("type_", "depth"), [("int8", 4), ("bfloat16", 2)])
+def test_the_inner_loop_is_four_loads_and_four_products(type_: str, depth: int) -> None:
+    """As compiled for a machine that has the unit."""
+    text = text_of("plain", (type_, type_))
+    sized = sized_of(text, np.zeros((256, 2048), np.int8), np.zeros((2048, 256), np.int8))
+    own = replace(TWO_BY_TWO, dot=(0, 0, depth), tile=(), order=(), stage=(0, 0))
+    options = MappingOptions(nests=(own,))
+    source = emit(schedule(sized, options, SAPPHIRE_RAPIDS), SAPPHIRE_RAPIDS)
+    text = assembly(source.text, SAPPHIRE_RAPIDS)
+    loops = re.split(r"(?m)^\.L\w+:", text)
+    (inner,) = (x for x in loops if re.search(r"\btdp", x))
+    assert len(re.findall(r"\btileloadd\b", inner)) == 4
+    assert len(re.findall(r"\btdpb\w+\b", inner)) == 4
+    assert re.search(r"\bj\w+\s+\.L", inner)  # nothing comes after the products but going on
+    # Nothing is spilled, and every configuration has its release.
+    assert len(re.findall(r"\btilestored\b", text)) == 4
+    assert len(re.findall(r"\btilezero\b", text)) == 4
+    assert len(re.findall(r"\bldtilecfg\b", text)) == len(re.findall(r"\btilerelease\b", text)) == 1
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "wide has no matrix unit (AMX)": {},
+    "columns are lanes: vectorize 16 points of s0.n": {"vectorize": (1, 8)},
+    "it multiplies dot products: s0.k needs them, by the option dot": {"dot": ()},
+    "rows and columns are results, and the third dimension is a reduction": {"mma": (0, 2, 1)},
+    "a reduction needs three dimensions, and what goes along with one two": {"mma": (0, 1)},
+    "it has 3 dimensions, there is no dimension 5": {"mma": (0, 1, 5)},
+    "operand 1, B, is not staged: it reads panels alone": {"stage": (2,)},
+    "3 x 2 fragments need 9 registers of the matrix unit, which has 8": {
+        "register": (3, 2),
+        "tile": (64, 0, 64),
+    },
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_cannot_be_is_refused(reason: str) -> None:
+    sized = sized_of(MATMUL, *[np.zeros((128, 128), np.int8)] * 2)
+    device = WIDE if "wide" in reason else EMULATING
+    own = replace(TWO_BY_TWO, **REFUSED[reason])
+    if device is WIDE:
+        own = replace(own, dot=())
+    with pytest.raises(OptionsError) as error:
+        schedule(sized, MappingOptions(nests=(own,)), device)
+    assert str(error.value).endswith(f"nest s0: {reason}")
+
+
+@pytest.mark.parametrize("type_", ["int8", "bfloat16"])
+def test_large_products_are_given_to_it_and_small_ones_are_not(type_: str) -> None:
+    text = text_of("plain", (type_, type_))
+    for size, there in ((512, True), (8, False)):
+        sized = sized_of(text, *(np.zeros((size, size), np.int8) for _ in range(2)))
+        made = plan(sized, MappingOptions("mlp"), SAPPHIRE_RAPIDS)
+        assert bool(made.options["s0"].mma) is there
+        assert not plan(sized, MappingOptions("mlp"), WIDE).options["s0"].mma
+        made.scheduled()
+
+
+def test_what_is_chosen_gives_what_the_reference_gives() -> None:
+    """All forms of products, as somebody meets them who chooses nothing."""
+    rng = random.Random("chosen")
+    for _ in range(6):
+        text, inputs, _ = random_work(rng)
+        checked(sized_of(text, *inputs), inputs, MappingOptions("mlp"))
