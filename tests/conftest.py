@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _LONGEST = (
-    *("test_seven_thousand_texts", "test_wheel", "test_backends.py"),
+    *("test_thousands_of_texts", "test_wheel", "test_backends.py"),
     *("test_faults", "test_interrupted_grid", "test_dask_cluster", "test_real_kernels"),
 )
 

@@ -185,14 +185,14 @@ def _fuzz(seeds: range) -> Counter[str]:
     return outcomes
 
 
-def test_seven_thousand_texts() -> None:
-    outcomes = _fuzz(range(7_000))
-    assert min(outcomes[o] for o in ("syntax", "semantic", "ranges", "accepted")) > 70, outcomes
+def test_thousands_of_texts() -> None:
+    outcomes = _fuzz(range(3_500))
+    assert min(outcomes[o] for o in ("syntax", "semantic", "ranges", "accepted")) > 35, outcomes
 
 
 @pytest.mark.slow
 def test_many_more_texts() -> None:
-    _fuzz(range(7_000, 220_000))
+    _fuzz(range(3_500, 220_000))
 
 
 # --- sizes that nobody writes ---
@@ -363,7 +363,15 @@ _OUTCOMES = {
 """Of those that have to work, or to be refused for this and nothing else."""
 
 
-@pytest.mark.parametrize("name", _EXTREMES)
+_SLOW = {"4000 lets", "condition of 4096", "select middle", "2000 calls down"}
+"""Texts whose like is among the others."""
+_SLOW.update([name for name in _EXTREMES if name.startswith(f"{_MANY} lets")][1:-1])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n in _SLOW else ()) for n in _EXTREMES],
+)
 def test_extremes(name: str) -> None:
     outcomes: list[str] = []
     assert steps(lambda: outcomes.append(_attempt(_EXTREMES[name]))) < _MOST_STEPS[name]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from formulations import FORMULATIONS, Array, Arrays
 from places import EXAMPLES
+from sampling import sampled
 
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.kernel import compile_cpu
@@ -163,7 +164,7 @@ def differs(actual: Array, expected: Array, roundings: int) -> str | None:
     return f"{np.count_nonzero(wrong)} of {wrong.size} differ; at {first} {got} instead of {want}"
 
 
-def reference(sized: SizedDef) -> Runner:
+def compiled_reference(sized: SizedDef) -> Runner:
     return compile_reference(sized, jit=True)
 
 
@@ -194,7 +195,12 @@ def verify(one: Example, compiler: Callable[[SizedDef], Runner]) -> None:
 
 @each
 def test_reference_agrees_with_numpy(one: Example) -> None:
-    verify(one, reference)
+    verify(one, compile_reference)
+
+
+@pytest.mark.parametrize("one", sampled(ALL, 8), ids=str)
+def test_reference_agrees_with_numpy_when_compiled(one: Example) -> None:
+    verify(one, compiled_reference)
 
 
 @each
@@ -299,7 +305,7 @@ def test_comparison_notices_small_errors(one: Example) -> None:
             assert differs(wrong.reshape(right.shape), expected[t.name], depth(sized)) is not None
 
 
-@pytest.mark.parametrize("compiler", [reference, naive_cpu])
+@pytest.mark.parametrize("compiler", [compiled_reference, naive_cpu])
 @pytest.mark.parametrize(
     ("file", "name", "index", "table", "axis"),
     [

@@ -6,6 +6,7 @@ Made for any backend: evaluate ``samples(name, dtype)`` with it and hand the res
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -181,11 +182,16 @@ def samples(name: str, dtype: type[np.floating[Any]], count: int = 200) -> list[
 
 def exact_values(name: str, arguments: list[Array]) -> list[Any]:
     """The exact results as mpf; None where the function has a pole or a NaN there."""
+    return _exact_values(name, tuple(tuple(map(float, a)) for a in arguments))
+
+
+@functools.cache  # each backend is compared with them
+def _exact_values(name: str, arguments: tuple[tuple[float, ...], ...]) -> list[Any]:
     found: list[Any] = []
     with mp.workprec(PRECISION):
         for point in zip(*arguments, strict=True):
             try:
-                value = ORACLES[name].exact(*(mp.mpf(float(x)) for x in point))
+                value = ORACLES[name].exact(*map(mp.mpf, point))
             except (ValueError, ZeroDivisionError):
                 value = None
             # Poles and complex values belong to the table of special values.
