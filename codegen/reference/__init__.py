@@ -6,5 +6,6 @@ It defines meaning. It shares no code with the passes and backends that are comp
 from __future__ import annotations
 
 from tcl.codegen.reference.compiled import ReferenceKernel, compile_reference
+from tcl.codegen.reference.sample import Computed, compute
 
-__all__ = ["ReferenceKernel", "compile_reference"]
+__all__ = ["Computed", "ReferenceKernel", "compile_reference", "compute"]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -44,8 +44,7 @@ class ReferenceKernel:
         before that one, have then been written. A statement is one call of native code: Ctrl+C is
         heard when it ends.
         """
-        arrays = _bind(self.sized, self.sized.checked.inputs, inputs, "input")
-        arrays |= _bind(self.sized, self.sized.checked.outputs, outputs, "output")
+        arrays = bound(self.sized, inputs, outputs)
         error = np.zeros(2, np.int64)
         with np.errstate(all="ignore"):
             for step in self._steps:
@@ -97,10 +96,7 @@ def compile_reference(
         if jit:
             # Statements that differ in names alone are compiled once.
             same = emit_statement(sized, statement, "run", readable=False, unchecked=unchecked)
-            tensors = (sized.checked.tensors[name] for name in same.tensors)
-            types = tuple((storage_dtype(t.type).name, t.rank, t.is_input) for t in tensors)
-            with deferred():  # Numba stands on llvmlite, see tcl.codegen.cpu.object_code.compile
-                run = _compile(same.text, types)
+            run = compiled(same.text, stored_types(sized, same.tensors))
         else:
             run = _define(function.text, function.name, dict(namespace(False)))
         steps.append(_Step(run, function.tensors, function.sites))
@@ -113,12 +109,29 @@ def _define(text: str, name: str, names: dict[str, Any]) -> Callable[..., None]:
     return function
 
 
-_Argument = tuple[str, int, bool]
+Argument: TypeAlias = tuple[str, int, bool]
 """Element dtype, rank, whether it is read only."""
 
 
+def stored_types(sized: SizedDef, names: Sequence[str]) -> tuple[Argument, ...]:
+    """Of these tensors."""
+    tensors = (sized.checked.tensors[name] for name in names)
+    return tuple((storage_dtype(t.type).name, t.rank, t.is_input) for t in tensors)
+
+
+def compiled(
+    text: str, arguments: tuple[Argument, ...], *, jit: bool = True
+) -> Callable[..., None]:
+    """The function ``run`` of ``text``, which takes such arrays and then ``error``. Unless ``jit``
+    the interpreter runs it. Raises ``CompileError`` if Numba cannot compile it."""
+    if not jit:
+        return _define(text, "run", dict(namespace(False)))
+    with deferred():  # Numba stands on llvmlite, see tcl.codegen.cpu.object_code.compile
+        return _compile(text, arguments)
+
+
 @lru_cache(maxsize=512)
-def _compile(text: str, arguments: tuple[_Argument, ...]) -> Callable[..., None]:
+def _compile(text: str, arguments: tuple[Argument, ...]) -> Callable[..., None]:
     if "numba" not in sys.modules:  # it brings SciPy, whose BLAS has memory for each core
         need_room("Numba", (192 + 32 * (os.cpu_count() or 1)) * MEGABYTE)
     import numba
@@ -133,12 +146,21 @@ def _compile(text: str, arguments: tuple[_Argument, ...]) -> Callable[..., None]
     signature.append(numba.types.Array(numba.int64, 1, "C"))
     function = _define(text, "run", dict(namespace(True)))
     try:
-        compiled: Callable[..., None] = numba.njit(tuple(signature), **jit_options())(function)
+        result: Callable[..., None] = numba.njit(tuple(signature), **jit_options())(function)
     except NumbaError as problem:
         raise CompileError(
             f"Numba could not compile the reference of this definition: {problem}"
         ) from problem
-    return compiled
+    return result
+
+
+def bound(
+    sized: SizedDef, inputs: Sequence[_Array], outputs: Sequence[_Array]
+) -> dict[str, _Array]:
+    """Arrays by tensor name, seen as their storage type. Raises ``ArgumentError`` for one that does
+    not fit."""
+    arrays = _bind(sized, sized.checked.inputs, inputs, "input")
+    return arrays | _bind(sized, sized.checked.outputs, outputs, "output")
 
 
 def _bind(

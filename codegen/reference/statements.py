@@ -1,9 +1,9 @@
-"""One statement as one Python function: loops over its output points, an accumulator, loops
-over its reduction points, one store."""
+"""One statement as one Python function: loops over its output points, or over some of them, an
+accumulator, loops over its reduction points, one store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -13,6 +13,7 @@ from tcl.codegen.reference.names import Names
 from tcl.codegen.reference.scalars import arithmetic, identity, loaded, stored
 from tcl.grammar.checked import Binary, Call, Cast, Expr, LetRef, Read, Select, Statement, Unary
 from tcl.grammar.sized import SizedDef, SizedStatement
+from tcl.grammar.traverse import reads
 
 _LOOPS = 8
 """Loops of one kind nested in each other; Python allows 20 of all kinds."""
@@ -24,15 +25,24 @@ class Function:
 
     name: str
     text: str
-    """A ``def`` with the parameters ``tensors``, then ``error``."""
+    """A ``def`` with the parameters ``tensors``, ``points`` where only these are computed, and
+    ``error``."""
     tensors: tuple[str, ...]
     sites: tuple[Site, ...]
 
 
 def emit_statement(
-    sized: SizedDef, sized_statement: SizedStatement, name: str, *, readable: bool, unchecked: bool
+    sized: SizedDef,
+    sized_statement: SizedStatement,
+    name: str,
+    *,
+    readable: bool,
+    unchecked: bool,
+    sampled: bool = False,
 ) -> Function:
-    """The function ``name`` that runs one statement on the arrays of its tensors."""
+    """The function ``name`` that runs one statement on the arrays of its tensors. ``sampled``: it
+    takes the points to compute, a row of index values each, in the order of the target's
+    dimensions."""
     statement = sized_statement.statement
     names = Names(readable)
     emitter = Emitter(sized, sized_statement, names, unchecked)
@@ -42,7 +52,10 @@ def emit_statement(
         for index, origin in zip(statement.indices, sized.origins[target.name], strict=True)
     )
     element = f"{names.tensor(target.name)}[{shape or '()'}]"
-    lines, depth = _loops(statement.indices, sized_statement, names, 1, "p")
+    if sampled:
+        lines, depth = _over_points(statement.indices, names)
+    else:
+        lines, depth = _loops(statement.indices, sized_statement, names, 1, "p")
     if statement.op == "=":
         result = _evaluate(statement, emitter)
         lines += render(emitter.block, depth)
@@ -59,9 +72,51 @@ def emit_statement(
         lines += inner + render(emitter.block, deeper)
     lines.append(f"{INDENT * depth}{element} = {stored(target.type).format(result)}")
     tensors = names.used_tensors()
-    parameters = ", ".join([*(names.tensor(t) for t in tensors), "error"])
+    given = ["points", "error"] if sampled else ["error"]
+    parameters = ", ".join([*(names.tensor(t) for t in tensors), *given])
     text = "\n".join([f"def {name}({parameters}):", *lines, ""])
     return Function(name, text, tensors, tuple(emitter.sites))
+
+
+def emit_marks(
+    sized: SizedDef, sized_statement: SizedStatement, tensors: Sequence[str]
+) -> Function:
+    """The function ``run`` that marks which elements of ``tensors`` a statement reads at some
+    points: it takes an array of bools for each, the points, and ``error``, which it leaves alone.
+
+    What is read on a condition is marked in any case, where it is an element. Subscripts may use
+    indices, sizes and constants."""
+    statement = sized_statement.statement
+    names = Names(readable=False)
+    emitter = Emitter(sized, sized_statement, names, unchecked=True)
+    lines, depth = _over_points(statement.indices, names)
+    inner, depth = _loops(statement.reduction, sized_statement, names, depth, "q")
+    lines += inner
+    pad = INDENT * depth
+    for number, read in enumerate(dict.fromkeys(r for r in reads(statement))):
+        if read.tensor not in tensors:
+            continue
+        places, inside = [], []
+        for axis, subscript in enumerate(read.subscripts):
+            place = f"s{number}_{axis}"
+            value = emitter.exact(subscript)
+            lines += render(emitter.block, depth)
+            emitter.block.clear()
+            lines.append(f"{pad}{place} = {value} - {sized.origins[read.tensor][axis]}")
+            inside.append(f"0 <= {place} < {sized.shapes[read.tensor][axis]}")
+            places.append(place)
+        marks = f"{names.tensor(read.tensor)}[{', '.join(places) or '()'}]"
+        lines += [f"{pad}if {' and '.join(inside) or 'True'}:", f"{pad}{INDENT}{marks} = True"]
+    found = names.used_tensors()
+    parameters = ", ".join([*(names.tensor(t) for t in found), "points", "error"])
+    return Function("run", "\n".join([f"def run({parameters}):", *lines, ""]), found, ())
+
+
+def _over_points(indices: tuple[str, ...], names: Names) -> tuple[list[str], int]:
+    """The header of a loop over given points, and the depth of its body."""
+    lines = [f"{INDENT}for n in range(points.shape[0]):"]
+    lines += [f"{INDENT * 2}{names.index(i)} = points[n, {k}]" for k, i in enumerate(indices)]
+    return lines, 2
 
 
 def _evaluate(statement: Statement, emitter: Emitter) -> str:
