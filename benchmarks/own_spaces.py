@@ -31,7 +31,7 @@ from tcl.selection.best_options import DEFAULT, cache_key
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig, available_cores, split_cores
 from tcl.tuner.measure.evaluate import compute_reference, race_candidates, set_up
-from tcl.tuner.measure.timing import MeasureSettings
+from tcl.tuner.measure.timing import MeasureSettings, together
 from tcl.tuner.run.tuner import Tuner, TuningResult
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.workers.pool import WorkerPool
@@ -130,7 +130,7 @@ class Subject:
             races = [pool.submit(race_candidates, codes).result() for _ in range(_RACES)]
         finally:
             pool.kill()
-        return [min(median(race[k]) for race in races) for k in range(len(options))]
+        return [min(median(together(race[k])) for race in races) for k in range(len(options))]
 
 
 def fastest(result: TuningResult[MappingOptions], count: int) -> list[MappingOptions]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.reference import Computed
 from tcl.tuner.measure.backend import Kernel, Problem
 from tcl.tuner.measure.correctness import Array
 
@@ -39,9 +40,9 @@ class TimedBackend:
         """See ``Backend``."""
         return self.backend.problem()
 
-    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed:
         """See ``Backend``."""
-        self.backend.reference(inputs, outputs)
+        return self.backend.reference(inputs, outputs)
 
     def portable(self) -> CpuBackend:
         """See ``Backend``; elsewhere nothing is noted."""

@@ -28,6 +28,8 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 from tcl.executors import machine
 from tcl.tuner.measure.backend import Kernel, Problem
+from tcl.tuner.measure.guarded import ALIGNED
+from tcl.tuner.measure.harness import Bench
 
 SPILLS = 256
 """Bytes that a thread may move to and from memory for want of registers."""
@@ -144,6 +146,16 @@ class EmulatedBackend(GpuBackend):
             emulated.run({t.name: _seen_as(t.layout, array) for t, array in pairs})
 
         return run
+
+    def problem(self) -> Problem:
+        """The inputs, and outputs to write to."""
+        return self._problem(EmulatedBench())
+
+
+class EmulatedBench(Bench):
+    """The host's memory in place of a device's, where arrays are aligned."""
+
+    placements = (ALIGNED,)
 
 
 def _seen_as(layout: ir.Layout, array: Array) -> Array:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from tcl.arrays.arguments import Array
 from tcl.codegen.devices.cupy_driver import Memory
 from tcl.codegen.devices.gpu import GpuProfile
-from tcl.tuner.measure.correctness import Guarded
+from tcl.tuner.measure.guarded import Guarded, Placement
 from tcl.tuner.measure.harness import Bench, Held, Run
 from tcl.tuner.measure.machine_lock import locked
 from tcl.tuner.measure.timing import MeasureSettings
@@ -90,8 +90,8 @@ class DeviceGuarded:
         first = self._twin.array.ctypes.data - raw.ctypes.data
         self.array = DeviceArray(device, self._base + first)
 
-    def poison(self) -> None:
-        self._twin.poison()
+    def poison(self, *, second: bool = False) -> None:
+        self._twin.poison(second=second)
         self._device.upload(self._base, self._twin.raw)
 
     def hold(self, values: Array) -> None:
@@ -161,6 +161,8 @@ class Bound:
 class CudaBench(Bench):
     """One device of this machine."""
 
+    placements = (Placement(f"at {_ALIGNED} bytes", 0),)
+
     def __init__(
         self,
         number: int,
@@ -178,7 +180,7 @@ class CudaBench(Bench):
             self._made = self._make(self._number, self._profile)
         return self._made
 
-    def guarded(self, like: Array) -> DeviceGuarded:
+    def guarded(self, like: Array, placement: Placement) -> DeviceGuarded:
         return DeviceGuarded(like, self.device)
 
     def bound(

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.measure.backend import Problem
 from tcl.tuner.measure.correctness import accumulation_depths
 from tcl.tuner.measure.harness import Bench
+
+if TYPE_CHECKING:
+    from tcl.codegen.reference import Computed
 
 _B = TypeVar("_B", bound="ProgramBackend")
 _T = TypeVar("_T")
@@ -120,11 +123,11 @@ class ProgramBackend:
         stored: Array = np.load(_file(self.folder, position), allow_pickle=False)
         return stored
 
-    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Compute the outputs with the reference backend."""
-        from tcl.codegen.reference import compile_reference
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed:
+        """Compute the outputs with the reference backend, of large ones a sample."""
+        from tcl.codegen.reference import compute
 
-        compile_reference(self.sized)(inputs, outputs)
+        return compute(self.sized, inputs, outputs)
 
 
 def arrived(class_: type[_T], content: bytes) -> _T:

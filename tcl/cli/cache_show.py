@@ -108,15 +108,19 @@ def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
 
     from tcl.cli.tables import plain_table
 
-    headings = (">", ">time", ">as long", ">samples", ">when", "run")
+    places = list(dict.fromkeys(name for r in records for name in r.outcome.places))
+    placed = [f">{plain(name)}" for name in places]
+    headings = (">", ">time", ">as long", *placed, ">samples", ">when", "run")
     table = plain_table(*headings, no_wrap=True)
     fastest = records[0].time
     for record in records:
         assert record.time is not None
         ratio = f"{record.time / fastest:.3f}" if fastest else "-"
+        on = record.outcome.places
         table.add_row(
-            *(ranks[id(record)], duration(record.time), ratio, str(len(record.samples))),
-            *(moment(record.when), plain(record.run[:8])),
+            *(ranks[id(record)], duration(record.time), ratio),
+            *(duration(on[name]) if name in on else "-" for name in places),
+            *(str(len(record.samples)), moment(record.when), plain(record.run[:8])),
         )
     console = Console(markup=False, highlight=False)
     wide = Console(markup=False, highlight=False, width=1000)

@@ -2,6 +2,7 @@
 
 Every object has ``event``, and ``seconds`` since the search began; times of kernels are in seconds.
 The first is ``started``, the last one of the search ``finished``; ``tcl tune`` adds a ``result``.
+``placements`` has the time on arrays of each placement, ``time`` is their geometric mean.
 ``reading`` tells which measurement a candidate's time is from: ``first reading``, when it came up,
 or ``finals``, where the fastest were timed in turns, which decides.
 With ``--grid``, a ``grid`` comes before all, with the plan; a ``point`` and a ``point done`` stand
@@ -108,5 +109,6 @@ def _candidate(candidate: _Candidate) -> dict[str, Any]:
         "time": candidate.time,
         "reading": FIRST if candidate.outcome.heat is None else "finals",
         "samples": list(candidate.outcome.times),
+        "placements": candidate.outcome.places,
         "message": candidate.outcome.message,
     }

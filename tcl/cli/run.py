@@ -148,8 +148,8 @@ def _run_on_gpu(work: Work, wanted: Chosen, target: Target, *, compare: bool) ->
         backend = backend.holding(work.inputs, folder)
         problem, (chosen, code) = backend.problem(), applied(wanted, backend.compile)
     bench = problem.bench
-    inputs = [bench.guarded(a) for a in problem.inputs]
-    outputs = [bench.guarded(o) for o in problem.outputs]
+    inputs = [bench.guarded(a, bench.placements[0]) for a in problem.inputs]
+    outputs = [bench.guarded(o, bench.placements[0]) for o in problem.outputs]
     for held, values in zip((*inputs, *outputs), (*problem.inputs, *work.outputs()), strict=True):
         held.hold(values)
     run = bench.bound(backend.load(code), inputs, outputs)

@@ -45,7 +45,7 @@ from tcl.selection.best_options import DEFAULT
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig, available_cores
 from tcl.tuner.run.checkpoint import SavedSearch
-from tcl.tuner.run.events import Decision
+from tcl.tuner.run.events import Candidate, Decision
 from tcl.tuner.run.tuner import TuningResult
 from tcl.tuner.run.workplace import Workplace
 from tcl.tuner.space.knobs import Value
@@ -313,13 +313,21 @@ class Session:
 
 
 def _table(title: str, decision: Decision[MappingOptions]) -> Table:
-    """Winner and start, with the times that decided."""
-    table = plain_table(title, ">time a call", ">speed-up")
+    """Winner and start, with the times that decided, and what they are on each placement."""
     winner, start = decision.winner, decision.start
     assert winner is not None and winner.time is not None
+    places = list(winner.outcome.places) if len(winner.outcome.places) > 1 else []
+    headings = (f">{name}" for name in places)
+    table = plain_table(title, ">time a call", *headings, ">speed-up")
+
+    def add(name: str, candidate: Candidate[MappingOptions], ratio: str, style: str = "") -> None:
+        on = candidate.outcome.places
+        times = [duration(on[place]) if place in on else "-" for place in places]
+        table.add_row(name, duration(candidate.time or 0.0), *times, ratio, style=style)
+
     if start is not None and start.time is not None and not decision.kept:
-        table.add_row(name_of(start.options), duration(start.time), ratio_text(1.0))
+        add(name_of(start.options), start, ratio_text(1.0))
     ratio = "-" if decision.speedup is None else ratio_text(decision.speedup)
-    table.add_row(winner_name(decision), duration(winner.time), ratio, style="bold green")
+    add(winner_name(decision), winner, ratio, style="bold green")
     table.caption, table.caption_justify = f"({reading(decision)})", "left"
     return table

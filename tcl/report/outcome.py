@@ -103,6 +103,7 @@ def times_section(page: Page) -> Markup | None:
         tag("h2", "Times"),
         tag("p", explained, class_="soft"),
         table(("", "median", "least to most", "samples", "speed-up", "rate"), rows, (1, 2, 3, 4)),
+        _placements(best),
         None
         if not beside
         else join(
@@ -115,6 +116,16 @@ def times_section(page: Page) -> Markup | None:
             ]
         ),
     )
+
+
+def _placements(best: Candidate) -> Markup | None:
+    """The winner's time on each placement of the arrays."""
+    places = best.outcome.places
+    if len(places) < 2:
+        return None
+    times = "; ".join(f"{name} {duration(seconds)}" for name, seconds in places.items())
+    explained = "Times are geometric means over where arrays may begin. The winner takes on arrays"
+    return tag("p", f"{explained} {times}.", class_="soft")
 
 
 def _time_row(page: Page, name: str, candidate: Candidate) -> Markup:

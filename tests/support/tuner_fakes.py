@@ -20,11 +20,12 @@ import numpy as np
 from tcl.codegen.common.errors import CompileError, OptionsError
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
+from tcl.tuner.measure import evaluate
 from tcl.tuner.measure.backend import Kernel, Problem
-from tcl.tuner.measure.timing import MeasureSettings
+from tcl.tuner.measure.timing import MeasureSettings, Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run import pipeline, workplace
 from tcl.tuner.run import tuner as tuner_module
-from tcl.tuner.run import workplace
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Event
 from tcl.tuner.run.tuner import Tuner, TuningResult
@@ -33,6 +34,8 @@ from tcl.tuner.space.search_space import Config, SearchSpace
 
 if TYPE_CHECKING:  # processes of searches import this file, and have no need of it
     import pytest
+
+    from tcl.codegen.reference import Computed
 
 Array = np.ndarray[Any, Any]
 HERE = Path(__file__).resolve().parent
@@ -110,7 +113,7 @@ class FakeBackend:
     def portable(self) -> FakeBackend:
         return self
 
-    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
         match self.reference_kind:
             case "raises":
                 raise IndexError("index 12 is out of range for dimension 0 of tensor LUT")
@@ -119,6 +122,7 @@ class FakeBackend:
             case "hang":
                 _hang()
         outputs[0][:] = inputs[0] * 2
+        return None
 
 
 class FakeSpace:
@@ -158,9 +162,9 @@ def as_recorded(code: bytes, best: float | None, yardstick: object = None) -> Ou
     return Outcome(Verdict.CORRECT, tuple(1e-6 * (micros + jitter) for jitter in (0.3, 0.1, 0.2)))
 
 
-def race_recorded(codes: Sequence[bytes]) -> list[tuple[float, ...]]:
+def race_recorded(codes: Sequence[bytes]) -> list[Placed]:
     """Finals on a machine that is half as fast then, in place of ``race_candidates``."""
-    return [(2e-6 * json.loads(code)[0],) * 3 for code in codes]
+    return [(("anywhere", (2e-6 * json.loads(code)[0],) * 3),) for code in codes]
 
 
 KEY = CacheKey("def double", "fake", (), "this machine", "1")
@@ -260,3 +264,5 @@ def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches begin no processes."""
     for module in (tuner_module, workplace):
         monkeypatch.setattr(module, "WorkerPool", InThreads)
+    # A thread cannot end its process, and begin in a fresh one.
+    monkeypatch.setattr(pipeline, "race_afresh", evaluate.race_candidates)

@@ -42,6 +42,7 @@ from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.selection.best_options import known_options
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
+from tcl.tuner.measure.correctness import Expected
 from tcl.tuner.measure.evaluate import Evaluator
 from tcl.tuner.measure.harness import Run
 from tcl.tuner.measure.timing import MeasureSettings
@@ -291,11 +292,11 @@ def floats(array: DeviceArray, count: int) -> Array:
 
 def test_arrays_on_a_device() -> None:
     values = np.arange(24, dtype=np.float32).reshape(4, 6)[:, ::-1]
-    held = bench_of(FakeDevice()).guarded(values)
+    held = bench_of(FakeDevice()).guarded(values, CudaBench.placements[0])
     held.hold(values)
     assert np.array_equal(held.values(), values) and held.values().strides == values.strides
     before = held.checksum()
-    assert held.array.address % 16 == (values.ctypes.data) % 16
+    assert held.array.address % 256 == 20  # of the last in the first row, which lies behind five
     ctypes.c_float.from_address(held.array.address).value = 99.0
     assert held.values()[0, 0] == 99.0 and held.intact()
     assert held.checksum() != before
@@ -313,10 +314,10 @@ def test_arrays_begin_where_they_do_in_cudas_memory(offset: int) -> None:
     start = -raw.ctypes.data % 256 + offset
     values = raw[start : start + 96].view(np.float32)
     bench = bench_of(FakeDevice())
-    held = bench.guarded(values)
+    held = bench.guarded(values, CudaBench.placements[0])
     assert held.array.address % 256 == 0
     assert held.another().array.address % 256 == 0
-    backwards = bench.guarded(values[::-1]).array.address
+    backwards = bench.guarded(values[::-1], CudaBench.placements[0]).array.address
     assert (backwards - values.nbytes + 4) % 256 == 0
 
 
@@ -382,7 +383,7 @@ def timing(each: float, *, captures: bool = True) -> tuple[CudaBench, FakeDevice
         device.launched += 1
         seen.append(inputs[0].address)
 
-    arrays = [bench.guarded(np.zeros(100, np.float32)) for _ in range(2)]
+    arrays = [bench.guarded(np.zeros(100, np.float32), CudaBench.placements[0]) for _ in range(2)]
     return bench, device, bench.bound(kernel, arrays[:1], arrays[1:]), seen
 
 
@@ -457,13 +458,16 @@ class OnFake(EmulatedBackend):
 def test_verdicts_on_a_device(tmp_path: Path, code: bytes, verdict: Verdict, said: str) -> None:
     arrays = inputs()
     backend = OnFake.described(MATMUL, "f", arrays, A100).holding(arrays, str(tmp_path))
-    evaluator = Evaluator(backend, [arrays[0] @ arrays[1]], MeasureSettings(budget=0.05))
+    expected = Expected.of("C", arrays[0] @ arrays[1], 8)
+    evaluator = Evaluator(backend, [expected], MeasureSettings(budget=0.05))
     outcome = evaluator.evaluate(code, None)
     assert outcome.verdict is verdict and said in outcome.message
     if verdict is Verdict.CORRECT:
         assert outcome.time == pytest.approx(1e-3)
         times = evaluator.race([code, code])
-        assert all(t == pytest.approx(1e-3) for each in times for t in each)
+        for ((name, each),) in times:
+            assert name == "at 256 bytes"
+            assert each == pytest.approx([1e-3] * len(each))
 
 
 # Devices by name.
@@ -496,7 +500,7 @@ def test_a_call_on_other_arrays_is_the_same_call() -> None:
     for each in run.sets():
         each()
     assert len(set(seen)) == len(seen)
-    assert isinstance(bench.guarded(np.zeros(3)), DeviceGuarded)
+    assert isinstance(bench.guarded(np.zeros(3), CudaBench.placements[0]), DeviceGuarded)
 
 
 @needs_emulator

@@ -75,11 +75,17 @@ def test_a_kernel_that_is_right_at_first_only_is_wrong() -> None:
     assert outcome.time is None
 
 
+def test_a_kernel_that_is_dropped_is_verified_again_unless_its_calls_are_long() -> None:
+    backend = ForgetfulBackend(times=1)
+    outcome = evaluator(backend).evaluate(backend.compile(FakeOptions(1)), 1e-12)
+    assert outcome.message.startswith("right at first, then not: output O differs")
+
+
 def test_slow_candidates_are_correct_and_say_that_they_were_dropped() -> None:
     backend = FakeBackend()
     outcome = evaluator(backend).evaluate(backend.compile(FakeOptions(20_000)), 1e-5)
     assert outcome.verdict is Verdict.CORRECT
-    assert "far slower" in outcome.message
+    assert outcome.message.startswith("dropped early: it takes")
     assert outcome.time is not None
     assert outcome.time >= 0.02
 

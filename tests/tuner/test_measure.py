@@ -13,8 +13,9 @@ import pytest
 
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
-from tcl.tuner.measure.correctness import Guarded, accumulation_depths, mismatch, tolerance
-from tcl.tuner.measure.timing import MeasureSettings, measure, spread
+from tcl.tuner.measure.correctness import accumulation_depths, mismatch, tolerance
+from tcl.tuner.measure.guarded import ALIGNED, LINE, NUMPY, Guarded, Placement, fingerprint
+from tcl.tuner.measure.timing import MeasureSettings, measure, spread, together
 
 Array = np.ndarray[Any, Any]
 
@@ -78,10 +79,42 @@ def test_noisy_kernels_are_sampled_until_the_budget_is_spent() -> None:
     assert clock.now == pytest.approx(0.2, rel=0.2)
 
 
-def test_long_kernels_are_sampled_three_times() -> None:
-    clock = Clock(jittery(0.5))
-    assert len(measure(clock.run, clock=clock).times) == 3
+def test_kernels_of_some_length_are_sampled_three_times() -> None:
+    clock = Clock(steady(0.049))
+    settings = MeasureSettings().shared(2)
+    assert len(measure(clock.run, clock=clock, settings=settings).times) == 3
     assert clock.calls == 4  # the first does not count, the others all do
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "calls", "dropped"),
+    [
+        (0.5, 0.4, 2, False),
+        (0.5, 0.24, 2, False),
+        (0.39, 0.26, 2, True),  # a quarter slower than the best
+        (0.41, 0.2, 1, True),  # not even worth a second call
+    ],
+)
+def test_long_calls_are_few(first: float, second: float, calls: int, dropped: bool) -> None:
+    """Of the one that counts, the finals will make more if it is fast enough."""
+    clock = Clock(iter([first, second]))
+    measured = measure(clock.run, best=None if second == 0.4 or first == 0.5 else 0.2, clock=clock)
+    assert (clock.calls, measured.dropped) == (calls, dropped)
+    assert measured.times == ((second,) if calls == 2 else (first,))
+
+
+def test_placements_share_the_time_of_one() -> None:
+    settings = MeasureSettings().shared(2)
+    clock = Clock(jittery(2e-3))
+    measure(clock.run, clock=clock, settings=settings)
+    assert clock.now == pytest.approx(0.1, rel=0.2)
+    assert MeasureSettings().shared(1) == MeasureSettings()
+
+
+def test_a_kernel_is_as_fast_as_it_is_in_the_mean_ratio_of_its_placements() -> None:
+    placed = (("here", (1.0, 2.0)), ("there", (4.0, 8.0, 9.0)))
+    assert together(placed) == pytest.approx((2.0, 4.0))
+    assert together((("here", (1.0, 3.0)),)) == pytest.approx((1.0, 3.0))
 
 
 @pytest.mark.parametrize(("first", "calls"), [(0.2, 1), (0.02, 2), (0.0011, 2)])
@@ -251,7 +284,7 @@ def test_elements_that_are_not_written_are_found(dtype: str, value: int) -> None
     assert mismatch("O", guarded.array, expected, 1) is None
 
 
-@pytest.mark.parametrize(
+LAYOUTS = pytest.mark.parametrize(
     "like",
     [
         np.empty((3, 4), np.float32),
@@ -261,26 +294,67 @@ def test_elements_that_are_not_written_are_found(dtype: str, value: int) -> None
         np.empty((0, 3), np.float32),
         np.empty(100, np.uint8)[1:],
     ],
-    ids=["plain", "transposed", "reversed", "scalar", "empty", "misaligned"],
+    ids=["plain", "transposed", "reversed", "scalar", "empty", "bytes"],
 )
-def test_guarded_memory_is_laid_out_alike_and_notices_stray_writes(like: Array) -> None:
-    guarded = Guarded(like)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("placement", [ALIGNED, NUMPY], ids=["aligned", "numpy"])
+def test_guarded_memory_is_laid_out_alike_and_lies_where_it_is_said_to(
+    like: Array, placement: Placement
+) -> None:
+    guarded = Guarded(like, placement)
     assert guarded.array.shape == like.shape
     assert guarded.array.dtype == like.dtype
     assert guarded.array.strides == like.strides
     if like.size:
-        low = [x.__array_interface__["data"][0] % 64 for x in (guarded.array, like)]
-        assert low[0] == low[1]
-    guarded.poison()
+        assert _ends(guarded.array)[0] % LINE == placement.past
+
+
+@LAYOUTS
+@pytest.mark.parametrize("second", [False, True])
+def test_guarded_memory_notices_stray_writes(like: Array, second: bool) -> None:
+    guarded = Guarded(like, NUMPY)
+    guarded.poison(second=second)
     guarded.array[...] = 0
     assert guarded.intact()
-    reach = [(n - 1) * s for n, s in zip(like.shape, like.strides, strict=True) if n > 1]
-    data = guarded.array.ctypes.data
-    first, last = data + sum(r for r in reach if r < 0), data + sum(r for r in reach if r > 0)
-    for address in (first - 1, last + like.itemsize):
-        guarded.poison()
+    first, stop = _ends(guarded.array)
+    for address in (first - 1, stop):
+        guarded.poison(second=second)
         ctypes.memset(address, 0, 1)
         assert not guarded.intact()
+
+
+def _ends(array: Array) -> tuple[int, int]:
+    """Addresses of an array's first byte and of that after its last."""
+    reach = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True) if n > 1]
+    data = array.ctypes.data
+    first, last = data + sum(r for r in reach if r < 0), data + sum(r for r in reach if r > 0)
+    return first, last + array.itemsize
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bool"])
+def test_two_poisons_have_no_element_in_common(dtype: str) -> None:
+    guarded = Guarded(np.zeros(10, dtype))
+    guarded.poison()
+    one = guarded.array.view(np.uint8).copy()
+    guarded.poison(second=True)
+    both = np.stack([one, guarded.array.view(np.uint8)]).reshape(2, 10, -1)
+    assert (both[0] != both[1]).any(axis=1).all()
+
+
+def test_every_changed_byte_changes_the_fingerprint() -> None:
+    raw = np.random.default_rng(0).integers(0, 255, 600_001).astype(np.uint8)
+    found = {fingerprint(raw)}
+    places = [0, 1, 32767, 32768, 524_287, 524_288, 589_823, 589_824, 600_000]
+    for at in places:
+        raw[at] += 1
+        found.add(fingerprint(raw))
+    assert len(found) == len(places) + 1
+    rows = raw[: 2 << 15].reshape(2, -1)
+    before = fingerprint(raw)
+    rows[:] = rows[::-1].copy()  # whole rows in another order
+    assert fingerprint(raw) != before
 
 
 def test_depths_follow_what_is_read() -> None:

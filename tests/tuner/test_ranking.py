@@ -108,9 +108,9 @@ def test_each_search_has_one_winner(h: History) -> None:
 
 def test_verdict_puts_the_incumbent_before_a_tie() -> None:
     entrants = [
-        Entrant("slow", (12.0, 12.0, 12.0)),
-        Entrant("new", (9.95, 9.95, 9.95)),
-        Entrant("old", (10.0, 10.0, 10.0)),
+        Entrant("slow", (("here", (12.0, 12.0, 12.0)),)),
+        Entrant("new", (("here", (9.95, 9.95, 9.95)),)),
+        Entrant("old", (("here", (10.0, 10.0, 10.0)),)),
     ]
     assert [e.name for e in placed(entrants, "old")] == ["old", "new", "slow"]
     assert [e.name for e in placed(entrants, None)] == ["new", "old", "slow"]

@@ -25,6 +25,8 @@ from tcl.grammar.errors import ArgumentError
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import ExecutorLostError
+from tcl.tuner.measure.correctness import Expected
+from tcl.tuner.measure.evaluate import compute_reference
 from tcl.tuner.measure.verdict import Verdict
 from tcl.tuner.run import host
 from tcl.tuner.run.checkpoint import SavedSearch
@@ -169,11 +171,8 @@ def test_one_at_a_time_is_measured_on_a_machine(tmp_path: Path) -> None:
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
 
 
-def fake_expected() -> tuple[Any, ...]:
-    backend = FakeBackend()
-    problem = backend.problem()
-    backend.reference(problem.inputs, problem.outputs)
-    return problem.outputs
+def fake_expected() -> tuple[Expected, ...]:
+    return compute_reference(FakeBackend()).outputs
 
 
 def test_what_was_given_up_is_not_waited_for() -> None:

@@ -34,6 +34,7 @@ from tcl.grammar.errors import TclError
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Record, TuningCache
 from tcl.tuner.config import TunerConfig, TunerSettings, split_cores
 from tcl.tuner.errors import CacheError
+from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.events import (
     Candidate,
@@ -48,12 +49,12 @@ from tcl.tuner.run.events import (
     Note,
     Raced,
 )
+from tcl.tuner.run.finals import AFRESH, IN_FINALS
 from tcl.tuner.run.stop_requests import FINISH
 from tcl.tuner.run.tuner import Tuner, TuningResult
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.knobs import Value
 
-FINALS = "in the finals"
 without_processes = pytest.mark.usefixtures("_without_processes")
 """For what does not depend on where candidates are compiled and measured."""
 
@@ -65,7 +66,7 @@ def _without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def searched(cache: TuningCache) -> list[Record]:
     """What the cache was told during the search."""
-    return [r for r in cache.history(KEY) if r.message != FINALS]
+    return [r for r in cache.history(KEY) if r.heat is None]
 
 
 def test_tuner_finds_the_fastest_and_stores_everything(tmp_path: Path) -> None:
@@ -79,9 +80,9 @@ def test_tuner_finds_the_fastest_and_stores_everything(tmp_path: Path) -> None:
     assert not result.interrupted
     assert len(searched(cache)) == len(result.history) == len({c.options for c in result.history})
     # The last word have the finals, in which the fastest and the first are timed in turns.
-    finals = [r for r in cache.history(KEY) if r.message == FINALS]
+    finals = [r for r in cache.history(KEY) if r.heat is not None]
     assert {json.loads(r.options)["micros"] for r in finals} >= {975, result.options.micros}
-    assert result.best is not None and result.best.outcome.message == FINALS
+    assert result.best is not None and result.best.outcome.message == AFRESH
     best = cache.best(KEY)
     assert best is not None
     assert json.loads(best.options)["micros"] == result.options.micros
@@ -103,10 +104,10 @@ def test_tuner_finds_the_fastest_and_stores_everything(tmp_path: Path) -> None:
     assert compiled == len(result.history)  # nothing here fails to compile
     heats = [e for e in events if isinstance(e, FinalsStarted)]
     raced = [e for e in events if isinstance(e, Raced)]
-    assert len(heats) == len(raced) >= 1
+    assert len(heats) + 1 == len(raced) >= 2  # and then a fresh process has the last word
     assert raced[-1].decision == result.decision
     assert {c.options.micros for c in raced[-1].candidates} >= {975, result.options.micros}
-    assert all(c.outcome.message == FINALS for c in raced[-1].candidates)
+    assert all(c.outcome.message in (IN_FINALS, AFRESH) for c in raced[-1].candidates)
 
 
 def test_every_failure_gets_its_verdict_and_the_search_goes_on() -> None:
@@ -179,8 +180,9 @@ def test_nothing_that_works_is_said_and_is_no_winner() -> None:
 def test_the_cache_ranks_as_the_finals_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The incumbent ties with a challenger that is a little faster, and stays the best."""
 
-    def race(self: object, options: Sequence[FakeOptions]) -> list[tuple[float, ...]]:
-        return [(1e-4,) * 3 if o.micros == 75 else (0.995e-4,) * 3 for o in options]
+    def race(self: object, options: Sequence[FakeOptions]) -> list[Placed]:
+        times = [1e-4 if o.micros == 75 else 0.995e-4 for o in options]
+        return [(("here", (each,) * 3),) for each in times]
 
     monkeypatch.setattr("tcl.tuner.run.pipeline.Pipeline.race", race)
     cache = TuningCache(tmp_path / "t.db")

@@ -39,6 +39,8 @@ class Record:
     """Of its run, from 1; 0 for what the search started from; None if it is not known."""
     conditions: Conditions | None = None
     """Of the machine meanwhile, if they are known."""
+    placed: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    """The samples on each placement of the arrays, by its name; empty if that is not known."""
 
     @classmethod
     def of(
@@ -47,13 +49,14 @@ class Record:
         """The record of an evaluation."""
         measured = (outcome.verdict, outcome.time, tuple(outcome.times), outcome.message)
         finals = (outcome.heat, outcome.place)
-        return cls(options, *measured, when, run, *finals, generation, outcome.conditions)
+        meanwhile = outcome.conditions
+        return cls(options, *measured, when, run, *finals, generation, meanwhile, outcome.placed)
 
     @property
     def outcome(self) -> Outcome:
         """What the evaluation found."""
         measured = (self.verdict, self.samples, self.message, self.heat, self.place)
-        return Outcome(*measured, conditions=self.conditions)
+        return Outcome(*measured, conditions=self.conditions, placed=self.placed)
 
 
 def history(records: Iterable[Record]) -> tuple[Record, ...]:

@@ -58,6 +58,10 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE results ADD COLUMN conditions TEXT;
     CREATE INDEX runs_by_problem ON runs (problem, started);
     """,
+    # Where the arrays lay: the samples on each placement.
+    """
+    ALTER TABLE results ADD COLUMN placed TEXT;
+    """,
 )
 """Schema version n is the first n of these. Never edit one that was released: append."""
 

@@ -13,10 +13,12 @@ from typing import Any
 
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
+from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Conditions, Verdict
 
 RESULT = (
-    "options, verdict, time, samples, message, created, run, heat, place, generation, conditions"
+    "options, verdict, time, samples, message, created, run, heat, place, generation, conditions, "
+    "placed"
 )
 """The columns of a record, as ``record`` takes them."""
 _RECORDS = f"SELECT id, {RESULT} FROM results WHERE problem = ? ORDER BY id"
@@ -83,13 +85,14 @@ def sound(db: sqlite3.Connection, problem: int) -> tuple[list[Record], str | Non
 def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> None:
     """Add records."""
     db.executemany(
-        f"INSERT INTO results (problem, {RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO results (problem, {RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             (
                 *(problem, record.options, record.verdict.value, record.time),
                 *(json.dumps(record.samples), record.message, record.when, record.run),
                 *(record.heat, record.place, record.generation),
                 None if record.conditions is None else json.dumps(astuple(record.conditions)),
+                json.dumps(dict(record.placed)) if record.placed else None,
             )
             for record in found
         ),
@@ -129,14 +132,22 @@ def _key(definition: str, backend: str, inputs: str, device: str, version: str) 
 def _record(*columns: Any) -> Record:
     """The record of a row with the columns ``RESULT``."""
     options, verdict, seconds, samples, message, when, run, *rest = columns
-    heat, place, generation, conditions = rest
+    heat, place, generation, conditions, placed = rest
     try:
         times = tuple(map(float, json.loads(samples)))
         meanwhile = None if conditions is None else Conditions.of(json.loads(conditions))
         found = (options, Verdict(verdict), seconds, times, message, float(when), run)
-        return checked(Record(*found, heat, place, generation, meanwhile))
+        where = () if placed is None else _placed(json.loads(placed))
+        return checked(Record(*found, heat, place, generation, meanwhile, where))
     except _UNREADABLE as error:
         raise RowError(f"a result in it cannot be read: {error}") from None
+
+
+def _placed(data: Any) -> Placed:
+    """``ValueError`` unless these are times by placement."""
+    if not isinstance(data, dict):
+        raise ValueError("times on placements are numbers by name")
+    return tuple((name, tuple(map(float, times))) for name, times in data.items())
 
 
 def checked(record: Record) -> Record:
@@ -148,7 +159,8 @@ def checked(record: Record) -> Record:
         text.encode()  # raises for what no file can hold
     if not math.isfinite(record.when):
         raise ValueError(f"{record.when} is no time of day")
-    if not all(math.isfinite(t) and t >= 0 for t in record.samples):
+    times = (*record.samples, *(t for _, placed in record.placed for t in placed))
+    if not all(math.isfinite(t) and t >= 0 for t in times):
         raise ValueError("times have to be finite and not below 0")
     correct = record.verdict is Verdict.CORRECT and record.samples
     right = median(record.samples) if correct else None

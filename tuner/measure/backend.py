@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Bench
 from tcl.tuner.space.search_space import Config, SearchSpace
+
+if TYPE_CHECKING:
+    from tcl.codegen.reference import Computed
 
 OptionsT = TypeVar("OptionsT")
 _Options_contra = TypeVar("_Options_contra", contravariant=True)
@@ -60,8 +63,9 @@ class Backend(Protocol[_Options_contra]):
         """The same for another machine: it holds the inputs' values, if it finds them on this
         one."""
 
-    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Compute the outputs as the def means them, in place. Errors are the user's to see."""
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
+        """Compute the outputs as the def means them, in place: all elements, or those of a sample,
+        which is then returned. Errors are the user's to see."""
 
 
 class OptionSpace(Protocol[OptionsT]):

@@ -1,15 +1,11 @@
-"""Is a kernel's result right? Compared with the reference, on poisoned outputs.
-
-Outputs are filled with NaN, or a pattern for other types, before the kernel runs, so that
-elements it does not write are found; the memory before and behind them is filled too, so that
-stray writes are. Floats may differ from the reference by rounding alone, which grows with the
-depth of accumulation: with about its square root, as sums are reordered.
+"""Is a kernel's result right? Floats may differ from the reference by rounding alone, which grows
+with the depth of accumulation: with about its square root, as sums are reordered.
 """
 
 from __future__ import annotations
 
 import math
-import zlib
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,58 +18,10 @@ from tcl.grammar.types import ScalarType
 
 Array: TypeAlias = npt.NDArray[Any]
 
-_MARGIN = 256
-"""Bytes of poison on either side of an output."""
-_POISON = 0xA7
 _SLACK = 8.0
 """Roundings that a result of depth 1 may differ by: contraction, and built-ins of a few ulp."""
-_EPSILON = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}
+EPSILON = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}
 """Distance from 1 to the next number. (NumPy's ``finfo`` does not know bfloat16.)"""
-
-
-class Guarded:
-    """Memory with the layout and alignment of an array, and poison on either side.
-
-    ``array`` is the array in it, of the shape, strides and type of ``like``.
-    """
-
-    def __init__(self, like: Array) -> None:
-        reach = [(n - 1) * s for n, s in zip(like.shape, like.strides, strict=True) if n > 1]
-        below = -sum(r for r in reach if r < 0)
-        size = below + sum(r for r in reach if r > 0) + like.itemsize
-        self.raw = np.empty(size + 2 * _MARGIN + 64, dtype=np.uint8)
-        """All bytes, margins included."""
-        shift = (like.ctypes.data - below - self.raw.ctypes.data - _MARGIN) % 64
-        self.start: int = _MARGIN + shift
-        """Where the array's own bytes begin among them."""
-        self._stop = self.start + size
-        self.array: Array = np.ndarray(
-            like.shape, like.dtype, self.raw.data, self.start + below, like.strides
-        )
-
-    def poison(self) -> None:
-        """Fill everything: floats with NaN, the rest and the margins with a pattern."""
-        self.raw.fill(_POISON)
-        if self.array.dtype.name in _EPSILON:
-            self.array.fill(math.nan)
-
-    def hold(self, values: Array) -> None:
-        """Poison the margins, and give the array these values."""
-        self.raw.fill(_POISON)
-        np.copyto(self.array, values)
-
-    def values(self) -> Array:
-        """What the array holds."""
-        return self.array
-
-    def checksum(self) -> int:
-        """Of every byte, margins included."""
-        return zlib.crc32(self.raw.data)
-
-    def intact(self) -> bool:
-        """Whether the margins are still as ``poison`` left them."""
-        before, behind = self.raw[: self.start], self.raw[self._stop :]
-        return bool((before == _POISON).all() and (behind == _POISON).all())
 
 
 def accumulation_depths(sized: SizedDef) -> dict[str, int]:
@@ -111,52 +59,117 @@ def accumulation_depths(sized: SizedDef) -> dict[str, int]:
 
 
 def _epsilon(type_: ScalarType) -> float:
-    return _EPSILON.get(type_.name, 0.0) if type_.is_float else 0.0
+    return EPSILON.get(type_.name, 0.0) if type_.is_float else 0.0
 
 
 def tolerance(dtype: str, depth: int) -> float:
     """Relative difference from the reference that rounding explains; 0 for other than floats."""
-    return _EPSILON.get(dtype, 0.0) * _SLACK * math.sqrt(max(1, depth))
+    return EPSILON.get(dtype, 0.0) * _SLACK * math.sqrt(max(1, depth))
 
 
 def mismatch(name: str, actual: Array, expected: Array, depth: int) -> str | None:
-    """A sentence about the first element that is wrong; None when all are right.
+    """A sentence about the first element that is wrong; None when all are right: see
+    ``Expected``."""
+    return Expected.of(name, expected, depth).mismatch(actual)
+
+
+_BLOCK = 1 << 15
+"""Elements that are compared at a time: few enough that what is computed of them stays in a
+cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What an output has to be, as a whole or at some of its elements.
 
     Floats are right within ``tolerance`` of the element, or of the root mean square of all
     elements, for those that are small because larger terms cancelled. NaN matches NaN, an
     infinity itself. All other types have to be equal.
     """
-    relative = tolerance(expected.dtype.name, depth)
-    if relative:
-        wide = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
-        wrong = ~_close(*wide, relative)
-    else:
-        # As bytes, because the poison is no value of a bool.
-        is_bool = expected.dtype == np.bool_
-        ours, right = (
-            np.ascontiguousarray(a).view(np.uint8) if is_bool else a for a in (actual, expected)
+
+    name: str
+    """Of the output, for messages."""
+    shape: tuple[int, ...]
+    values: Array
+    """Of all elements in row-major order, or of those at ``places``."""
+    places: npt.NDArray[np.int64] | None
+    """Positions in row-major order; None: all."""
+    relative: float
+    """Difference that rounding explains; 0 for other types than floats."""
+    scale: float
+    """Root mean square of the values."""
+    than: str
+    """What they are, for messages."""
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        whole: Array,
+        depth: int,
+        places: npt.NDArray[np.int64] | None = None,
+        than: str = "the reference",
+    ) -> Expected:
+        """The elements at ``places`` of an array."""
+        values = whole.reshape(-1)
+        values = values.copy() if places is None else values[places]
+        relative = tolerance(whole.dtype.name, depth)
+        scale = _scale(values) if relative else 0.0
+        return cls(name, whole.shape, values, places, relative, scale, than)
+
+    def mismatch(self, actual: Array) -> str | None:
+        """A sentence about the first element of ``actual``, an array of the output's shape, that
+        is wrong; None when all are right."""
+        flat = actual.reshape(-1)
+        if self.places is not None:
+            flat = flat[self.places]
+        right = self.values
+        if right.dtype == np.bool_:  # the poison is no value of a bool
+            flat, right = flat.view(np.uint8), right.view(np.uint8)
+        first, wrong = -1, 0
+        for begin in range(0, right.size, _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            good = self._good(flat[block], right[block])
+            if not good.all():
+                first = first if wrong else begin + int(np.argmin(good))
+                wrong += good.size - int(np.count_nonzero(good))
+        if not wrong:
+            return None
+        place = first if self.places is None else int(self.places[first])
+        where = tuple(int(i) for i in np.unravel_index(place, self.shape))
+        at = f" at ({', '.join(map(str, where))})" if where else ""
+        return (
+            f"output {self.name} differs from {self.than}{at}: {actual[where]} instead of "
+            f"{self.values[first]} ({wrong} of {right.size} elements differ)"
         )
-        wrong = ours != right
-    wrong = np.asarray(wrong).reshape(expected.shape)
-    if not wrong.any():
-        return None
-    where = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
-    place = f" at ({', '.join(map(str, where))})" if where else ""
-    return (
-        f"output {name} differs from the reference{place}: {actual[where]} instead of "
-        f"{expected[where]} ({int(wrong.sum())} of {wrong.size} elements differ)"
-    )
+
+    def _good(self, actual: Array, expected: Array) -> npt.NDArray[np.bool_]:
+        """Of each element of a block, whether it is right."""
+        if not self.relative:
+            return np.asarray(actual == expected)
+        ours, right = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            allowed = np.abs(right)
+            np.maximum(allowed, self.scale, out=allowed)
+            allowed *= self.relative
+            near: npt.NDArray[np.bool_] = np.abs(ours - right) <= allowed
+        finite = np.isfinite(right)
+        if near.all() and finite.all():
+            return near
+        same = (ours == right) | (np.isnan(ours) & np.isnan(right))
+        return np.asarray(np.where(finite, near | same, same), np.bool_)
 
 
-def _close(
-    actual: npt.NDArray[np.float64], expected: npt.NDArray[np.float64], relative: float
-) -> npt.NDArray[np.bool_]:
-    finite = np.isfinite(expected)
-    with np.errstate(over="ignore", invalid="ignore"):
-        largest = float(np.abs(expected, where=finite, out=np.zeros_like(expected)).max(initial=0))
-        # Scaled, so that the squares of large numbers do not overflow.
-        scaled = np.where(finite, expected, 0.0) / (largest or 1.0)
-        scale = largest * math.sqrt(float(np.square(scaled).mean())) if expected.size else 0.0
-        near = np.abs(actual - expected) <= relative * np.maximum(np.abs(expected), scale)
-    same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
-    return np.asarray(np.where(finite, near | same, same), dtype=np.bool_)
+def _scale(values: Array) -> float:
+    """The root mean square of those that are finite, 0 for others."""
+    squares, largest = 0.0, 0.0
+    for begin in range(0, values.size, _BLOCK):
+        block = np.asarray(values[begin : begin + _BLOCK], np.float64)
+        block = np.where(np.isfinite(block), np.abs(block), 0.0)
+        most = float(block.max(initial=0.0))
+        if most > largest:  # squares are those of values over the largest: none overflows
+            squares *= (largest / most) ** 2
+            largest = most
+        if largest:
+            squares += float(np.square(block / largest).sum())
+    return largest * math.sqrt(squares / values.size) if values.size else 0.0

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tcl.codegen.common.errors import OptionsError
+from tcl.common.number_format import duration
 from tcl.tuner.config import available_cores
 from tcl.tuner.measure.backend import Backend, Kernel, Problem
-from tcl.tuner.measure.correctness import Array, mismatch
-from tcl.tuner.measure.finals import race
+from tcl.tuner.measure.correctness import Expected
+from tcl.tuner.measure.finals import ROUNDS, race
 from tcl.tuner.measure.machine_speed import Yardstick
-from tcl.tuner.measure.timing import Measurement, MeasureSettings, measure
+from tcl.tuner.measure.others import Others
+from tcl.tuner.measure.place import Place
+from tcl.tuner.measure.stop_slow import TooSlowError, at_most
+from tcl.tuner.measure.timing import MeasureSettings, Placed, measure, together
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
 
@@ -25,9 +31,10 @@ from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 class Reference:
     """What the outputs have to be."""
 
-    outputs: tuple[Array, ...]
+    outputs: tuple[Expected, ...]
     seconds: float
-    """How long the reference took, compiling included."""
+    """How long the reference takes for all elements, compiling included: if only some were
+    computed, that is estimated."""
     size: int
     """Bytes of the inputs and outputs."""
 
@@ -37,9 +44,15 @@ def compute_reference(backend: Backend[Any]) -> Reference:
     started = time.perf_counter()
     problem = backend.problem()
     outputs = tuple(o.copy() for o in problem.outputs)
-    backend.reference(problem.inputs, outputs)
+    computed = backend.reference(problem.inputs, outputs)
+    share = 1.0 if computed is None else computed.share
+    places = [None] * len(outputs) if computed is None else computed.places
+    expected = tuple(
+        Expected.of(*each)
+        for each in zip(problem.names, outputs, problem.depths, places, strict=True)
+    )
     size = sum(a.nbytes for a in (*problem.inputs, *outputs))
-    return Reference(outputs, time.perf_counter() - started, size)
+    return Reference(expected, (time.perf_counter() - started) / share, size)
 
 
 def compile_candidate(backend: Backend[Any], options: object) -> bytes | Outcome:
@@ -54,31 +67,53 @@ def compile_candidate(backend: Backend[Any], options: object) -> bytes | Outcome
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A kernel that was correct, and the seconds that a call of it took."""
+    """A kernel that was correct, and the seconds that a call of it took on the first placement."""
 
     code: bytes
     seconds: float
 
 
+class _WrongError(Exception):
+    """What is wrong with a kernel's results, as a sentence."""
+
+
+PATIENCE = 2.5
+"""A first call is ended that takes so many times as long as the best ..."""
+LEAST_PATIENCE = 1.0
+"""... and so many seconds, or half of them where even the best takes long."""
+UNCOMPARED = "timed, and not compared with the reference, which was not finished"
+"""The message of such a candidate."""
+
+
 class Evaluator:
-    """Verifies and times kernels on one problem; lives in the process that runs them."""
+    """Verifies and times kernels on one problem; lives in the process that runs them.
+
+    Kernels are called with arrays at all placements of the problem's bench, on each verified and
+    then timed. What they compute is compared with ``expected``. Where that is a sample, it is
+    compared as a whole with what the yardstick computes, which was right there; until there is
+    one, with what the same kernel computes in another call, on other poison. ``expected`` is None
+    if there is nothing to compare with: then this is all.
+    """
 
     def __init__(
-        self, backend: Backend[Any], expected: Sequence[Array], settings: MeasureSettings
+        self,
+        backend: Backend[Any],
+        expected: Sequence[Expected] | None,
+        settings: MeasureSettings,
     ) -> None:
         self._backend = backend
         self._problem: Problem = backend.problem()
-        self._expected = tuple(expected)
-        self._settings = settings
-        # Copies, so that a kernel that writes into its inputs cannot spoil the originals.
+        self._expected = None if expected is None else tuple(expected)
         self._bench = self._problem.bench
-        self._inputs = tuple(self._bench.guarded(a) for a in self._problem.inputs)
-        self._outputs = tuple(self._bench.guarded(o) for o in self._problem.outputs)
-        self._restore_inputs()
-        self._checksums = [g.checksum() for g in self._inputs]
+        self._places = [Place(self._problem, each) for each in self._bench.placements]
+        self._settings = settings.shared(len(self._places))
         self._yardstick: Yardstick | None = None
         self._kernel = ""
         """Which one that is: a resumed search may have another."""
+        self._whole: list[Expected] | None = None
+        """All that the yardstick computes, where only a sample of the results is known."""
+        self.used = False
+        """Whether kernels ran in this process."""
         self._others = Others()
         self._place = f"{platform.node()} {available_cores()}"
 
@@ -86,13 +121,10 @@ class Evaluator:
         """Verify, then time unless it is wrong. ``best`` is the time to beat, in seconds;
         ``yardstick``, which is timed now and then to see how fast the machine is, stays the same
         for all of a search."""
+        self.used = True
         with self._bench.alone():
             if yardstick is not None and self._yardstick is None:
-                run = self._call(self._backend.load(yardstick.code))
-                self._kernel = hashlib.sha256(yardstick.code).hexdigest()[:8]
-                self._yardstick = Yardstick(
-                    run, yardstick.seconds, reset=self._resetting, timer=self._bench.seconds
-                )
+                self._meet(yardstick)
             began = time.monotonic()
             self._others.start()
             outcome = self._evaluated(code, best)
@@ -103,102 +135,189 @@ class Evaluator:
         conditions = Conditions(at, seconds, others, reading, self._place, self._kernel)
         return replace(outcome, conditions=conditions)
 
+    def _meet(self, yardstick: Timed) -> None:
+        kernel, place = self._backend.load(yardstick.code), self._places[0]
+        self._kernel = hashlib.sha256(yardstick.code).hexdigest()[:8]
+        self._yardstick = Yardstick(
+            place.call(kernel),
+            yardstick.seconds,
+            reset=self._resetting,
+            timer=self._bench.seconds,
+        )
+        if not self._knows_all:
+            with suppress(_WrongError):  # not again: what it computes tells nothing
+                self._verified(place, kernel, [])
+                self._whole = self._written(place, "that of the first kernel which was right")
+
+    @property
+    def _knows_all(self) -> bool:
+        """Whether it is known of every element what it has to be."""
+        return self._expected is not None and all(e.places is None for e in self._expected)
+
+    def _written(self, place: Place, than: str) -> list[Expected]:
+        """What other results are compared with from now on. Both may differ from what is exact:
+        by rounding twice as much as one of them."""
+        return [
+            Expected.of(name, values, 4 * depth, than=than)
+            for name, values, depth in zip(
+                self._problem.names, place.values(), self._problem.depths, strict=True
+            )
+        ]
+
     def _evaluated(self, code: bytes, best: float | None) -> Outcome:
         try:
-            kernel = self._backend.load(code)
-            first, wrong = self._verify(kernel)
-            if wrong is not None:
-                outcome = Outcome(Verdict.CORRECTNESS, message=wrong)
-            else:
-                outcome = self._time(kernel, first, best)
-                # Memory that it keeps between calls, or a race of its threads, may spoil results
-                # later than the first. Kernels of which one call is too long to be timed in full
-                # are spared: they do not win.
-                spared = outcome.message and first > self._settings.budget
-                wrong = None if spared else self._verify(kernel)[1]
-                if wrong is not None:
-                    outcome = Outcome(
-                        Verdict.CORRECTNESS, message=f"right at first, then not: {wrong}"
-                    )
+            outcome = self._tried(self._backend.load(code), best)
+        except _WrongError as error:
+            outcome = Outcome(Verdict.CORRECTNESS, message=str(error))
+        except TooSlowError as error:
+            message = f"{error}: the best takes {duration(best or 0.0)}"
+            outcome = Outcome(Verdict.TIMEOUT, message=message)
         except Exception as error:  # a kernel's failure is its verdict
             self._bench.failed(error)
             outcome = Outcome(Verdict.RUNTIME, message=_sentence(error))
-        if [g.checksum() for g in self._inputs] != self._checksums:
-            self._restore_inputs()
+        if any([place.changed() for place in self._places]):
             return Outcome(Verdict.CORRECTNESS, message="the kernel changed an input")
         return outcome
 
-    def _verify(self, kernel: Kernel) -> tuple[float, str | None]:
-        """Duration of the first call, and what is wrong with its results."""
-        for guarded in self._outputs:
-            guarded.poison()
-        self._reset()
-        first = self._bench.seconds(self._call(kernel), 1)
-        for i, (guarded, expected) in enumerate(zip(self._outputs, self._expected, strict=True)):
-            name, depth = self._problem.names[i], self._problem.depths[i]
-            wrong = mismatch(name, guarded.values(), expected, depth)
-            if wrong is None and not guarded.intact():
-                wrong = f"the kernel wrote outside of output {name}"
-            if wrong is not None:
-                return first, wrong
-        return first, None
+    def _tried(self, kernel: Kernel, best: float | None) -> Outcome:
+        """What becomes of a kernel. Raises ``_WrongError``, ``TooSlowError``, or what it raises."""
+        limit = None if best is None else self._patience(best)
+        own: list[Expected] = []
+        first = self._verified(self._places[0], kernel, own, limit=limit)
+        if not self._knows_all and self._whole is None:
+            own += self._written(self._places[0], "that of its own call before")
+        if first >= self._settings.long and self._settings.gives_up(first, best):
+            return Outcome(Verdict.CORRECT, (first,), self._message((first,), best))
 
-    def _time(self, kernel: Kernel, first: float, best: float | None) -> Outcome:
-        run = self._call(kernel)
-
-        def take(pace: float) -> Measurement:
+        def take(pace: float) -> _Reading:
             # On a machine that is slower now than when the best was timed, all are.
-            beat = None if best is None else best * pace
-            return measure(
-                run,
+            return self._timed(kernel, first, own, None if best is None else best * pace)
+
+        if self._yardstick is None:
+            taken, reading = take(1.0), None
+        else:
+            taken, reading = self._yardstick.timed(take)
+        conditions = Conditions(0.0, 0.0, yardstick=reading)
+        message = self._message(taken.times, best) if taken.dropped else ""
+        if self._expected is None:
+            message = UNCOMPARED
+        return Outcome(
+            Verdict.CORRECT, taken.times, message, conditions=conditions, placed=taken.placed
+        )
+
+    def _patience(self, best: float) -> float:
+        """Seconds that a first call may take."""
+        least = LEAST_PATIENCE / 2 if best >= self._settings.long else LEAST_PATIENCE
+        return max(least, PATIENCE * best)
+
+    def _message(self, times: Sequence[float], best: float | None) -> str:
+        ratio = median(times) / (best or math.inf)
+        return f"dropped early: it takes {ratio:.2g} times as long as the best"
+
+    def _timed(
+        self, kernel: Kernel, first: float, own: Sequence[Expected], best: float | None
+    ) -> _Reading:
+        """Time a kernel that was right on the first placement, and verify it on the others.
+
+        Memory that it keeps between calls, or a race of its threads, may spoil results later than
+        the first: that is seen there. With one placement it is verified there once more, unless it
+        was dropped and its calls are long: then it does not win.
+        """
+        taken: list[tuple[str, tuple[float, ...]]] = []
+        for number, place in enumerate(self._places):
+            if number:
+                first = self._verified(place, kernel, own, second=True)
+            measured = measure(
+                place.call(kernel),
                 first=first,
-                best=beat,
+                best=best,
                 reset=self._resetting,
                 settings=self._settings,
                 timer=self._bench.seconds,
             )
+            taken.append((place.name, measured.times))
+            if measured.dropped and first > self._settings.long:
+                return _Reading(tuple(taken), True)
+            if number and measured.dropped:
+                break
+        if len(self._places) == 1:
+            self._verified(self._places[0], kernel, own, second=True)
+        return _Reading(tuple(taken), measured.dropped)
 
-        reading = None
-        if self._yardstick is None:
-            measured = take(1.0)
-        else:
-            measured, reading = self._yardstick.timed(take)
-        message = "dropped early: far slower than the best" if measured.dropped else ""
-        conditions = Conditions(0.0, 0.0, yardstick=reading)
-        return Outcome(Verdict.CORRECT, measured.times, message, conditions=conditions)
-
-    def _call(self, kernel: Kernel) -> Callable[[], object]:
-        return self._bench.bound(kernel, self._inputs, self._outputs)
+    def _verified(
+        self,
+        place: Place,
+        kernel: Kernel,
+        own: Sequence[Expected],
+        *,
+        second: bool = False,
+        limit: float | None = None,
+    ) -> float:
+        """Duration of a call, the results of which are right; ``_WrongError`` if they are not, and
+        ``TooSlowError`` if it takes longer than ``limit``. ``own``: what an earlier call computed,
+        if there is nothing better to compare with."""
+        place.poison(second=second)
+        with at_most(limit):
+            seconds = self._bench.seconds(place.call(kernel), 1)
+        wrong = None
+        for comparisons in (self._expected or (), self._whole or own):
+            for expected, values in zip(comparisons, place.values(), strict=False):
+                wrong = wrong or expected.mismatch(values)
+        wrong = wrong or place.stray()
+        if wrong is not None:
+            raise _WrongError(f"right at first, then not: {wrong}" if second else wrong)
+        return seconds
 
     @property
     def _resetting(self) -> Callable[[], object] | None:
         return self._reset if any(self._problem.initialised) else None
 
-    def race(self, codes: Sequence[bytes]) -> list[tuple[float, ...]]:
-        """Times of kernels that have been verified, taken in turns."""
-        with self._bench.alone():
-            runs = [self._call(self._backend.load(code)) for code in codes]
-            return race(runs, self._resetting, timer=self._bench.seconds)
-
     def _reset(self) -> None:
-        """Give outputs that the kernel starts from their first contents."""
-        problem = self._problem
-        for guarded, like, used in zip(
-            self._outputs, problem.outputs, problem.initialised, strict=True
-        ):
-            if used:
-                guarded.hold(like)
+        for place in self._places:
+            place.reset()
 
-    def _restore_inputs(self) -> None:
-        for guarded, original in zip(self._inputs, self._problem.inputs, strict=True):
-            guarded.hold(original)
+    def verify(self, code: bytes) -> None:
+        """Raise unless a kernel's results are right, on all placements."""
+        kernel, own = self._backend.load(code), list[Expected]()
+        for number, place in enumerate(self._places):
+            self._verified(place, kernel, own, second=number > 0)
+            if not number and not self._knows_all:
+                own += self._written(place, "that of its own call before")
+
+    def race(self, codes: Sequence[bytes], rounds: int = ROUNDS) -> list[Placed]:
+        """Times of kernels that have been verified, taken in turns."""
+        self.used = True
+        with self._bench.alone():
+            kernels = [self._backend.load(code) for code in codes]
+            runs = [place.call(kernel) for kernel in kernels for place in self._places]
+            times = race(runs, self._resetting, timer=self._bench.seconds, rounds=rounds)
+        names, count = [place.name for place in self._places], len(self._places)
+        return [
+            tuple(zip(names, times[k : k + count], strict=True))
+            for k in range(0, len(times), count)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Times of a kernel on the placements that it was timed on."""
+
+    placed: Placed
+    dropped: bool
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """Of all placements together."""
+        return together(self.placed)
 
 
 _evaluator: Evaluator | None = None
 """Of this worker process."""
 
 
-def set_up(backend: Backend[Any], expected: Sequence[Array], settings: MeasureSettings) -> None:
+def set_up(
+    backend: Backend[Any], expected: Sequence[Expected] | None, settings: MeasureSettings
+) -> None:
     """Initialise an evaluating worker."""
     global _evaluator
     _evaluator = Evaluator(backend, expected, settings)
@@ -211,63 +330,29 @@ def evaluate_candidate(code: bytes, best: float | None, yardstick: Timed | None 
     return _evaluator.evaluate(code, best, yardstick)
 
 
-def race_candidates(codes: Sequence[bytes]) -> list[tuple[float, ...]]:
+def race_candidates(codes: Sequence[bytes]) -> list[Placed]:
     """Times of compiled code, taken in turns, in a worker that was set up."""
     if _evaluator is None:
         raise RuntimeError("this worker was not set up to evaluate")
     return _evaluator.race(codes)
 
 
+def race_afresh(codes: Sequence[bytes]) -> list[Placed]:
+    """``race_candidates`` with kernels that are verified before, in a process that has run none:
+    one that has run some ends, so that the next one is asked."""
+    if _evaluator is None:
+        raise RuntimeError("this worker was not set up to evaluate")
+    if _evaluator.used:
+        os._exit(_USED)
+    for code in codes:
+        _evaluator.verify(code)
+    return _evaluator.race(codes, 2 * ROUNDS)
+
+
+_USED = 75
+"""The exit code of a process that is not fresh any more."""
+
+
 def _sentence(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}"[:500] if text else type(error).__name__
-
-
-_STAT = Path("/proc/stat")
-_IDLE = (3, 4)
-_TWICE = (8, 9)
-"""Guests' time, which is part of the first two as well."""
-
-
-def busy_seconds(cores: Sequence[int], stat: Path = _STAT) -> float | None:
-    """Seconds that these cores did anything, since the machine was started; None if unknown."""
-    try:
-        ticks = os.sysconf("SC_CLK_TCK")
-        lines = [line.split() for line in stat.read_text().splitlines() if line.startswith("cpu")]
-        times = {name: [int(x) for x in words] for name, *words in lines}
-        wanted = [times[f"cpu{core}"] for core in cores]
-    except (OSError, ValueError, KeyError, AttributeError):
-        return None
-    skipped = (*_IDLE, *_TWICE)
-    return sum(x for each in wanted for k, x in enumerate(each) if k not in skipped) / ticks
-
-
-class Others:
-    """Which share of this process's cores others used, from one look to the next."""
-
-    def __init__(
-        self,
-        busy: Callable[[], float | None] | None = None,
-        own: Callable[[], float] = time.process_time,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._cores = available_cores()
-        self._busy = busy or (lambda: busy_seconds(self._cores))
-        self._own = own
-        self._clock = clock
-        self.start()
-
-    def start(self) -> None:
-        """Begin anew."""
-        self._before = self._look()
-
-    def share(self) -> float | None:
-        """From 0 to 1, since the start; None if unknown. For a short time it is a rough one, and
-        may lie below 0: mean many."""
-        (busy, own, now), (busy_then, own_then, then) = self._look(), self._before
-        if busy is None or busy_then is None or now <= then:
-            return None
-        return (busy - busy_then - own + own_then) / ((now - then) * len(self._cores))
-
-    def _look(self) -> tuple[float | None, float, float]:
-        return self._busy(), self._own(), self._clock()

@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from tcl.tuner.measure.correctness import Array, Guarded
+from tcl.tuner.measure.correctness import Array
+from tcl.tuner.measure.guarded import ALIGNED, NUMPY, Guarded, Placement
 
 Run: TypeAlias = Callable[[], object]
 Timer: TypeAlias = Callable[[Run, int], float]
@@ -20,14 +21,14 @@ Timer: TypeAlias = Callable[[Run, int], float]
 
 
 class Held(Protocol):
-    """Memory for one array, with poison on either side, as ``correctness.Guarded`` has it."""
+    """Memory for one array, with poison on either side, as ``guarded.Guarded`` has it."""
 
     @property
     def array(self) -> Any:
         """What kernels take."""
 
-    def poison(self) -> None:
-        """Fill everything with poison."""
+    def poison(self, *, second: bool = False) -> None:
+        """Fill everything with poison; ``second``: of another kind."""
 
     def hold(self, values: Array) -> None:
         """Poison the margins, and give the array these values."""
@@ -45,9 +46,12 @@ class Held(Protocol):
 class Bench:
     """The host's memory and clock."""
 
-    def guarded(self, like: Array) -> Held:
+    placements: tuple[Placement, ...] = (ALIGNED, NUMPY)
+    """Where arrays may lie when a kernel is called: all of them are timed."""
+
+    def guarded(self, like: Array, placement: Placement) -> Held:
         """Memory for an array of this shape, with these strides and this type."""
-        return Guarded(like)
+        return Guarded(like, placement)
 
     def bound(
         self, kernel: Callable[..., object], inputs: Sequence[Held], outputs: Sequence[Held]

@@ -14,9 +14,9 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from statistics import median
+from typing import Protocol, TypeVar
 
 from tcl.tuner.measure.harness import Timer, by_clock
-from tcl.tuner.measure.timing import Measurement
 from tcl.tuner.measure.verdict import Conditions, Outcome
 
 SHARE = 0.02
@@ -27,6 +27,17 @@ by a tenth, smoothed, where nothing has changed."""
 _SAMPLE = 5e-4
 """Least duration of a sample in seconds."""
 _SAMPLES = 3
+
+
+class Taken(Protocol):
+    """A measurement of a candidate."""
+
+    @property
+    def dropped(self) -> bool:
+        """It ended early because the candidate is far behind the best."""
+
+
+_T = TypeVar("_T", bound=Taken)
 
 
 class Yardstick:
@@ -60,7 +71,7 @@ class Yardstick:
         clear."""
         return clear(self._readings[-1] / quick(sorted(smooth(self._readings))))
 
-    def timed(self, take: Callable[[float], Measurement]) -> tuple[Measurement, float | None]:
+    def timed(self, take: Callable[[float], _T]) -> tuple[_T, float | None]:
         """Time a candidate by ``take``, which gets the pace, then the yardstick if that may be
         afforded. If the machine has changed since the last time, the candidate is timed again: it
         is not known on which side of the change it was.

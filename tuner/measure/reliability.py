@@ -19,7 +19,8 @@ NOISY = 0.05
 """Median absolute deviation over median that samples of one kernel may have ..."""
 KERNELS = 10
 """... in the median of so many kernels."""
-_SAMPLES = 9
+_SAMPLES = 5
+"""That a kernel has, at least, for its spread to be judged."""
 _LASTING = 3
 """Readings that agree that the machine is slower."""
 

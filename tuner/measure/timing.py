@@ -4,6 +4,10 @@ The first call is excluded and only estimates. Calls are batched so that a sampl
 a millisecond; two samples are discarded, as the first is nearly always the slowest; sampling ends
 when the samples agree or the budget is spent. Their median counts, as a few slow ones raise the
 mean by up to a third. Candidates that are far behind the best are dropped after one or two calls.
+Of long calls two have to do, of which the second counts: finals tell them apart.
+
+Where arrays may lie in several ways, a kernel is timed on each, and what it takes is the geometric
+mean: of two kernels the one is ahead that is so by the mean ratio of their times.
 """
 
 from __future__ import annotations
@@ -11,8 +15,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, replace
+from statistics import geometric_mean, median
+from typing import TypeAlias
 
 from tcl.tuner.measure.harness import Timer, by_clock
 
@@ -37,6 +42,29 @@ class MeasureSettings:
     """Dropped if the second call still takes this many times the best."""
     behind: float = 1.05
     """No more than ``samples`` if even the fastest takes this many times the best."""
+    long: float = 0.05
+    """A call that takes so long is timed once, after one that does not count ..."""
+    doubtful: float = 2.0
+    """... and not at all if that one takes this many times the best, which is long, too."""
+    far: float = 1.25
+    """Dropped if a long call takes this many times the best."""
+
+    def shared(self, placements: int) -> MeasureSettings:
+        """For each of so many placements, which together get as much time."""
+        if placements == 1:
+            return self
+        return replace(
+            self,
+            discard=math.ceil(self.discard / placements),
+            samples=math.ceil(self.samples / placements),
+            budget=self.budget / placements,
+        )
+
+    def gives_up(self, first: float, best: float | None) -> bool:
+        """Whether a kernel whose first call took so long is not timed."""
+        if best is None:
+            return False
+        return first >= (self.doubtful if best >= self.long else self.hopeless) * best
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +80,15 @@ class Measurement:
     def median(self) -> float:
         """Median seconds per call."""
         return median(self.times)
+
+
+Placed: TypeAlias = tuple[tuple[str, tuple[float, ...]], ...]
+"""Seconds per call of each sample on each placement, by its name."""
+
+
+def together(placed: Placed) -> tuple[float, ...]:
+    """Of each sample the geometric mean over the placements."""
+    return tuple(map(geometric_mean, zip(*(times for _, times in placed), strict=False)))
 
 
 _FEWEST = 3
@@ -82,11 +119,14 @@ def measure(
 
     if first is None:
         first = sample(1)
-    if best is not None and first >= settings.hopeless * best:
+    if settings.gives_up(first, best):
         return Measurement((first,), True)
     second = sample(1)
-    if best is not None and second >= settings.slow * best:
+    long = second >= settings.long
+    if best is not None and second >= (settings.far if long else settings.slow) * best:
         return Measurement((second,), True)
+    if long:
+        return Measurement((second,), False)
     calls = max(1, math.ceil(settings.sample / max(second, 1e-9)))
     started = clock()
     times: list[float] = []

@@ -86,8 +86,16 @@ class Outcome:
     """The place that this heat's verdict gave, from 1; None outside of the finals."""
     conditions: Conditions | None = field(default=None, compare=False, repr=False)
     """Of the machine meanwhile; None if not evaluated, or not in this run."""
+    placed: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    """The samples on each placement of the arrays, by its name, of which ``times`` are the
+    geometric means; empty if that is not known."""
 
     @property
     def time(self) -> float | None:
         """Median seconds per call; None unless ``CORRECT``."""
         return median(self.times) if self.times else None
+
+    @property
+    def places(self) -> dict[str, float]:
+        """Median seconds per call on each placement, by its name."""
+        return {name: median(times) for name, times in self.placed}

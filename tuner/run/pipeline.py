@@ -12,7 +12,14 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from tcl.tuner.errors import ExecutorLostError
 from tcl.tuner.measure.backend import Backend, OptionsT
-from tcl.tuner.measure.evaluate import Timed, compile_candidate, evaluate_candidate, race_candidates
+from tcl.tuner.measure.evaluate import (
+    Timed,
+    compile_candidate,
+    evaluate_candidate,
+    race_afresh,
+    race_candidates,
+)
+from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.stop_requests import FINISH, KILL
 from tcl.tuner.run.workplace import Compilers, Stages
@@ -78,15 +85,18 @@ class Pipeline(Generic[OptionsT]):
         jobs: Iterable[Job[OptionsT]],
         done: Done[OptionsT],
         compiled: Callable[[Job[OptionsT]], object] = lambda job: None,
+        *,
+        must: bool = False,
     ) -> None:
         """Take all jobs to a verdict, calling ``done`` as soon as each has its own, and
         ``compiled`` before that when it is compiled.
 
-        Returns early, with jobs left out, when interrupted.
+        Returns early, with jobs left out, when interrupted; if they ``must`` be done, at ``KILL``
+        alone.
         """
         self._waiting.extend(jobs)
         while (level := self._level()) < KILL:
-            if level >= FINISH:
+            if level >= FINISH and not must:
                 self._waiting.clear()
                 self._compiled.clear()
             self._start(done)
@@ -96,9 +106,28 @@ class Pipeline(Generic[OptionsT]):
             finished, _ = wait(futures, timeout=_POLL, return_when=FIRST_COMPLETED)
             self._collect(finished, done, compiled)
 
-    def race(self, options: Sequence[OptionsT]) -> list[tuple[float, ...]] | None:
+    def race(self, options: Sequence[OptionsT]) -> list[Placed] | None:
         """Times of candidates that are known to be correct, taken in turns; None if one of them
         failed after all, or nothing is waited for any more."""
+        codes = self._codes(options)
+        if codes is None:
+            return None
+        return self._awaited(self._evaluator.submit(race_candidates, codes))
+
+    def race_afresh(self, options: Sequence[OptionsT]) -> list[Placed] | None:
+        """``race`` in a process that has run nothing yet, in which they are verified as well."""
+        codes = self._codes(options)
+        # A process that has run something ends when it is asked this; another takes its place.
+        for _ in range(self._evaluators + 1):
+            if codes is None or self._level() >= KILL:
+                return None
+            found = self._awaited(self._evaluator.submit(race_afresh, codes))
+            if found is not None:
+                return found
+        return None
+
+    def _codes(self, options: Sequence[OptionsT]) -> list[bytes] | None:
+        """Compiled code of each; None if that failed."""
         places = [each.executor for each in self._compilers for _ in range(each.width)]
         compiling = [
             executor.submit(compile_candidate, self._backend, each)
@@ -106,9 +135,7 @@ class Pipeline(Generic[OptionsT]):
         ]
         found = [self._awaited(task) for task in compiling]
         codes = [code for code in found if isinstance(code, bytes)]
-        if len(codes) < len(options):
-            return None
-        return self._awaited(self._evaluator.submit(race_candidates, codes))
+        return codes if len(codes) == len(options) else None
 
     def _awaited(self, future: Future[_T]) -> _T | None:
         while self._level() < KILL:
@@ -165,7 +192,8 @@ class Pipeline(Generic[OptionsT]):
             job, code = self._evaluating.pop(measured)
             outcome = _result(measured, Verdict.RUNTIME)
             if self._yardstick is None and outcome.time is not None and not outcome.message:
-                self._yardstick = Timed(code, outcome.time)
+                first = next(iter(outcome.places.values()), outcome.time)
+                self._yardstick = Timed(code, first)
             self._known[_digest(code)] = outcome
             if outcome.time is not None and (self._best is None or outcome.time < self._best):
                 self._best = outcome.time

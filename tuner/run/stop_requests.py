@@ -94,6 +94,11 @@ class Watch:
         """Since the search began."""
         return time.monotonic() - self._started
 
+    def late(self, least: float = 0.0) -> bool:
+        """Whether the limit has passed, even if it may not end anything yet, and ``least``
+        seconds."""
+        return self._limit is not None and self.seconds >= max(self._limit, least)
+
     @property
     def in_time(self) -> bool:
         """Whether nothing but the time limit has ended the search."""
@@ -101,7 +106,7 @@ class Watch:
 
     def __call__(self) -> int:
         """The level."""
-        if self._limited and self._limit is not None and self.seconds >= self._limit:
+        if self._limited and self.late():
             self._interrupts.request(FINISH, TIME_LIMIT)
         level = self._interrupts.level
         if level > self._noticed:

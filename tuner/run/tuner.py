@@ -20,7 +20,7 @@ from tcl.tuner.measure.backend import Backend, OptionSpace, OptionsT
 from tcl.tuner.measure.evaluate import Reference, compute_reference
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.run.checkpoint import Plan, SavedSearch, kept
-from tcl.tuner.run.events import Candidate, Decision, Event, Finished, Interrupted
+from tcl.tuner.run.events import Candidate, Decision, Event, Finished, Interrupted, Note
 from tcl.tuner.run.ledger import Ledger
 from tcl.tuner.run.pipeline import Pipeline
 from tcl.tuner.run.result_html import result_html
@@ -29,6 +29,13 @@ from tcl.tuner.run.stop_requests import FINISH, KILL, Interrupts, Watch
 from tcl.tuner.run.workplace import Here, Orders, Workplace, check_cores
 from tcl.tuner.space.search_space import Config
 from tcl.workers.pool import WorkerDiedError, WorkerPool
+
+REFERENCE = 10.0
+"""Seconds that the reference may take, however soon the search is to end."""
+_UNFINISHED = (
+    "the reference was not finished: only what the search begins with is timed, and it is compared "
+    "with nothing"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +143,11 @@ class Tuner(Generic[OptionsT]):
         ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
         with self._interrupts, kept(name, self._cache, self._key, resume) as going_on:
             reference = self._reference(watch)
+            if reference is None and watch() < KILL and going_on is None:
+                tell(Note(_UNFINISHED))
             try:
-                if reference is not None:
+                # A search that is resumed has a time already, and is best left as it is.
+                if reference is not None or (going_on is None and watch() < KILL):
                     if going_on is not None:
                         plan = Plan.resumed(going_on, self._settings, self._options)
                     else:
@@ -159,12 +169,13 @@ class Tuner(Generic[OptionsT]):
         return TuningResult(ledger.decision, history, interrupted, seconds, name, ledger.unsaved)
 
     def _reference(self, watch: Watch) -> Reference | None:
-        """What the outputs have to be; None if interrupted, as nothing is worth waiting for yet."""
+        """What the outputs have to be; None if interrupted, or if that takes longer than the whole
+        search may."""
         pool = WorkerPool(1)
         try:
             future = pool.submit(compute_reference, self._backend)
             while not future.done():
-                if watch() >= FINISH:
+                if watch() >= FINISH or watch.late(REFERENCE):
                     return None
                 wait([future], timeout=0.05)
             return future.result()
@@ -187,22 +198,23 @@ class Tuner(Generic[OptionsT]):
 
     @contextmanager
     def _pipeline(
-        self, reference: Reference, watch: Watch, best: Candidate[OptionsT] | None
+        self, reference: Reference | None, watch: Watch, best: Candidate[OptionsT] | None
     ) -> Iterator[Pipeline[OptionsT]]:
         """Candidates go through it while the context lasts."""
         settings = self._settings
         # The reference is plain code: what takes much longer than it is not worth waiting for.
-        run_timeout = settings.run_timeout or 10.0 + 10.0 * reference.seconds
+        longest = watch.seconds if reference is None else reference.seconds
+        run_timeout = settings.run_timeout or 10.0 + 10.0 * longest
         stages = self._workplace.open(
             Orders(
                 self._backend,
-                reference.outputs,
+                None if reference is None else reference.outputs,
                 self._timing,
                 settings.compile_timeout,
                 run_timeout,
                 settings.threads,
                 self._measure_cores,
-                reference.size,
+                0 if reference is None else reference.size,
             )
         )
         try:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from tcl.tuner.config import available_cores, split_cores
 from tcl.tuner.measure.backend import Backend
-from tcl.tuner.measure.correctness import Array
+from tcl.tuner.measure.correctness import Expected
 from tcl.tuner.measure.evaluate import set_up
 from tcl.tuner.measure.memory_limit import allowance
 from tcl.tuner.measure.timing import MeasureSettings
@@ -24,8 +24,8 @@ class Orders:
     """What has to be done there. Travels to other machines."""
 
     backend: Backend[Any]
-    expected: tuple[Array, ...]
-    """What the outputs have to be."""
+    expected: tuple[Expected, ...] | None
+    """What the outputs have to be; None if that is not known."""
     timing: MeasureSettings
     compile_timeout: float
     run_timeout: float

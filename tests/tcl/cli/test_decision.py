@@ -26,6 +26,7 @@ from tcl.report.data import collect
 from tcl.report.log import SearchLog
 from tcl.report.page import render
 from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.measure.guarded import ALIGNED, NUMPY
 from tcl.tuner.run import events
 from tcl.tuner.run.checkpoint import SavedSearch
 
@@ -81,7 +82,8 @@ def figures(found: Iterable[Event]) -> tuple[set[str], set[str]]:
     """The times and ratios that may be shown without a label."""
     decision = decision_of(found)
     both = [c for c in (decision.winner, decision.start) if c is not None]
-    times = {duration(t) for c in both for t in (c.time, *c.outcome.times)}
+    measured = [(c.time, *c.outcome.times, *c.outcome.places.values()) for c in both]
+    times = {duration(t) for each in measured for t in each if t is not None}
     ratios = {ratio_text(1.0)}
     if decision.speedup is not None:
         ratios.add(ratio_text(decision.speedup))
@@ -141,6 +143,7 @@ def test_closing_table(case: tuple[list[Event], str]) -> None:
     assert set(TIME.findall(text)) <= times
     assert set(RATIO.findall(text)) <= ratios
     assert duration(decision.winner.time) in text
+    assert (ALIGNED.name in text) == (NUMPY.name in text) == decision.in_finals
     assert (FIRST in text) == (not decision.in_finals)
     assert ("the winner: the untuned default" in text) == decision.kept
 

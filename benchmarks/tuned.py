@@ -1,0 +1,185 @@
+"""What tuning gives, and how much of it is luck: rows of the CPU benchmark are tuned twice, with
+other seeds and nothing known before, and the default and both winners timed in fresh processes.
+
+    python -m benchmarks.tuned --rows "softmax,layernorm" --seconds 25 --folder /tmp/tuned
+    python -m benchmarks.tuned --folder /tmp/tuned --out FILE   # goes on, and writes the results
+
+What ``--folder`` has is not done again, so that a run may end at any time. Times are those of
+``tcl.tuner.measure.finals.race``: in turns, on arrays at 64 bytes and as NumPy places them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any
+
+from tcl.arrays.random_inputs import random_inputs
+from tcl.backends.cpu_backend import CpuBackend
+from tcl.backends.targets import CpuTarget
+from tcl.bench.rows import Row, select
+from tcl.codegen.options.options import MappingOptions
+from tcl.selection.best_options import DEFAULT
+from tcl.tuner.config import TunerConfig, available_cores, split_cores
+from tcl.tuner.measure.evaluate import race_afresh, set_up
+from tcl.tuner.measure.timing import MeasureSettings, Placed
+from tcl.tuner.run.events import Event, Note
+from tcl.tuning import Tuner
+from tcl.workers.pool import WorkerPool
+
+ROWS = "softmax,layernorm,matmul 512,batched,grouped conv C8,masked,attention scores,column sum"
+GENERATIONS = 1000
+PROCESSES = 3
+_CLOSE = 0.02
+"""Winners whose times differ by less are as good as each other."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of a run."""
+
+    seconds: float
+    """That a search may take."""
+    seeds: tuple[int, ...]
+    threads: int
+    folder: Path
+
+    def file(self, row: Row, what: object) -> Path:
+        """Where a result of a row is kept."""
+        name = "".join(c if c.isalnum() else "-" for c in row.name)
+        return self.folder / f"{name}-{what}.json"
+
+
+def tuned(row: Row, seed: int, settings: Settings) -> dict[str, Any]:
+    """What one search found."""
+    notes: list[str] = []
+
+    def told(event: Event[MappingOptions]) -> None:
+        if isinstance(event, Note):
+            notes.append(event.message)
+
+    inputs = random_inputs(row.checked, row.values, 0)
+    config = TunerConfig(generations=GENERATIONS, time_limit=settings.seconds, seed=seed)
+    with tempfile.TemporaryDirectory() as folder:  # nothing is known before
+        tuner = Tuner(row.text, Path(folder) / "tuned.db", threads=settings.threads)
+        result = tuner.tune(row.entry, inputs, None, config, report=told)
+    assert result.options is not None
+    return {
+        "seed": seed,
+        "options": json.loads(result.options.to_json()),
+        "candidates": len(result.history),
+        "seconds": round(result.seconds, 1),
+        "speedup": result.decision.speedup,
+        "notes": notes,
+    }
+
+
+def timed(row: Row, options: Sequence[MappingOptions], settings: Settings) -> dict[str, Any]:
+    """Seconds per call of each of these options, by placement: the median of several processes."""
+    inputs = list(random_inputs(row.checked, row.values, 0))
+    _, cores = split_cores(available_cores(), settings.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        backend = CpuBackend.create(row.text, row.entry, inputs, folder, settings.threads)
+        codes = [backend.compile(each) for each in options]
+        races: list[list[Placed]] = []
+        for _ in range(PROCESSES):
+            setup = (backend, None, MeasureSettings())
+            pool = WorkerPool(1, initializer=set_up, initargs=setup, cpus=cores)
+            try:
+                races.append(pool.submit(race_afresh, codes).result())
+            finally:
+                pool.kill()
+    names = [name for name, _ in races[0][0]]
+    times = [
+        {name: median(median(dict(race[k])[name]) for race in races) for name in names}
+        for k in range(len(codes))
+    ]
+    return {
+        "kernels": [hashlib.sha256(code).hexdigest()[:12] for code in codes],
+        "times": times,
+        "load": os.getloadavg()[0],
+    }
+
+
+def row_result(row: Row, settings: Settings) -> dict[str, Any]:
+    """Everything of one row; what is there already is read."""
+    searches = []
+    for seed in settings.seeds:
+        kept = settings.file(row, f"seed-{seed}")
+        if not kept.exists():
+            kept.write_text(json.dumps(tuned(row, seed, settings)))
+        searches.append(json.loads(kept.read_text()))
+        print(f"{row.name}: seed {seed}, {searches[-1]['candidates']} candidates", flush=True)
+    kept = settings.file(row, "timed")
+    if not kept.exists():
+        options = [DEFAULT]
+        options += [MappingOptions.from_json(json.dumps(s["options"])) for s in searches]
+        kept.write_text(json.dumps(timed(row, options, settings)))
+    return {"row": row.name, "searches": searches, **json.loads(kept.read_text())}
+
+
+def gains(result: dict[str, Any]) -> list[dict[str, float]]:
+    """How many times as fast as the default each winner is, by placement."""
+    default, *winners = result["times"]
+    return [{name: default[name] / times[name] for name in default} for times in winners]
+
+
+def summary(results: Sequence[dict[str, Any]]) -> list[str]:
+    """The table."""
+    names = list(results[0]["times"][0])
+    lines = [f"{'tuned / default':30}" + "".join(f"{name:>26}" for name in names) + "  winners"]
+    everything: list[float] = []
+    apart = []
+    for result in results:
+        found = gains(result)
+        everything += [ratio for each in found for ratio in each.values()]
+        cells = ["  ".join(f"{each[name]:.3f}" for each in found) for name in names]
+        same = len(set(result["kernels"][1:])) == 1
+        times = [geometric_mean(each.values()) for each in result["times"][1:]]
+        apart.append(max(times) / min(times))
+        said = "the same kernel" if same else f"differ: {apart[-1]:.3f} in time"
+        lines.append(f"{result['row']:30}" + "".join(f"{c:>26}" for c in cells) + f"  {said}")
+    matter = sum(ratio > 1 + _CLOSE for ratio in apart)
+    lines.append(
+        f"geometric mean {geometric_mean(everything):.3f}, least {min(everything):.3f}; winners "
+        f"differ by more than {_CLOSE:.0%} in {matter} of {len(results)} rows, by "
+        f"{geometric_mean(apart):.3f} in the mean"
+    )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rows", default=ROWS)
+    parser.add_argument("--seconds", type=float, default=25.0)
+    parser.add_argument("--seeds", default="1,2")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    seeds = tuple(int(seed) for seed in given.seeds.split(","))
+    settings = Settings(given.seconds, seeds, given.threads, given.folder)
+    results = [row_result(row, settings) for row in select(given.rows)]
+    for line in summary(results):
+        print(line)
+    if given.out is not None:
+        about = {
+            "machine": CpuTarget(given.threads).identity,
+            "seconds": given.seconds,
+            "threads": given.threads,
+            "processes": PROCESSES,
+            "summary": summary(results),
+        }
+        given.out.write_text(json.dumps({**about, "rows": results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

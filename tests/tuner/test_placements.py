@@ -1,0 +1,289 @@
+"""What is measured is what runs: kernels on arrays as they lie for users, and what is compared."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tuner_fakes import (
+    KEY,
+    QUICK,
+    FakeBackend,
+    FakeKernel,
+    FakeOptions,
+    as_recorded,
+    events_of,
+    fake_tuner,
+    in_threads,
+)
+
+from tcl.codegen.reference import Computed
+from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.measure.backend import Kernel, Problem
+from tcl.tuner.measure.evaluate import (
+    UNCOMPARED,
+    Evaluator,
+    Timed,
+    compute_reference,
+    race_candidates,
+)
+from tcl.tuner.measure.guarded import ALIGNED, NUMPY
+from tcl.tuner.measure.stop_slow import TooSlowError, at_most
+from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run.events import Interrupted, Note
+
+Array = np.ndarray[Any, Any]
+NAMES = [ALIGNED.name, NUMPY.name]
+
+
+def past(array: Array) -> int:
+    """Bytes past a cache line at which it begins."""
+    return array.ctypes.data % 64
+
+
+@dataclass(frozen=True)
+class PickyBackend(FakeBackend):
+    """What its kernels do depends on where arrays lie: those of kind ``aligned only`` are wrong on
+    others, and ``slow past`` takes twice as long there."""
+
+    def load(self, code: bytes) -> Kernel:
+        kernel = super().load(code)
+        assert isinstance(kernel, FakeKernel)
+        options = kernel.options
+
+        def run(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+            assert past(inputs[0]) == past(outputs[0])
+            there = past(inputs[0]) != 0
+            slow = 2 if there and options.kind == "slow past" else 1
+            FakeKernel(FakeOptions(slow * options.micros))(inputs, outputs)
+            if there and options.kind == "aligned only":
+                outputs[0][5] = 0
+
+        return run
+
+
+def evaluated(backend: FakeBackend, options: FakeOptions) -> Outcome:
+    one = Evaluator(backend, compute_reference(backend).outputs, QUICK)
+    return one.evaluate(backend.compile(options), None)
+
+
+def test_candidates_are_timed_on_arrays_as_users_have_them() -> None:
+    outcome = evaluated(PickyBackend(), FakeOptions(200, "slow past"))
+    assert [name for name, _ in outcome.placed] == NAMES
+    near, far = outcome.places.values()
+    assert near >= 200e-6
+    assert far >= 400e-6
+    assert outcome.time is not None
+    assert min(near, far) < outcome.time < max(near, far)
+    counts = [len(times) for _, times in outcome.placed]
+    assert len(outcome.times) == min(counts)
+
+
+def test_a_kernel_that_is_wrong_on_one_placement_is_wrong() -> None:
+    outcome = evaluated(PickyBackend(), FakeOptions(1, "aligned only"))
+    assert outcome.verdict is Verdict.CORRECTNESS
+    assert "output O differs from the reference at (5)" in outcome.message
+
+
+def test_finals_are_held_on_all_placements(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = PickyBackend()
+    one = Evaluator(backend, compute_reference(backend).outputs, QUICK)
+    monkeypatch.setattr("tcl.tuner.measure.evaluate._evaluator", one)
+    codes = [backend.compile(FakeOptions(100, kind)) for kind in ("right", "slow past")]
+    times = race_candidates(codes)
+    assert [[name for name, _ in placed] for placed in times] == [NAMES, NAMES]
+    (_, (_, twice)) = times
+    assert min(twice[1]) >= 200e-6
+
+
+# Large results, of which a sample is known.
+
+
+@dataclass(frozen=True)
+class SampledBackend(FakeBackend):
+    """The reference computes three elements. Kernels of kind ``hidden`` are wrong elsewhere,
+    ``alike`` is wrong there in the same way each time, and ``gap`` leaves one alone."""
+
+    def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed:
+        places = np.array([0, 50, 99])
+        outputs[0][places] = inputs[0][places] * 2
+        return Computed((places,), 0.1)
+
+    def load(self, code: bytes) -> Kernel:
+        kernel = super().load(code)
+        assert isinstance(kernel, FakeKernel)
+        kind = kernel.options.kind
+        calls = [0]
+
+        def run(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+            before = outputs[0][70]
+            FakeKernel(FakeOptions(kernel.options.micros))(inputs, outputs)
+            calls[0] += 1
+            if kind == "hidden":
+                outputs[0][70] = calls[0]
+            elif kind == "alike":
+                outputs[0][70] = 0
+            elif kind == "gap":
+                outputs[0][70] = before
+            elif kind == "known":
+                outputs[0][50] = 0
+
+        return run
+
+
+def sampled(settled: bool) -> tuple[SampledBackend, Evaluator, Timed | None]:
+    """``settled``: with a first kernel that was right."""
+    backend = SampledBackend()
+    one = Evaluator(backend, compute_reference(backend).outputs, QUICK)
+    timed = Timed(backend.compile(FakeOptions(1)), 1e-6) if settled else None
+    return backend, one, timed
+
+
+@pytest.mark.parametrize("kind", ["known", "hidden", "gap"])
+@pytest.mark.parametrize("settled", [False, True])
+def test_what_the_sample_does_not_have_is_seen_by_other_means(kind: str, settled: bool) -> None:
+    backend, one, timed = sampled(settled)
+    outcome = one.evaluate(backend.compile(FakeOptions(1, kind)), None, timed)
+    assert outcome.verdict is Verdict.CORRECTNESS
+    assert f"at ({50 if kind == 'known' else 70})" in outcome.message
+    assert one.evaluate(backend.compile(FakeOptions(2)), None, timed).verdict is Verdict.CORRECT
+
+
+def test_whole_results_are_compared_with_the_first_that_was_right() -> None:
+    backend, one, timed = sampled(True)
+    code = backend.compile(FakeOptions(2, "alike"))
+    outcome = one.evaluate(code, None, timed)
+    assert outcome.verdict is Verdict.CORRECTNESS
+    assert outcome.message == (
+        "output O differs from that of the first kernel which was right at (70): 0.0 instead of "
+        "142.0 (1 of 100 elements differ)"
+    )
+
+
+def test_the_reference_says_how_long_all_of_it_would_take() -> None:
+    reference = compute_reference(SampledBackend())
+    assert reference.outputs[0].places is not None
+    assert reference.seconds > 0
+    assert compute_reference(FakeBackend()).outputs[0].places is None
+
+
+def test_without_a_reference_results_are_compared_with_themselves() -> None:
+    backend = SampledBackend()
+    one = Evaluator(backend, None, QUICK)
+    outcome = one.evaluate(backend.compile(FakeOptions(1)), None)
+    assert (outcome.verdict, outcome.message) == (Verdict.CORRECT, UNCOMPARED)
+    wrong = one.evaluate(backend.compile(FakeOptions(1, "gap")), None)
+    assert wrong.verdict is Verdict.CORRECTNESS
+
+
+# What takes too long.
+
+
+def test_a_block_that_takes_too_long_is_ended() -> None:
+    with pytest.raises(TooSlowError, match=r"ended after 0\.01 s"), at_most(0.01):
+        time.sleep(60)
+    with at_most(None):
+        pass
+    with at_most(60.0):
+        pass
+    time.sleep(0.02)  # nothing is left that would go off
+
+
+def test_outside_of_the_main_thread_nothing_is_ended() -> None:
+    found = []
+
+    def run() -> None:
+        with at_most(1e-3):
+            time.sleep(5e-3)
+        found.append("ended by itself")
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == ["ended by itself"]
+
+
+def test_candidates_far_behind_the_best_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcl.tuner.measure.evaluate.LEAST_PATIENCE", 0.02)
+    backend = FakeBackend()
+    one = Evaluator(backend, compute_reference(backend).outputs, QUICK)
+    outcome = one.evaluate(backend.compile(FakeOptions(60_000_000)), 1e-3)
+    assert outcome.verdict is Verdict.TIMEOUT
+    assert outcome.message == "it was ended after 0.02 s: the best takes 1.00 ms"
+    assert one.evaluate(backend.compile(FakeOptions(1)), 1e-3).verdict is Verdict.CORRECT
+
+
+# Whoever ends a search early has what it began with.
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_search_that_is_ended_at_once_has_the_time_of_what_it_began_with(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, kill: bool
+) -> None:
+    in_threads(monkeypatch)
+    monkeypatch.setattr("tcl.tuner.run.pipeline.evaluate_candidate", as_recorded)
+    tuner = fake_tuner(cache=TuningCache(tmp_path / "t.db"))
+    reference = FakeBackend.reference
+
+    def slow(self: FakeBackend, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        tuner.stop(kill=kill)
+        time.sleep(0.3)
+        reference(self, inputs, outputs)
+
+    monkeypatch.setattr(FakeBackend, "reference", slow)
+    result, events = events_of(tuner, [FakeOptions(500), FakeOptions(600)])
+    assert result.interrupted
+    assert [e.level for e in events if isinstance(e, Interrupted)] == [2 if kill else 1]
+    notes = [e.message for e in events if isinstance(e, Note)]
+    records = TuningCache(tmp_path / "t.db").history(KEY)
+    if kill:
+        assert result.options is None
+        assert records == ()
+        assert notes == []
+    else:
+        assert result.options == FakeOptions(500)
+        assert [r.time for r in records] == [pytest.approx(500e-6, rel=0.01)]
+        assert notes[0].startswith("the reference was not finished")
+
+
+def test_a_time_limit_ends_the_reference_and_not_the_first_candidate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    in_threads(monkeypatch)
+    monkeypatch.setattr("tcl.tuner.run.tuner.REFERENCE", 0.05)
+
+    def slow(self: FakeBackend, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        time.sleep(1.0)
+
+    monkeypatch.setattr(FakeBackend, "reference", slow)
+    result, _ = events_of(fake_tuner(time_limit=0.05), [FakeOptions(500), FakeOptions(600)])
+    assert result.interrupted
+    assert [c.options for c in result.history] == [FakeOptions(500)]
+    assert result.history[0].outcome.message == UNCOMPARED
+    assert result.options == FakeOptions(500)
+
+
+def test_outputs_that_kernels_start_from_are_given_on_all_placements() -> None:
+    @dataclass(frozen=True)
+    class Adding(FakeBackend):
+        def load(self, code: bytes) -> Kernel:
+            def kernel(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+                outputs[0][:] += inputs[0]
+
+            return kernel
+
+        def problem(self) -> Problem:
+            given = (np.full(100, 7, np.float32),)
+            return replace(super().problem(), outputs=given, initialised=(True,))
+
+        def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+            outputs[0][:] += inputs[0]
+
+    outcome = evaluated(Adding(), FakeOptions(1))
+    assert outcome.verdict is Verdict.CORRECT, outcome
+    assert list(outcome.places) == NAMES
