@@ -287,3 +287,12 @@ def test_outputs_that_kernels_start_from_are_given_on_all_placements() -> None:
     outcome = evaluated(Adding(), FakeOptions(1))
     assert outcome.verdict is Verdict.CORRECT, outcome
     assert list(outcome.places) == NAMES
+
+
+def test_times_on_placements_are_kept(tmp_path: Any) -> None:
+    placed = ((NAMES[0], (1.0, 4.0)), (NAMES[1], (9.0, 4.0)))
+    cache = TuningCache(tmp_path / "t.db")
+    cache.store(KEY, "{}", Outcome(Verdict.CORRECT, (3.0, 4.0), placed=placed), run="one")
+    (record,) = TuningCache(cache.path).history(KEY)
+    assert record.placed == record.outcome.placed == placed
+    assert record.outcome.places == {NAMES[0]: 2.5, NAMES[1]: 6.5}
