@@ -9,11 +9,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from cpu_kernels import poisoned, random_options
+from cpu_kernels import random_options
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interpreted_stages import check_stages
 from loopir_interpreter import interpret
 from strategies import Program, random_program
 
@@ -27,7 +27,6 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.register import Register
 from tcl.codegen.passes.tile import Tile
 from tcl.codegen.passes.vectorize import Vectorize
-from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule, stages
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
@@ -410,30 +409,8 @@ def test_every_stage_means_the_same(seed: int) -> None:
     points = sum(int(np.prod([s.extent(i) for i in s.ranges])) for s in sized.statements)
     if points > 4000:
         pytest.skip("too many points to interpret")
-    arrays = program.inputs(seed)
-    inputs = [arrays[t.name] for t in sized.checked.inputs]
-    expected = poisoned(sized)
-    compile_reference(sized)(inputs, expected)
-    rng = random.Random(seed)
-    functions = {n: _plain(o) for n, o in oracles.ORACLES.items()}
-    for stage, each in stages(sized, random_options(rng, sized, DEVICE), DEVICE):
-        outputs = dict(zip((t.name for t in sized.checked.outputs), poisoned(sized), strict=True))
-        interpret(each, {**arrays, **outputs}, functions)
-        for tensor, want in zip(sized.checked.outputs, expected, strict=True):
-            eps = {"float16": 1e-2, "bfloat16": 8e-2}.get(tensor.type.name, 1e-3)
-            known = program.outputs[tensor.name]
-            size = max(1.0, abs(known.low), abs(known.high))
-            np.testing.assert_allclose(
-                outputs[tensor.name].astype(np.float64), want.astype(np.float64),
-                rtol=0 if known.exact else eps, atol=0 if known.exact else eps * size,
-                err_msg=f"{stage}: {tensor.name}\n{program.source}\n{show(each)}",
-            )  # fmt: skip
-
-
-def _plain(oracle: oracles.Oracle) -> Any:
-    import mpmath as mp
-
-    return lambda *xs: float(mp.re(oracle.exact(*map(mp.mpf, xs))))
+    options = random_options(random.Random(seed), sized, DEVICE)
+    check_stages(program, sized, seed, stages(sized, options, DEVICE), options)
 
 
 @settings(max_examples=60, deadline=None)

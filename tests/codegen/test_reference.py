@@ -5,42 +5,25 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from cpu_kernels import POISON, Array, poisoned, sized_of
 
 from tcl.codegen.common.dtypes import numpy_dtype, scalar_type_of
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.reference import compile_reference
-from tcl.grammar.check import check
-from tcl.grammar.ranges import infer
-from tcl.grammar.sized import SizedDef
 from tcl.grammar.types import ALIASES, SCALAR_TYPES
 
-Array = np.ndarray[Any, np.dtype[Any]]
 BOTH = pytest.mark.parametrize("jit", [True, False], ids=["compiled", "interpreted"])
-POISON = 77
-
-
-def sized_of(text: str, *inputs: Array) -> SizedDef:
-    """The one def of ``text`` for these inputs."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        (checked,) = check(text).values()
-    names = [t.name for t in checked.inputs]
-    return infer(checked, {n: a.shape for n, a in zip(names, inputs, strict=True)})
 
 
 def run(text: str, *inputs: Array, jit: bool = True, unchecked: bool = False) -> list[Array]:
     """Outputs of the one def of ``text``, from arrays filled with ``POISON``."""
     sized = sized_of(text, *inputs)
-    outputs = [
-        np.full(sized.shapes[t.name], POISON).astype(numpy_dtype(t.type))
-        for t in sized.checked.outputs
-    ]
+    outputs = poisoned(sized)
     compile_reference(sized, jit=jit, unchecked=unchecked)(inputs, outputs)
     return outputs
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from at_once import at_once
 
 import tcl
 from tcl.codegen.cpu.emit.emit import emit
@@ -253,11 +254,7 @@ def test_threads() -> None:
         except BaseException as error:
             problems.append(error)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work, range(4))
     assert not problems
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 import tracemalloc
 import weakref
 from typing import Any
 
 import numpy as np
 import pytest
+from at_once import at_once
 from cpu_kernels import MATMUL, NAIVE, Array, sized_of
 
 import tcl
@@ -261,11 +261,7 @@ def test_threads_have_frames_of_their_own() -> None:
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
-        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        at_once(work, range(4))
     finally:
         sys.setswitchinterval(before)
     assert not wrong
@@ -323,11 +319,7 @@ def test_a_def_is_called_with_different_sizes_by_several_threads() -> None:
             if not np.array_equal(T.f(a, b), a @ b):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work, range(4))
     assert not wrong
 
 

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import textwrap
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import ml_dtypes
 import numba
 import numpy as np
 import pytest
+from at_once import at_once
 from numba.core.errors import NumbaWarning, TypingError
 from places import ROOT
 
@@ -128,11 +128,7 @@ def test_eight_threads_without_the_gil(mm: Any) -> None:
         if not np.array_equal(repeat(own, b, 2000), own @ b):
             wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, range(8))
     assert not wrong
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
-import threading
 import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
+from at_once import at_once
 
 import tcl
 from tcl.codegen.common.errors import ArgumentError
@@ -126,11 +126,7 @@ def test_scratch_is_not_shared_by_threads_and_is_kept() -> None:
             if not np.array_equal(T.softmax(x, wanted="O", outputs=(out,)), expected):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, range(4))
     assert not wrong
     x = np.ones((500, 600), np.float32)
     out = np.empty_like(x)

@@ -8,13 +8,13 @@ import os
 import shutil
 import sqlite3
 import stat
-import threading
 import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from at_once import at_once
 
 from tcl.grammar.errors import TclWarning
 from tcl.tuner.cache import file as cache_file
@@ -182,11 +182,7 @@ def test_threads_share_one_cache(cache: TuningCache) -> None:
             cache.store(KEY, f"{who}-{i}", correct(1.0), run="r")
             cache.best(KEY)
 
-    threads = [threading.Thread(target=write, args=(w,)) for w in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(write, range(4))
     assert len(cache.history(KEY)) == 100
 
 
@@ -545,11 +541,7 @@ def test_several_migrate_one_file_at_once(tmp_path: Path) -> None:
         except Exception as error:
             problems.append(error)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, range(8))
     assert not problems
     assert len(TuningCache(path).history(KEY)) == 8
     assert len(TuningCache(path).list()) == 2

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import mmap
 import sys
-import threading
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from at_once import at_once
 from cpu_kernels import LANES, MATMUL, NAIVE, Array, run, sized_of
 
 from tcl.codegen.common.errors import ArgumentError, CompileError
@@ -77,11 +77,7 @@ def test_threads_may_share_a_kernel() -> None:
             if not np.array_equal(out, a @ b):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work, range(4))
     assert not wrong
 
 

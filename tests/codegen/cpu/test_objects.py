@@ -7,7 +7,6 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from at_once import at_once
 from cpu_kernels import LANES, MATMUL, NAIVE, sized_of
 
 from tcl.codegen.common import store
@@ -324,11 +324,7 @@ def test_many_threads_write_and_read_one_name(folder: Path) -> None:
             if Store().get(NAME, KernelCode) not in codes:
                 wrong.append(code)
 
-    threads = [threading.Thread(target=work, args=(c,)) for c in codes]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(work, codes)
     assert not wrong
     assert [p.name for p in folder.iterdir()] == [f"{NAME}.tclo"]
 

@@ -9,22 +9,17 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-import oracles
 import pytest
-from cpu_kernels import poisoned
 from cuda_checks import FILES, H200, T4, definitions, points_of, sized_for
 from cuda_checks import example_sizes as sizes_of
 from cuda_options import random_gpu_options
-from loopir_interpreter import interpret
+from interpreted_stages import check_stages
 from strategies import random_program
 
 from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions, NestOptions
-from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule as schedule_cpu
 from tcl.codegen.schedule.gpu import schedule, stages
 from tcl.grammar.check import check
@@ -219,35 +214,13 @@ def sized_of_program(program: Any) -> SizedDef:
 # Every stage means the same.
 
 
-def _plain(oracle: oracles.Oracle) -> Any:
-    import mpmath as mp
-
-    return lambda *xs: float(mp.re(oracle.exact(*map(mp.mpf, xs))))
-
-
 def interpret_stages(seed: int) -> None:
     program = random_program(seed, max_statements=3)
     sized = sized_of_program(program)
     if points_of(sized) > 2000:
         pytest.skip("too many points to interpret")
-    arrays = program.inputs(seed)
-    inputs = [arrays[t.name] for t in sized.checked.inputs]
-    expected = poisoned(sized)
-    compile_reference(sized)(inputs, expected)
-    functions = {n: _plain(o) for n, o in oracles.ORACLES.items()}
     options = random_gpu_options(random.Random(seed), sized, H200)
-    for stage, each in stages(sized, options, H200):
-        outputs = dict(zip((t.name for t in sized.checked.outputs), poisoned(sized), strict=True))
-        interpret(each, {**arrays, **outputs}, functions)
-        for tensor, want in zip(sized.checked.outputs, expected, strict=True):
-            eps = {"float16": 1e-2, "bfloat16": 8e-2}.get(tensor.type.name, 1e-3)
-            known = program.outputs[tensor.name]
-            size = max(1.0, abs(known.low), abs(known.high))
-            np.testing.assert_allclose(
-                outputs[tensor.name].astype(np.float64), want.astype(np.float64),
-                rtol=0 if known.exact else eps, atol=0 if known.exact else eps * size,
-                err_msg=f"{stage}: {tensor.name}\n{program.source}\n{options}\n{show(each)}",
-            )  # fmt: skip
+    check_stages(program, sized, seed, stages(sized, options, H200), options)
 
 
 @pytest.mark.parametrize("seed", range(20))
