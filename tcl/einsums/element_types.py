@@ -34,9 +34,8 @@ def element_type(given: Any, whose: str) -> ScalarType:
     try:
         return _read(dtype)
     except TypeError:
-        raise ArgumentError(
-            f"einsum: {whose} has to be a type of elements, not {_written(dtype)}"
-        ) from None
+        given = shown(dtype) if isinstance(dtype, str) else kind_of(dtype)
+        raise ArgumentError(f"einsum: {whose} has to be a type of elements, not {given}") from None
     except KeyError as error:
         name = error.args[0]
     if "complex" in name:
@@ -58,10 +57,6 @@ def _read(dtype: Any) -> ScalarType:
     if name.startswith("torch.") or name in SCALAR_TYPES:  # NumPy may not know of bfloat16
         return SCALAR_TYPES[name.removeprefix("torch.")]
     return SCALAR_TYPES[np.dtype(dtype).name]
-
-
-def _written(dtype: Any) -> str:
-    return shown(dtype) if isinstance(dtype, str) else kind_of(dtype)
 
 
 def common_type(

@@ -153,20 +153,15 @@ def registered(
     with _lock:
         found = _registered.get(name)
         if found is None:
-            _check(checked)
+            if not checked.inputs:
+                raise ArgumentError(
+                    f"{checked.name} has no inputs, and an operator runs on the device of its "
+                    "inputs; call it by tcl.define"
+                )
+            check_functional(checked, "an operator")
             found = Registered(name, kernels, checked, places, unchecked=unchecked)
             _registered[name] = found
     return found
-
-
-def _check(checked: CheckedDef) -> None:
-    """Raises ``ArgumentError`` for a def that no operator can be."""
-    if not checked.inputs:
-        raise ArgumentError(
-            f"{checked.name} has no inputs, and an operator runs on the device of its inputs; "
-            "call it by tcl.define"
-        )
-    check_functional(checked, "an operator")
 
 
 def _name(
