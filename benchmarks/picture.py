@@ -15,9 +15,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tcl.bench.peers.names import OURS
+from tcl.bench.peers.names import OURS, TUNED
 from tcl.bench.report import Report
 from tcl.bench.result import Result
+from tcl.bench.rows import SUITE_KINDS
 from tcl.bench.summary import geometric_mean
 
 ROOT = Path(__file__).parent.parent
@@ -55,7 +56,7 @@ def draw(report: Report, threads: int, path: Path) -> None:
     matplotlib: Any = import_module("matplotlib")
     matplotlib.use("Agg")
     pyplot: Any = import_module("matplotlib.pyplot")
-    rows = sorted((r for r in report.of(threads) if r.ratio()), key=lambda r: r.ratio() or 0.0)
+    rows = sorted((r for r in suite(report, threads) if r.ratio()), key=lambda r: r.ratio() or 0.0)
     style = {
         "svg.fonttype": "none",
         "svg.hashsalt": "tcl",
@@ -101,6 +102,12 @@ def draw(report: Report, threads: int, path: Path) -> None:
         pyplot.close(figure)
 
 
+def suite(report: Report, threads: int) -> list[Result]:
+    """The rows of the suite in the first run, on the first placement."""
+    found = report.of(threads, report.placements[0])
+    return [row for row in found if row.run == 1 and row.kind in SUITE_KINDS]
+
+
 def ratios(row: Result) -> dict[str, float]:
     """Each peer's time over ours, with the best options known."""
     own = row.ours
@@ -129,7 +136,7 @@ def _axes(matplotlib: Any, axes: Any, names: list[str]) -> None:
 
 
 def _caption(report: Report, threads: int) -> str:
-    tuned = any("tcl tuned" in row.entries for row in report.of(threads))
+    tuned = any(TUNED in row.entries for row in suite(report, threads))
     options = "tuned options" if tuned else "untuned defaults (no search)"
     versions = ", ".join(
         f"{name} {report.versions[name]}"

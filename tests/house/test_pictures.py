@@ -62,10 +62,10 @@ def test_the_benchmark_is_of_the_committed_result() -> None:
     report = Report.from_json(json.loads(picture.RESULT.read_text("utf-8")))
     said = words(picture.PICTURE)
     threads = max(report.ceilings)
-    for row in report.of(threads):
+    for row in picture.suite(report, threads):
         assert row.name in said
         assert set(picture.ratios(row)) == set(picture.COLOURS) & set(row.entries)
-    mean = geometric_mean(row.ratio() for row in report.of(threads))
+    mean = geometric_mean(row.ratio() for row in picture.suite(report, threads))
     assert f"{mean:.2f} times as long" in said
     assert report.date[:10] in said
 
