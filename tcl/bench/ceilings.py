@@ -18,13 +18,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tcl.bench.peaks import CHAINS, Dot, dots
+from tcl.codegen.cpu.emit.matrix import CONFIGURATION
 from tcl.codegen.cpu.object_code.compile import compile_object, new_machine
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.devices.fragments import MATRIX_REGISTERS
 from tcl.codegen.loopir.cost import Cost
 from tcl.common.placement import aligned
 
 _BUFFER = 256 << 20
 """Bytes that are read, or copied: far more than a core's own caches."""
+STREAMS = 4
+"""Places of the buffer that are read side by side: processors fetch more of several streams than of
+one."""
 _SECONDS = 0.02
 """How long one sample of the multiply-adds takes, about."""
 
@@ -138,7 +143,7 @@ class Meter:
             rate = self._rate(dot.name, dot.operations)
             products[dot.type] = max(rate, products.get(dot.type, 0.0))
         return Ceilings(
-            read=total / self._run("read", self._part),
+            read=total / self._run("read", self._part // STREAMS),
             copy=2 * total / self._run("copy", self._part),
             flops=self._rate("fma", 2 * host_cpu().vector_bits // 32),
             products=products,
@@ -193,16 +198,21 @@ def _kernels(lanes: int) -> dict[str, str]:
     """Name → LLVM IR of the functions that read, copy, and multiply and add."""
     type_ = f"<{lanes} x float>"
     unrolled = 8
+    together = unrolled // STREAMS
     reads, copies = [], []
     for k in range(unrolled):
-        load = [
+        reads += [
+            f"%a{k} = mul i64 %count, {k // together}",
+            f"%b{k} = getelementptr i8, ptr %from, i64 %a{k}",
+            f"%o{k} = add nuw nsw i64 %i, {k % together * lanes * 4}",
+            f"%p{k} = getelementptr i8, ptr %b{k}, i64 %o{k}",
+            f"%v{k} = load {type_}, ptr %p{k}, align 64",
+            f"%n{k} = fadd {type_} %s{k}, %v{k}",
+        ]
+        copies += [
             f"%o{k} = add nuw nsw i64 %i, {k * lanes * 4}",
             f"%p{k} = getelementptr i8, ptr %from, i64 %o{k}",
             f"%v{k} = load {type_}, ptr %p{k}, align 64",
-        ]
-        reads += [*load, f"%n{k} = fadd {type_} %s{k}, %v{k}"]
-        copies += [
-            *load,
             f"%q{k} = getelementptr i8, ptr %to, i64 %o{k}",
             f"store {type_} %v{k}, ptr %q{k}, align 64, !nontemporal !0",
         ]
@@ -232,7 +242,7 @@ def _kernels(lanes: int) -> dict[str, str]:
 
     step = unrolled * lanes * 4
     return {
-        "read": chained(step, reads, unrolled, "zeroinitializer"),
+        "read": chained(step // STREAMS, reads, unrolled, "zeroinitializer"),
         "copy": loop(step, copies, ["fence seq_cst", "ret float 0.0"]),
         "fma": chained(1, fmas, CHAINS, "%x"),
     }
@@ -240,6 +250,8 @@ def _kernels(lanes: int) -> dict[str, str]:
 
 def products_loop(dot: Dot) -> str:
     """LLVM IR of the function that only adds up products of narrow numbers."""
+    if dot.tiles:
+        return _tiles_loop(dot)
     floats = dot.total.endswith("float>")
     lanes = dot.total.split()[0].removeprefix("<")
     number, add = ("float", "fadd") if floats else ("i32", "add")
@@ -263,4 +275,29 @@ def products_loop(dot: Dot) -> str:
     return (
         f"{dot.declaration}\ndeclare {number} @{reduce}({arguments}{dot.total})\n"
         + _FRAME.format(type=dot.numbers, step=1, body="\n".join(body), end="\n".join(end))
+    )
+
+
+def _tiles_loop(dot: Dot) -> str:
+    """The same in the registers of a matrix unit: all but two hold sums, and two hold zeros."""
+    sums = MATRIX_REGISTERS - 2
+    factors = f"i8 {sums}, i8 {sums + 1}"
+    start = ["call void @llvm.x86.ldtilecfg(ptr @tcl_tiles)"]
+    start += [f"call void @llvm.x86.tilezero(i8 {r})" for r in range(MATRIX_REGISTERS)]
+    body = [f"call void @{dot.name}(i8 {k % sums}, {factors})" for k in range(CHAINS)]
+    frame = _FRAME.format(
+        type="<16 x i32>",
+        step=1,
+        body="\n".join(body),
+        end="call void @llvm.x86.tilerelease()\nret float 0.0",
+    )
+    return "\n".join(
+        (
+            CONFIGURATION,
+            "declare void @llvm.x86.ldtilecfg(ptr)",
+            "declare void @llvm.x86.tilezero(i8 immarg)",
+            "declare void @llvm.x86.tilerelease()",
+            dot.declaration,
+            frame.replace("entry:\n", "entry:\n" + "\n".join(start) + "\n"),
+        )
     )

@@ -65,13 +65,22 @@ class Dot:
         return f"<{self.form.bits // factor.bits} x {number}>"
 
     @property
+    def tiles(self) -> bool:
+        """Whether it is one of a matrix unit, with registers of its own."""
+        return self.fragment.words > 1
+
+    @property
     def operations(self) -> int:
         """Of one instruction; a multiply-add is two."""
-        return 2 * self.form.lanes * self.fragment.depth
+        each = self.fragment
+        sums = each.rows * (each.columns or 0) if self.tiles else self.form.lanes
+        return 2 * sums * each.words * each.depth
 
     @property
     def declaration(self) -> str:
         """LLVM IR."""
+        if self.tiles:
+            return f"declare void @{self.name}(i8 immarg, i8 immarg, i8 immarg)"
         total = f"{self.total}, " if self.fragment.adds else ""
         return f"declare {self.total} @{self.name}({total}{self.numbers}, {self.numbers})"
 
@@ -91,5 +100,6 @@ class Dot:
 def dots(device: CpuProfile) -> list[Dot]:
     """The instructions that a machine has, in its longest vectors."""
     own = _PAIRS if device.architecture == "aarch64" else ()
-    found = [(each, each.forms_of(device)) for each in (*fragments(device), *own)]
+    every = (*fragments(device), *fragments(device, matrix=True), *own)
+    found = [(each, each.forms_of(device)) for each in every]
     return [Dot(fragment, forms[0]) for fragment, forms in found if forms]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from nests import WIDE
 
-from tcl.bench.ceilings import Ceilings, Meter, products_loop
+from tcl.bench.ceilings import STREAMS, Ceilings, Meter, products_loop
 from tcl.bench.peaks import CHAINS, Dot, dots
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.cost import Cost
@@ -27,9 +27,10 @@ def test_ceilings_are_sane() -> None:
         for name, times in meter._times.items():
             assert meter._run(name, times) > 0.002  # long enough to start a thread unnoticed
         np.testing.assert_array_equal(target, source)
+        addresses = source.ctypes.data, target.ctypes.data
         ones = source.view(np.float32)
         ones.fill(1)
-        total = meter._functions["read"](source.ctypes.data, target.ctypes.data, source.size)
+        total = meter._functions["read"](*addresses, source.size // STREAMS)
         assert total == ones.size
     finally:
         meter.close()
@@ -66,15 +67,18 @@ def test_the_best_of_each_rate_counts() -> None:
     assert Ceilings.best([one, two]) == Ceilings(2.0, 5.0, 3.5, {"int8": 4.0, "int16": 1.0})
 
 
-ALL = ",".join(
-    f"+{feature}"
-    for feature in (
-        "sse2 avx avx2 avx512f avx512bw avx512vl avx512vnni avx512bf16 avxvnniint8 "
-        "dotprod i8mm bf16"
-    ).split()
+def having(features: str) -> str:
+    return ",".join(f"+{feature}" for feature in features.split())
+
+
+X86 = (
+    "sse2 avx avx2 avx512f avx512bw avx512vl avx512vnni avx512bf16 avxvnniint8 amx-tile amx-int8 "
+    "amx-bf16"
 )
-WIDEST = replace(WIDE, features=ALL, vector_bits=512)
-ARM = replace(WIDE, features=ALL, vector_bits=128, triple="aarch64-unknown-linux-gnu")
+WIDEST = replace(WIDE, features=having(X86), vector_bits=512)
+ARM = replace(
+    WIDE, features=having("dotprod i8mm bf16"), vector_bits=128, triple="aarch64-unknown-linux-gnu"
+)
 
 
 @pytest.mark.parametrize(
@@ -85,9 +89,7 @@ def test_instructions_are_in_the_loop_once_for_each_sum(device: CpuProfile, dot:
     """Compiled for a machine that has them; this one may not."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    features = ",".join(f"+{feature}" for feature in dot.form.needs | {"avx512f", "avx512vl"})
-    if device is ARM:
-        features = ",".join(f"+{feature}" for feature in dot.form.needs)
+    features = having(" ".join(dot.form.needs | (set() if device is ARM else {"avx512vl"})))
     target = llvm.Target.from_triple(device.triple)
     machine = target.create_target_machine(features=features, opt=2)
     module = llvm.parse_assembly(products_loop(dot))
@@ -101,6 +103,7 @@ def test_operations_of_instructions() -> None:
     found = {d.fragment.instruction: d.operations for d in (*dots(WIDEST), *dots(ARM))}
     assert found["vpdpbusd"] == 128
     assert found["vpmaddwd"] == found["vdpbf16ps"] == 64
+    assert (found["tdpbssd"], found["tdpbf16ps"]) == (32768, 16384)
     assert (found["sdot"], found["smmla"]) == (32, 64)
     assert (found["bfdot"], found["bfmmla"]) == (16, 32)
 
