@@ -196,11 +196,12 @@ class _Run:
         return accumulator, *(self.at[f.name] for f in self.over[accumulator])
 
     def clear(self, accumulator: str) -> None:
-        """A matrix of accumulators: those of the loops that are not around this place."""
-        over = self.over[accumulator]
+        """A matrix of accumulators, at this iteration of unrolled loops."""
+        loops = (x for space in self.program.spaces for x in space.loops)
+        here = {x.fold for x in loops if x.kind is ir.Kind.UNROLL}
         offsets = [
-            (self.at[f.name],) if self.around[f.dim] else range(0, f.step * f.count, f.step)
-            for f in over
+            (self.at[f.name],) if f in here else range(0, f.step * f.count, f.step)
+            for f in self.over[accumulator]
         ]
         for each in product(*offsets):
             self.accumulators[accumulator, *each] = self.typed(0, self.types[accumulator])

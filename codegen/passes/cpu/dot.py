@@ -14,7 +14,7 @@ from tcl.codegen.loopir.terms import taken
 from tcl.codegen.loopir.walk import indices
 from tcl.codegen.passes.base import map_nest, refuse, too_many
 from tcl.codegen.passes.vectorize import vector_dim
-from tcl.grammar.types import BFLOAT16, INT8, INT32, UINT8, ScalarType
+from tcl.grammar.types import BFLOAT16, FLOAT32, INT8, INT32, UINT8, ScalarType
 
 _SIGN = 128
 """What takes an 8-bit integer to the other sign's range."""
@@ -183,6 +183,8 @@ def _choices(
 
 def _sides(value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
     """The factors of a product of 32-bit integers or of bfloat16 numbers; None if it is none."""
+    if isinstance(value, ir.Cast) and (value.operand.type, value.type) == (BFLOAT16, FLOAT32):
+        value = value.operand  # nothing is rounded before it is stored
     if not isinstance(value, ir.Binary) or value.op != "*":
         return None
     if value.type.is_integral:
