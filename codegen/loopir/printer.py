@@ -119,8 +119,9 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
         case ir.Matrix(name=name, action=action):
             yield f"{depth}matrix unit: {action.value} {name}"
         case ir.Store(ref=ref, value=value):
-            past = "  # past the caches" if statement.streamed else ""
-            yield f"{depth}{show_ref(ref)} = {show_value(value)}{past}"
+            note = "  # past the caches" if statement.streamed else ""
+            note += "  # and 0 beyond" if statement.padded else ""
+            yield f"{depth}{show_ref(ref)} = {show_value(value)}{note}"
         case ir.Prefetch(ref=ref, ahead=ahead):
             yield f"{depth}prefetch {ahead} bytes after {show_ref(ref)}"
         case ir.Barrier():
