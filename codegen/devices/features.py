@@ -20,10 +20,6 @@ _NEEDS = {
     "sse4.1": "ssse3",
     "sse4.2": "sse4.1",
     "sse4a": "sse3",
-    "aes": "sse2",
-    "gfni": "sse2",
-    "pclmul": "sse2",
-    "sha": "sse2",
     "avx": "sse4.2",
     "avx2": "avx",
     "f16c": "avx",
@@ -47,7 +43,8 @@ _NEEDS = {
     "sve": "fullfp16",
     "sve2": "sve",
 }
-"""Feature → those that it needs."""
+"""Feature → those that it needs. No name stands here that means something on x86-64 and something
+else on AArch64."""
 
 _OF_LINUX = {
     "bf16": {"bf16"},

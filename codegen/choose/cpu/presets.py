@@ -106,8 +106,13 @@ def _levels(
 def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
     """Whether caches would not keep what the nest writes, nor is it read by another nest.
 
-    Shared machines report all of their last cache, of which one core has but a part: how large
-    the second one is says more about what a core has."""
+    Arm's cores see by themselves that whole lines are written, which they then do not read first
+    ("write streaming mode" in the manuals of its Neoverse cores), and store past the caches in
+    halves of a vector, so that nothing is gained by it there. Shared machines report all of their
+    last cache, of which one core has but a part: how large the second one is says more about what
+    a core has."""
+    if device.architecture == "aarch64":
+        return False
     target = program.tensor(nest.point.target.tensor)
     written = math.prod(target.layout.extents) * target.layout.itemsize
     kept = max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 
+import nests
 import pytest
 
 from tcl.codegen.common.errors import ArgumentError
@@ -16,6 +17,8 @@ from tcl.codegen.devices.cpu import VARIABLE, CpuProfile, host_cpu, narrowed
 from tcl.codegen.devices.gpu import H200
 from tcl.codegen.devices.known_cpus import PROFILES, find
 from tcl.codegen.devices.named import device_named
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.cpu import plan
 from tcl.selection.best_options import device_identity
 
 TITLES = [p.title for p in PROFILES]
@@ -23,13 +26,16 @@ HASWELL, ZEN4, GRAVITON3 = (device_named(n) for n in ("haswell", "zen 4", "gravi
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=TITLES)
-def test_each_is_found_and_compiled_for(profile: CpuProfile) -> None:
+def test_each_is_found_and_compiled_for(
+    profile: CpuProfile, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert find(profile.title) is find(profile.title.lower().replace(" ", "-")) is profile
     assert find(profile.name) is not None
     lanes = profile.vector_bits // 32
     type_ = f"<{lanes} x float>"
     text = f"define {type_} @f({type_} %x) {{\n  %y = fadd {type_} %x, %x\n  ret {type_} %y\n}}\n"
     assert compile_object(text, profile)
+    assert capfd.readouterr().err == "", "LLVM knows all of its features"
     assert profile.present >= features.BASELINE[profile.architecture]
     assert profile.l1_bytes < profile.l2_bytes
 
@@ -157,3 +163,12 @@ def test_threads_are_no_part_of_the_machine() -> None:
     assert isinstance(HASWELL, CpuProfile)
     two = replace(HASWELL, threads=2)
     assert device_identity(two) == f"{device_identity(HASWELL)}; 2 threads"
+
+
+def test_results_are_streamed_where_cores_read_what_they_overwrite() -> None:
+    sized = nests.sized("float(M, N) X) -> (Y) { Y(m, n) = 2 * X(m, n) }", (8192, 8192))
+    for name, streamed in (("skylake-sp", True), ("x86-64", True), ("graviton3", False)):
+        device = device_named(name)
+        assert isinstance(device, CpuProfile)
+        (chosen,) = plan(sized, MappingOptions("mlp"), device).options.values()
+        assert bool(chosen.stream) == streamed, name
