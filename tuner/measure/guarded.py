@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcl.common.placement import LINE, PLACEMENTS
 from tcl.tuner.measure.correctness import EPSILON, Array
 
-LINE = 64
-"""Bytes of a cache line."""
 _MARGIN = 256
 """Bytes of poison on either side of an output."""
 _POISONS = 0xA7, 0x5B
@@ -36,9 +35,9 @@ class Placement:
     """Bytes past the beginning of a cache line."""
 
 
-ALIGNED = Placement("at 64 bytes", 0)
+ALIGNED = Placement("at 64 bytes", PLACEMENTS["aligned"])
 """As ``tcl`` allocates outputs, and torch and JAX their tensors."""
-NUMPY = Placement("as NumPy's", 16)
+NUMPY = Placement("as NumPy's", PLACEMENTS["numpy"])
 """As NumPy's arrays lie: 16 bytes past a multiple of 64, or of a page if they are large."""
 
 
