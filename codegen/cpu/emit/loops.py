@@ -239,7 +239,7 @@ class Loops:
         following = b.binary("add nuw nsw", offset, number(step))
         pairs = f"[ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
         b.lines[at] = f"  {offset.text} = phi i64 {pairs}"
-        b.branch_if(b.compare("icmp slt", following, end), into, out)
+        b.again_if(b.compare("icmp slt", following, end), into, out)
         b.start(out)
 
     def padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:

@@ -187,6 +187,15 @@ class Builder:
     def branch_if(self, condition: Val, then: str, otherwise: str) -> None:
         self.do(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
 
+    def again_if(self, condition: Val, loop: str, out: str) -> None:
+        """The end of the loop that begins at a label. It stays one: how many iterations are written
+        out is for the schedule to say, which knows the registers. LLVM would write out all of a few
+        iterations, and then keep what several of them read, for which there is no room."""
+        keep = self._node('!{{!"llvm.loop.unroll.disable"}}')
+        note = self._node(f"distinct !{{{{{{me}}, {keep}}}}}", loop)
+        targets = f"label %{loop}, label %{out}"
+        self.do(f"br i1 {condition.text}, {targets}, !llvm.loop {note}")
+
     def leave_if_stopped(self) -> None:
         """The way out of a call that is to end, see ``tcl.codegen.cpu.abi``."""
         stop, leave, on = (self.new_label(hint) for hint in ("stop", "leave", "on"))
