@@ -154,11 +154,8 @@ class Memory:
         if scope.lanes == 1:
             b.store(ref.tensor, f"store {raw}, {base}{note}")
         elif at.step == layout.itemsize and scope.ragged and scope.active > 1:
-            # For one lane LLVM 22 writes too much: it takes the lane before a truncation.
-            align, mask = Val(str(layout.alignment), "i32"), leading(scope.lanes, scope.active)
-            raw = b.spread(raw, scope.lanes)
-            name = f"llvm.masked.store.{suffix(raw.type, raw.lanes)}.p0"
-            b.store(ref.tensor, b.call_text(name, "void", raw, base, align, mask))
+            value = b.spread(raw, scope.lanes)
+            self.pointers.write(ref.tensor, value, base, scope.active, layout)
         elif at.step == layout.itemsize and not scope.ragged:
             text = f"store {b.spread(raw, scope.lanes)}, {base}"
             if streamed:

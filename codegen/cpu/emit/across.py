@@ -12,6 +12,9 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vect
 from tcl.codegen.cpu.llvm.transpose import ROW, joined, mixed, transposed
 from tcl.codegen.loopir import ir
 
+_MASKED_STORES = "avx512vl"
+"""LLVM's name of the feature."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pointers:
@@ -35,6 +38,30 @@ class Pointers:
             return pointer
         index = self.b.spread(number(offset), pointer.lanes)
         return self.b.op(f"getelementptr i8, {pointer}, {index}", "ptr", pointer.lanes)
+
+    def write(self, tensor: str, value: Val, pointer: Val, count: int, layout: ir.Layout) -> None:
+        """The first ``count`` lanes of a value, one after the other from there on.
+
+        Some of the lanes are written under a mask where that is one plain instruction, and in
+        pieces elsewhere: AVX2's masked stores take some AMD processors as long as twelve others,
+        and what has no masked stores at all would write lane by lane."""
+        b, note = self.b, f", align {layout.alignment}"
+        if count == value.lanes:
+            b.store(tensor, f"store {value}, {pointer}{note}")
+        elif count > 1 and _MASKED_STORES in b.features:
+            name = f"llvm.masked.store.{suffix(value.type, value.lanes)}.p0"
+            align, mask = Val(str(layout.alignment), "i32"), leading(value.lanes, count)
+            b.store(tensor, b.call_text(name, "void", value, pointer, align, mask))
+        else:
+            start = 0
+            while start < count:
+                lanes = 1 << (count - start).bit_length() - 1
+                piece = b.lane(value, start)
+                if lanes > 1:
+                    piece = mixed(b, value, value, range(start, start + lanes))
+                there = self.advance(pointer, start * layout.itemsize)
+                b.store(tensor, f"store {piece}, {there}{note}")
+                start += lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +155,4 @@ class Across:
             raise ir.IRError(f"not all of {tensor} has been written")
 
     def _write(self, block: Block, pointer: Val, row: Val, there: int) -> None:
-        b, align = self.b, block.layout.alignment
-        if there == row.lanes:
-            b.store(block.tensor, f"store {row}, {pointer}, align {align}")
-        elif there == 1:  # LLVM 22 would write more than one of a masked store
-            b.store(block.tensor, f"store {b.lane(row, 0)}, {pointer}, align {align}")
-        else:
-            name, mask = (
-                f"llvm.masked.store.{suffix(row.type, row.lanes)}.p0",
-                leading(row.lanes, there),
-            )
-            text = b.call_text(name, "void", row, pointer, Val(str(align), "i32"), mask)
-            b.store(block.tensor, text)
+        self.pointers.write(block.tensor, row, pointer, there, block.layout)

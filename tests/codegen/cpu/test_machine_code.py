@@ -1,0 +1,78 @@
+"""What becomes of loops and of ragged ends in a machine's own instructions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cpu_kernels import Array, plain, sized_of
+from nests import NARROW, WIDE, sized
+from program_builder import numpy_type
+
+from tcl.codegen.cpu.emit.emit import emit
+from tcl.codegen.cpu.object_code.compile import assembly
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.cpu import schedule
+from tcl.grammar.sized import SizedDef
+
+AVX2 = replace(NARROW, name="x86-64-v3", features="+avx2,+fma")
+AVX512 = replace(WIDE, name="x86-64-v4", features="+avx2,+fma,+avx512f,+avx512vl")
+COPY = "def f({0}(M, N) A) -> (O) {{ O(m, n) = A(m, n) }}"
+GROUPED = (
+    "float(G, C, H, W) I, float(G, F, C, 3, 3) W1) -> (O) "
+    "{ O(g, f, h, w) +=! I(g, c, h + kh, w + kw) * W1(g, f, c, kh, kw) }"
+)
+
+
+def assembled(each: SizedDef, options: MappingOptions, device: CpuProfile) -> str:
+    return assembly(emit(schedule(each, options, device), device).text, device)
+
+
+def test_a_short_loop_of_a_reduction_stays_one() -> None:
+    """Three turns written out would share what they read, for which there are no registers."""
+    each = sized(GROUPED, (2, 8, 28, 28), (2, 8, 8, 3, 3))
+    options = MappingOptions().vectorize(8, 1).register(0, 1, 2, 7).stage(-1, 0)
+    code = assembled(each, options, AVX2).splitlines()
+    products = [k for k, line in enumerate(code) if "vfmadd" in line]
+    assert len(products) == 14 + 10, "whole register tiles, and those at the end of a row"
+    spilled = [line for line in code[products[0] : products[13]] if "(%rsp)" in line]
+    assert not spilled
+
+
+@pytest.mark.parametrize("device", [AVX2, AVX512], ids=lambda d: d.name)
+def test_a_part_of_a_vector_is_written(device: CpuProfile) -> None:
+    """By a masked store, where that is one plain instruction; in two pieces elsewhere."""
+    for options in (MappingOptions().vectorize(8), MappingOptions().vectorize(8, 0).register(1, 6)):
+        each = sized("float(M, N) A) -> (O) { O(m, n) = A(m, n) }", (16, 6))
+        text = emit(schedule(each, options, device), device).text
+        masked = "llvm.masked.store" in text
+        assert masked == (device is AVX512)
+        assert bool(re.search("store <4 x float>", text)) == (not masked)
+        assert bool(re.search("store <2 x float>", text)) == (not masked)
+
+
+@pytest.mark.parametrize("name", ["int8", "bool", "float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("lanes", [4, 16])
+def test_nothing_behind_a_part_is_touched(name: str, lanes: int) -> None:
+    """Also as machines without masks write it."""
+    device = replace(host_cpu(), features="", threads=1)
+    for columns in {1, 2, 3, lanes // 2 + 1, lanes - 1, lanes, lanes + 1}:
+        a: Array = np.random.default_rng(columns).integers(0, 5, (lanes + 3, columns))
+        a = a.astype(numpy_type(name))
+        for lane in (0, 1):
+            options = (
+                MappingOptions().vectorize(lanes, lane).register(*((1, 16) if lane == 0 else ()))
+            )
+            backing = np.full((a.shape[0], columns + 5), 1, a.dtype)
+            expected = backing.copy()
+            expected[:, 2:-3] = a
+            kernel = compile_cpu(
+                sized_of(COPY.format(name), a), options,
+                strides={"O": backing.strides}, device=device,
+            )  # fmt: skip
+            kernel([a], [backing[:, 2:-3]])
+            np.testing.assert_array_equal(plain(backing), plain(expected), err_msg=str(columns))
