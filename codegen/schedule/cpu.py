@@ -112,7 +112,7 @@ def plan_cpu(program: ir.Program, options: MappingOptions, device: CpuProfile) -
         for name, asked in nests.items()
     }
     divided, nests = with_chunks(program, nests)
-    sums = {group.leader.name: group.sums for group in fusion_groups(divided.nests)}
+    sums = {group.leader.name: group.registers for group in fusion_groups(divided.nests)}
     leaders = _Leaders(divided, nests, preset, sums)
     found: dict[str, NestPlan] = {}
     for group in fusion_groups(divided.nests, leaders):
@@ -131,7 +131,7 @@ class _Leaders:
     nests: Mapping[str, NestPlan]
     preset: CpuPreset
     sums: Mapping[str, int]
-    """Accumulators for each result, by nest that could lead."""
+    """Registers for each result, by nest that could lead."""
     known: dict[str, tuple[NestPlan, ir.Nest | None]] = field(default_factory=dict)
 
     def plan(self, nest: ir.Nest) -> NestPlan:

@@ -204,6 +204,23 @@ def test_which_go_along(name: str) -> None:
     assert joined(schedule(several, apart, host_cpu())) <= others - 1
 
 
+@pytest.mark.parametrize("rows", [None, 5])
+def test_where_the_first_of_equal_points_decides(rows: int | None) -> None:
+    """It takes one comparison a point, but only where later ones are known to be worse, and no
+    value from before may be equal to that of a point."""
+    deciding = {"argmin", "argmax", "expression", "table"}
+    for name in ALONG:
+        made = schedule(sized_of(ALONG[name], "float", 40, rows), MappingOptions(), host_cpu())
+        inside = (s for k in made.kernels for s in statements(k.body))
+        updates = [
+            s.value
+            for s in inside
+            if isinstance(s, ir.Accumulate) and s.name == "accumulator.s1" and s.op == "="
+        ]
+        first = all(isinstance(v, ir.Select) and isinstance(v.then, ir.Variable) for v in updates)
+        assert (bool(updates) and first) == (name in deciding | {"both ends"}), name
+
+
 @pytest.mark.parametrize("reason", APART)
 def test_which_do_not(reason: str) -> None:
     rng = random.Random(reason)

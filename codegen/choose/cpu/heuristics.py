@@ -24,7 +24,7 @@ _WORTH_TILING = 32
 
 
 def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> NestOptions:
-    """Choices for an untiled nest with this many sums for each result; they can always be
+    """Choices for an untiled nest with so many registers for each result; they can always be
     applied."""
     if nest.sequential or nest.points == 0:
         return PLAIN

@@ -54,8 +54,8 @@ class CpuPreset:
         return f"preset {self.name}"
 
     def leading(self, program: ir.Program, nest: ir.Nest, sums: int = 1) -> NestOptions:
-        """Choices for an untiled nest that has its chunks. ``sums``: how many there are for each
-        result, with those of nests that are fused with it."""
+        """Choices for an untiled nest that has its chunks. ``sums``: registers of each result,
+        with what nests that are fused with it need."""
         one = _one_chunk(nest) if nest.chunks else nest
         if self.name == "naive" or nest.sequential:
             chosen = PLAIN

@@ -152,12 +152,14 @@ def affine(
     return At(base, constant), step
 
 
-def lane_values(b: Builder, value: Val, step: int, lanes: int) -> Val:
-    """An index value in every lane."""
-    if step == 0:
-        return value
+def lane_values(b: Builder, value: Val, step: int, lanes: int, start: int = 0) -> Val:
+    """An index value, ``start`` further than ``value``, in every lane. What is known now is added
+    to all lanes at once, so that the places of an unrolled loop share what is not."""
+    if step == 0 or lanes == 1:
+        return b.binary("add", value, Val(str(start), value.type)) if start else value
     low, high = -(1 << (int(value.type[1:]) - 1)), 1 << int(value.type[1:])
-    ladder = ", ".join(f"{value.type} {(step * k - low) % high + low}" for k in range(lanes))
+    each = [(start + step * k - low) % high + low for k in range(lanes)]
+    ladder = ", ".join(f"{value.type} {k}" for k in each)
     # Index values are exact in 64 bits; in fewer, they wrap.
     add_ = "add nsw" if value.type == "i64" else "add"
     return b.binary(add_, value, Val(f"<{ladder}>", value.type, lanes))

@@ -40,8 +40,9 @@ class Values:
                 return b.constant(constant, register_type(type_))
             case ir.Position(index=index, type=type_):
                 first, step = affine(b, index, self.dims, scope)
-                own = b.convert("trunc", i64(b, first), register_type(type_))
-                return lane_values(b, own, step, scope.lanes)
+                apart = first.constant if first.base is not None and step else 0
+                own = b.convert("trunc", i64(b, first + -apart), register_type(type_))
+                return lane_values(b, own, step, scope.lanes, apart)
             case ir.Variable(name=name):
                 if name in scope.accumulators:
                     return self.accumulated(scope.accumulators[name], scope)

@@ -39,6 +39,12 @@ class FusionGroup:
         return 1 + len(self.siblings)
 
     @property
+    def registers(self) -> int:
+        """Those that each result needs: its accumulators, and for what goes along with an extreme
+        value one more, as that is chosen under a condition, not added."""
+        return self.sums + sum(not b.always for b in self.siblings)
+
+    @property
     def followers(self) -> set[str]:
         """The nests that have no loops of their own."""
         before = [self.start[0]] if self.start else []

@@ -26,6 +26,16 @@ _NO_WORSE = {"min": "<=", "max": ">="}
 
 
 @dataclass(frozen=True, slots=True)
+class First:
+    """That the value of each later point is worse than that of the one before."""
+
+    value: ir.Value
+    """That of the first point of all."""
+    worst: ir.Const
+    """The extreme value of no points at all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sibling:
     """A reduction in the dimensions of another one."""
 
@@ -36,6 +46,9 @@ class Sibling:
     """All points count; else those that have the extreme value of the other one."""
     otherwise: ir.Const | None
     """What the points that do not count have. None where that changes nothing."""
+    first: First | None = None
+    """Where of points that have the same extreme value the first one decides; None where that is
+    not known."""
 
     @property
     def accumulator(self) -> str:
@@ -57,6 +70,9 @@ class Sibling:
             return ir.Accumulate(self.accumulator, self.point.op, self.point.value)
         type_ = self.point.type
         stays = ir.Binary(_NO_WORSE[op], best, new, BOOL)
+        if self.first is not None:
+            kept = ir.Select(stays, self.held(), self.point.value, type_)
+            return ir.Accumulate(self.accumulator, "=", kept)
         comes = ir.Binary(_NO_WORSE[op], new, best, BOOL)
         before = ir.Select(stays, self.held(), self.start, type_)
         now = ir.Select(comes, self.point.value, self.start, type_)
@@ -70,10 +86,15 @@ class Sibling:
         value: ir.Value = self.held()
         if folds and self.always:
             value = ir.Combined(value, point.op, folds, type_)
-        elif folds:
+        elif folds or self.first is not None:
             has = ir.Binary("==", held, best, BOOL)
-            own = ir.Select(has, value, self.start, type_)
-            value = ir.Combined(own, point.op, folds, type_)
+            value = ir.Select(has, value, self.start, type_)
+            if folds:
+                value = ir.Combined(value, point.op, folds, type_)
+        if self.first is not None:
+            # An accumulator that begins with the worst value never changes to that one.
+            never = ir.Binary("==", best, self.first.worst, BOOL)
+            value = ir.Select(never, self.first.value, value, type_)
         if self.otherwise is not None:
             value = ir.Binary(point.op, self.otherwise, value, type_)
         if not point.initialise:
@@ -91,6 +112,12 @@ def updates(point: ir.Point, siblings: Sequence[Sibling]) -> tuple[ir.Statement,
         )
     best, new = ir.Variable(ACCUMULATOR, point.type), ir.Variable(_VALUE, point.type)
     own = ir.Accumulate(ACCUMULATOR, point.op, new)
+    if all(b.first is not None for b in siblings):
+        # The comparison that they make; a NaN stays, too.
+        stays = ir.Binary(_NO_WORSE[point.op], best, new, BOOL)
+        if point.type.is_float:
+            stays = ir.Binary("||", stays, ir.Binary("!=", best, best, BOOL), BOOL)
+        own = ir.Accumulate(ACCUMULATOR, "=", ir.Select(stays, best, new, point.type))
     return (
         ir.Let(_VALUE, point.value),
         *(b.update(best, new, point.op) for b in siblings),
@@ -146,11 +173,13 @@ def sibling(first: ir.Nest, second: ir.Nest) -> Sibling | None:
     start = identity(b.op, b.type)
     if not isinstance(otherwise, ir.Const):
         return None
+    # What a reduction resumes from may be a value that points have, which it would not notice.
+    earliest = _first(then, b.op, first) if a.initialise else None
     if otherwise.value == start.value:
-        return Sibling(second.name, point, False, None)
+        return Sibling(second.name, point, False, None, earliest)
     if not _never_better(otherwise, then, b.op, first):
         return None
-    return Sibling(second.name, point, False, otherwise)
+    return Sibling(second.name, point, False, otherwise, earliest)
 
 
 def _known_everywhere(value: ir.Value) -> bool:
@@ -221,6 +250,25 @@ def _never_better(constant: ir.Const, value: ir.Value, op: str, nest: ir.Nest) -
     return (op == "min" and constant.value >= range_[1]) or (
         op == "max" and constant.value <= range_[0]
     )
+
+
+def _first(value: ir.Value, op: str, nest: ir.Nest) -> First | None:
+    """That min or max of a value at one point and at a later one is always the earlier one; None if
+    that is not known. Loops go through the points of one dimension in order, whatever folds it
+    has, but may have those of several in any order."""
+    reduced = [d for d in nest.dims if d.reduction and d.extent > 1]
+    if op not in _NO_WORSE or not isinstance(value, ir.Position) or len(reduced) != 1:
+        return None
+    (dim,) = reduced
+    if _interval(value, {d.name: d for d in nest.dims}) is None:
+        return None  # it may wrap
+    by_point = value.index.coefficient(dim.name)
+    if not (by_point > 0 if op == "min" else by_point < 0):
+        return None
+    start = ir.Affine((), by_point * dim.first)
+    rest = value.index + ir.Affine.of(dim.name).scaled(-by_point)
+    leader = nest.point
+    return First(replace(value, index=rest + start), identity(leader.op, leader.type))
 
 
 def _interval(value: ir.Value, dims: dict[str, ir.Dim]) -> tuple[int, int] | None:
