@@ -10,6 +10,7 @@ from nests import ARM, MATMUL, NARROW, TRANSPOSED, WIDE, sized
 from steps import steps
 
 import tcl
+from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.lower import lower
@@ -156,3 +157,24 @@ def test_a_point_that_reads_more_than_there_are_registers() -> None:
     arrays = [np.full((3, 20), 1 + k / 64, np.float32) for k in range(40)]
     found = tcl.define(f"def f({inputs}) -> (O) {{ O(i) +=! {reads} }}").f(*arrays)
     np.testing.assert_allclose(found, np.prod(arrays, axis=0).sum(1), rtol=1e-5)
+
+
+def test_rows_that_come_from_behind_the_second_cache_are_read_seldom() -> None:
+    """Each column of register tiles goes through all rows: it is wider, if these are far."""
+    near = chosen(NARROW, MATMUL, (100, 1024), (1024, 1024))
+    far = chosen(NARROW, MATMUL, (2048, 1024), (1024, 1024))
+    assert (near.register or ())[1] == 2
+    assert (far.register or ())[1] == 3
+    assert (far.tile or ())[1] == 24
+
+
+def test_chunks_are_as_long_as_what_all_of_them_read_deserves() -> None:
+    """Of a small second cache they fill half, of a large one a quarter."""
+    text = """float(B, S, D) Q, float(B, S, D) K) -> (P, Score, Total) {
+        Score(b, i, j) +=! Q(b, i, d) * K(b, j, d)
+        Total(b, i) +=! exp(Score(b, i, j))
+        P(b, i, j) = exp(Score(b, i, j)) / Total(b, i)
+    }"""
+    program = lower(sized(text, (8, 256, 64), (8, 256, 64)))
+    for device, rows in ((NARROW, 64), (WIDE, 128)):
+        assert grouping(program, replace(device, threads=1))["s0"].chunk == (1, rows, 0, 0)

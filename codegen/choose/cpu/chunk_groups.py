@@ -33,6 +33,9 @@ _WORTH = 0.03
 _FROM_MEMORY = 8.0
 _FROM_CACHE = 24.0
 """Bytes per cycle."""
+_ROOM = 256 << 10
+"""Bytes that a chunk may touch, if the second cache is twice as large: in fewer rows the operands
+that all chunks read would be read too often. Of a large cache, a quarter is enough."""
 _LONGEST = 1 << 30
 """Points of a dimension in a chunk at most; options take no more than twice as many."""
 _LINES = 4
@@ -161,7 +164,7 @@ class Group:
 
         A nest that is alone, but for those that go along with it, needs chunks for threads only.
         Others have as few as loops stay worth their while; more of those along which operands are
-        used again or lanes or windows go, as long as a chunk fits into the second cache.
+        used again or lanes or windows go, as long as a chunk fits into a part of the second cache.
         """
         extents = self.extents
         if len(self.fused) == 1:
@@ -172,7 +175,7 @@ class Group:
             min(extent, self._least(program, dims, device))
             for dims, extent in zip(self.shared, extents, strict=True)
         ]
-        room = device.l2_bytes // 4
+        room = max(device.l2_bytes // 4, min(device.l2_bytes // 2, _ROOM))
         for k in reversed(range(len(sizes))):
             while sizes[k] < extents[k]:
                 more = [*sizes[:k], min(2 * sizes[k], extents[k]), *sizes[k + 1 :]]

@@ -37,6 +37,8 @@ _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""
 _MEMORY = 8.0
 """Bytes from memory per cycle."""
+_BEHIND = 40.0
+"""Likewise, from behind the second cache, where the arithmetic hides most of it."""
 _WINDOW = 256
 """Operations that the core looks ahead: it waits for memory in a shorter register tile while it
 works on the one before."""
@@ -82,7 +84,7 @@ class Core:
     """Cycles of the operations of one point, or one vector of points, by the dimensions that
     they depend on: points that differ in others share them."""
     sums: int = 1
-    """Accumulators of each result: its own, and those of reductions that go along."""
+    """Registers of each result: its accumulator, and what reductions that go along need."""
     dot: DotProducts | None = None
     """What one instruction adds up: of the dimension along it, points are such groups here."""
 
@@ -290,10 +292,27 @@ class Core:
                 # Memory is faster if several rows are read side by side.
                 rows = access.count({n: s for n, s in sizes.items() if n != lane})
                 total += self._memory(access) * _ALONE / rows
+            total += self._passes(access, lane, sizes)
             if self.staged(access, lane, sizes):
                 each = access.copying(lane, self.device.l2_bytes)
                 total += math.prod(dims[name].extent for name in access.strides) * each
         return total
+
+    def _passes(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> float:
+        """Cycles in which rows that the second cache does not hold come from behind it again for
+        each column of register tiles, where columns are copied as they lie in memory."""
+        if lane is None or lane in access.strides or self.nest.dim(lane).reduction:
+            return 0.0
+        if not any(a.strides.get(lane) == a.itemsize and not self.near(a, lane) for a in self.reads):
+            return 0.0
+        inside = (d for d in self.nest.dims if d.reduction or d.name in sizes)
+        points = math.prod(d.extent for d in inside if d.name in access.strides)
+        if points * access.itemsize <= self.device.l2_bytes:
+            return 0.0
+        read = access.elements * access.itemsize * self.again(access, lane, sizes)
+        # Few accumulators hide less of it.
+        few = max(0.0, 2 * _LATENCY + _SPARE - math.prod(sizes.values()))
+        return read / _BEHIND * (1.0 + few)
 
     def _memory(self, access: Access) -> float:
         """Cycles in which an operand comes from memory, if nothing reads it twice."""
