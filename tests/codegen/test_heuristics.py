@@ -76,7 +76,7 @@ def test_nor_if_it_is_near_and_read_seldom() -> None:
         (MATMUL, [(512, 74), (74, 512)], 4),
         (MATMUL, [(512, 26), (26, 512)], 2),
         (MATMUL, [(512, 27), (27, 512)], 0),
-        (MATMUL, [(512, 6), (6, 512)], 0),
+        (MATMUL, [(512, 6), (6, 512)], 6),
         ("float(M, N) A) -> (S) { S(n) +=! A(m, n) }", [(300, 400)], 0),
         (
             "float(N, D) A, int32(B, L) I) -> (S) { S(b, d) +=! A(I(b, l), d) }",
@@ -178,3 +178,17 @@ def test_chunks_are_as_long_as_what_all_of_them_read_deserves() -> None:
     program = lower(sized(text, (8, 256, 64), (8, 256, 64)))
     for device, rows in ((NARROW, 64), (WIDE, 128)):
         assert grouping(program, replace(device, threads=1))["s0"].chunk == (1, rows, 0, 0)
+
+
+def test_a_few_steps_are_written_out_if_what_they_share_fits() -> None:
+    """A window of three along a row reads each element of the row three times."""
+    text = (
+        "float(G, C, H, W) I, float(G, F, C, 3, 3) W1) -> (O) "
+        "{ O(g, f, h, w) +=! I(g, c, h + kh, w + kw) * W1(g, f, c, kh, kw) }"
+    )
+    for extent, channels in ((56, 4), (28, 8)):
+        image, filters = (32, channels, extent, extent), (32, channels, channels, 3, 3)
+        wide, narrow = (chosen(device, text, image, filters) for device in (WIDE, NARROW))
+        assert (wide.register or ())[6:] == (3,)
+        written_out = (narrow.register or ())[6:] == (3,)
+        assert written_out == (channels == 4), "its lanes go along rows, and share nothing"

@@ -104,9 +104,11 @@ class Access:
 
     def count(self, sizes: Mapping[str, int]) -> int:
         """Different elements, or vectors of them, in a register tile."""
-        return math.prod(
-            size for dim, size in sizes.items() if self.scattered or dim in self.strides
-        )
+        found = 1
+        for dim, size in sizes.items():  # asked for so often that how it is written counts
+            if self.scattered or dim in self.strides:
+                found *= size
+        return found
 
 
 def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:

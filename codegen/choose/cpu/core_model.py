@@ -49,7 +49,7 @@ _FEW = 8
 _TURN = 9.0
 """Cycles that this costs each time."""
 _WRITTEN_OUT = 48
-"""Steps up to which LLVM writes out all iterations of such a loop."""
+"""Points up to which all iterations of such a loop are written out."""
 _OVERLAP = 0.15
 """The part of loads and arithmetic that does not run beside the other."""
 _SPREAD = 0.07
@@ -200,6 +200,8 @@ class Core:
     def unroll(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How many steps of the innermost reduction are best written out."""
         inner = self.innermost
+        if inner is not None and self._whole(inner, lane, sizes):
+            return inner.extent
         if inner is None or not self._waits_to_count(lane):
             return 1
         if self._live(sizes) + _SPARE > self.device.vector_registers:
@@ -211,6 +213,26 @@ class Core:
             if inner.extent >= _FEW * 2 and whole and points * steps <= MAX_POINTS:
                 return steps
         return 1
+
+    def _whole(self, inner: ir.Dim, lane: str | None, sizes: Mapping[str, int]) -> bool:
+        """Whether all of a few steps are best written out. What several of them read, as in a
+        window that moves along a row, is then read once and kept, if there is room for it."""
+        points = math.prod(sizes.values())
+        if inner.extent >= _FEW or inner.extent * points > _WRITTEN_OUT or inner.name == lane:
+            return False
+        if self._live(sizes) + _SPARE > self.device.vector_registers:
+            return False
+        kept = points * self.sums
+        for access in self.reads:
+            stride = access.strides.get(inner.name)
+            along = (
+                size
+                for d, size in sizes.items()
+                if d != lane and stride is not None and access.strides.get(d) == stride
+            )
+            size = next(along, 0)
+            kept += access.count(sizes) // size * (size + inner.extent - 1) if size else 1
+        return kept <= self.device.vector_registers
 
     def _waits_to_count(self, lane: str | None) -> bool:
         """Whether counting iterations takes time from the arithmetic: it runs beside that of dot
@@ -303,7 +325,8 @@ class Core:
         each column of register tiles, where columns are copied as they lie in memory."""
         if lane is None or lane in access.strides or self.nest.dim(lane).reduction:
             return 0.0
-        if not any(a.strides.get(lane) == a.itemsize and not self.near(a, lane) for a in self.reads):
+        columns = (a for a in self.reads if a.strides.get(lane) == a.itemsize)
+        if all(self.near(a, lane) for a in columns):
             return 0.0
         inside = (d for d in self.nest.dims if d.reduction or d.name in sizes)
         points = math.prod(d.extent for d in inside if d.name in access.strides)
@@ -358,17 +381,18 @@ class Core:
     ) -> float:
         """Cycles to read an operand for one step of a register tile."""
         each = access.cycles(lane, self.lanes if lane is not None else 1)
+        count = access.count(sizes)
         if self.staged(access, lane, whole):
             steps = math.prod(d.extent for d in self.nest.dims if d.reduction)
             column = whole.get(lane or "", 1) * self.device.vector_bits // 8 * steps
             first = column <= self.device.l1_bytes // 2
-            return access.count(sizes) * (0.5 if first else _PANEL_LOAD)
-        near = {n: s for n, s in sizes.items() if access.near(n)}
-        found = access.count(sizes) * each + _FAR * (access.count(sizes) - access.count(near))
+            return count * (0.5 if first else _PANEL_LOAD)
+        near = access.count({n: s for n, s in sizes.items() if access.near(n)})
+        found = count * each + _FAR * (count - near)
         # Lines of as many pages may lie in the same place of the first cache.
         ways = self.device.l1_bytes // PAGE - 2
-        found += _CONFLICT * max(0, access.count(sizes) // access.count(near) - ways)
+        found += _CONFLICT * max(0, count // near - ways)
         if lane is not None and lane in access.strides:
             # Vectors side by side share cache lines, those of different rows do not.
-            found += _FAR * (access.count(sizes) - access.count({lane: sizes.get(lane, 1)}))
+            found += _FAR * (count - access.count({lane: sizes.get(lane, 1)}))
         return found
