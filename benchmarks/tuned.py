@@ -34,7 +34,7 @@ from tcl.tuner.run.events import Event, Note
 from tcl.tuning import Tuner
 from tcl.workers.pool import WorkerPool
 
-ROWS = "softmax,layernorm,matmul 512,batched,grouped conv C8,masked,attention scores,column sum"
+ROWS = "softmax 4096,layernorm,masked,batched 500,column sum,matmul 512,attention scores,C8@28"
 GENERATIONS = 1000
 PROCESSES = 3
 _CLOSE = 0.02

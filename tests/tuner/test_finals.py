@@ -243,6 +243,7 @@ def test_finals_on_a_slower_machine_say_so_and_end_as_others(slow: float) -> Non
         ((5.0, 9.0), (9.0, 9.0), True, ""),
         ((5.0, 9.1), (9.0, 9.0), False, "it takes 1.01 × as long on arrays far"),
         ((9.0, 9.0), (9.0, 9.0), False, "it takes 1.00 × as long"),
+        ((8.95, 8.95), (9.0, 9.0), False, "it takes 0.99 × as long"),  # ties go to the default
         ((18.0, 9.9), (9.0, 9.0), False, "2.00 × as long on arrays near and 1.10 × as long on"),
     ],
 )

@@ -30,7 +30,7 @@ SAMPLE = 2e-3
 LONG = 0.02
 """Seconds of a call that need not be repeated: what fills caches takes no part to speak of."""
 _LEAST = 3
-_CLEARLY = 0.99
+CLEARLY = 0.99
 """What the challenger's time has to be of the incumbent's."""
 _CHANCE = 0.05
 """That a median lies outside of its interval."""
@@ -119,7 +119,7 @@ def winner(entrants: Sequence[Entrant], incumbent: str | None) -> Entrant:
             return best
         rounds = list(zip(best.times, own.times, strict=False))
         won = sum(b < o for b, o in rounds)
-        clearly = median(best.times) < _CLEARLY * median(own.times) and 3 * won >= 2 * len(rounds)
+        clearly = median(best.times) < CLEARLY * median(own.times) and 3 * won >= 2 * len(rounds)
         if clearly and not slower(best, own):
             return best
     raise ValueError("nobody takes part")

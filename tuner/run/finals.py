@@ -10,7 +10,7 @@ from typing import Generic, TypeAlias
 
 from tcl.common.number_format import ratio_text
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
-from tcl.tuner.measure.finals import HEATS, Entrant, entering, placed, slower
+from tcl.tuner.measure.finals import CLEARLY, HEATS, Entrant, entering, placed, slower
 from tcl.tuner.measure.machine_speed import scale, settled
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
@@ -82,9 +82,9 @@ class Finals(Generic[OptionsT]):
 
     def confirm(self, race: Race[OptionsT], killed: Callable[[], bool] = lambda: False) -> None:
         """Time the winner once more beside what the search began with: ``race`` does that in a
-        process that has run nothing before, on memory of its own. Unless the winner is faster
-        there, and on no placement slower, what the search began with is the result. ``killed``:
-        whether nothing is waited for any more; then the finals have decided."""
+        process that has run nothing before, on memory of its own. Unless the winner is clearly
+        faster there, and on no placement slower, what the search began with is the result.
+        ``killed``: whether nothing is waited for any more; then the finals have decided."""
         best, own = self._ledger.best, self._incumbent
         if best is None or own is None or not self._raced:
             return
@@ -146,12 +146,13 @@ class Finals(Generic[OptionsT]):
 
 
 def why_not_faster(one: Entrant, other: Entrant) -> str | None:
-    """Why the times of one do not say that it is the faster one, in words; None if they do."""
+    """Why the times of one do not say that it is clearly the faster one, in words; None if they
+    do."""
     behind = slower(one, other)
     if behind:
         said = (f"{ratio_text(ratio)} as long on arrays {name}" for name, ratio in behind.items())
         return f"it takes {' and '.join(said)}"
     ratios = [a / b for a, b in zip(one.times, other.times, strict=False)]
-    if median(ratios) >= 1:
+    if median(ratios) >= CLEARLY:
         return f"it takes {ratio_text(median(ratios))} as long"
     return None
