@@ -172,9 +172,11 @@ def _panels(
     levels = []
     for load, access in zip(operands(nest.point), core.reads, strict=True):
         far = core.staged(access, lane, sizes)
-        worth = lane in access.strides and core.worth_staging(access, lane, sizes)
-        if far and lane not in access.strides:
-            levels.append(0)  # all of it: what lanes do not move is read by each column of tiles
+        worth = core.worth_staging(access, lane, sizes)
+        if lane not in access.strides:
+            # All of it, as each column of tiles reads it: converted once, if it has to be.
+            converted = core.dot is None and load.type.compute != load.type
+            levels.append(0 if far or (worth and converted) else -1)
         elif far or (worth and (tile or access.apart)):
             levels.append(natural_level(tiles, load.ref))
         else:
