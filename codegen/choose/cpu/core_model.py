@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.cpu.access_costs import PAGE, SCALAR_LOAD, Access, access_of, arithmetic
@@ -353,6 +353,7 @@ class Core:
         loads = sum(self._loads(a, lane, sizes, whole) for a in self.reads)
         work = sum(
             cycles
+            / self._turns_inside(dims, lane)
             * (1 if lane is None or lane in dims else 2)  # to be brought into all lanes
             * math.prod(size for dim, size in sizes.items() if dim in dims)
             for dims, cycles in self.arithmetic.items()
@@ -375,6 +376,17 @@ class Core:
             busy += _COUNTING / self.unroll(lane, whole) if self._waits_to_count(lane) else 0.0
         steps = min(steps, _DEPTH)
         return max(busy, _LATENCY) + around + stored / max(1, steps)
+
+    def _turns_inside(self, dims: Collection[str], lane: str | None) -> int:
+        """Turns of the loops inside of those that values of these dimensions depend on: without a
+        reduction, loops are in the order of the dimensions, and LLVM moves such values out."""
+        found = 1
+        if not self.nest.reduces:
+            for dim in reversed(self.nest.dims):
+                if dim.name in dims:
+                    break
+                found *= -(-dim.extent // self.lanes) if dim.name == lane else dim.extent
+        return found
 
     def _loads(
         self, access: Access, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int]
