@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tcl.api import define as define
     from tcl.codegen.common.errors import CompileError as CompileError
     from tcl.codegen.common.errors import OptionsError as OptionsError
+    from tcl.codegen.cpu.run.memory import release_memory as release_memory
     from tcl.codegen.options.options import MappingOptions as MappingOptions
     from tcl.einsums.einsum import einsum as einsum
     from tcl.einsums.einsum import from_einsum as from_einsum
@@ -57,6 +58,7 @@ _HOMES = {
     "tcl.executors.cuda_executor": ("CudaExecutor",),
     "tcl.executors.executor": ("Executor",),
     "tcl.codegen.common.errors": ("CompileError", "OptionsError"),
+    "tcl.codegen.cpu.run.memory": ("release_memory",),
     "tcl.codegen.options.options": ("MappingOptions",),
     "tcl.grammar.errors": (
         *("ArgumentError", "RangeInferenceError", "TclError"),

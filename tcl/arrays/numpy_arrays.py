@@ -13,6 +13,7 @@ from tcl.arrays.arguments import Array, base_array, refuse_mask
 from tcl.arrays.libraries import HOST, HostLibrary, Like
 from tcl.arrays.likeness import WRITEABLE, Native, Record, numpy_alike
 from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.run import memory
 from tcl.codegen.cpu.run.launch import DATA, DIRECT, address_of, words
 from tcl.grammar.types import ScalarType
 
@@ -51,10 +52,10 @@ class NumpyArrays(HostLibrary):
         return found
 
     def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Array:
-        return np.empty(shape, numpy_dtype(type_))
+        return memory.empty(shape, numpy_dtype(type_))
 
     def maker(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Callable[[], Array]:
-        return functools.partial(np.empty, shape, numpy_dtype(type_))
+        return memory.maker(shape, numpy_dtype(type_))
 
     def filled(self, values: Array, device: int) -> Array:
         return values
@@ -87,9 +88,10 @@ class AlignedArrays(NumpyArrays):
     def empty(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Array:
         dtype = numpy_dtype(type_)
         size = math.prod(shape) * dtype.itemsize
-        memory = np.empty(size + _ALIGNMENT, np.uint8)
-        start = -address_of(memory) % _ALIGNMENT
-        return memory[start : start + size].view(dtype).reshape(shape)
+        room = memory.empty((size + _ALIGNMENT,), np.uint8)
+        start = -address_of(room) % _ALIGNMENT
+        found: Array = room[start : start + size].view(dtype).reshape(shape)
+        return found
 
     def maker(self, shape: tuple[int, ...], type_: ScalarType, device: int) -> Callable[[], Array]:
         return functools.partial(self.empty, shape, type_, device)

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-import numpy as np
-
 from tcl.arrays.arguments import Array, Scalar, Wanted, new_output, wanted_places
 from tcl.arrays.foreign import Foreign
 from tcl.arrays.given import Given, given_inputs, given_outputs
@@ -21,6 +19,7 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.abi import TENSORS
 from tcl.codegen.cpu.run.launch import Frame, Launcher, address_of
+from tcl.codegen.cpu.run.memory import empty
 from tcl.codegen.cpu.run.ready import ready
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
@@ -289,7 +288,7 @@ class Executor(Calls[Any]):
         memory = dict(zip(places, views, strict=True))
         for place, tensor in enumerate(tensors):
             if place not in memory:
-                memory[place] = new_output(self._sized, tensor, np.empty)
+                memory[place] = new_output(self._sized, tensor, empty)
         arrays = (*given.views, *(memory[place] for place in range(len(tensors))))
         kernel = self.kernel(tuple(view.strides for view in arrays), unchecked=unchecked)
         given.library.permits((), None if outputs is None else results)
@@ -423,7 +422,7 @@ class HostRepeat:
         if not self._scratch:
             return self._kernel.frame()
         made = Frame(self._kernel)
-        scratch = [new_output(self._sized, tensor, np.empty) for tensor in self._scratch]
+        scratch = [new_output(self._sized, tensor, empty) for tensor in self._scratch]
         inputs, tensors = self._sized.checked.inputs, self._sized.checked.outputs
         for tensor, array in zip(self._scratch, scratch, strict=True):
             made.pointers[len(inputs) + tensors.index(tensor)] = address_of(array)

@@ -29,6 +29,7 @@ from tcl.codegen.cpu.abi import (
 )
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode, Scratch
 from tcl.codegen.cpu.object_code.load import Function, Loaded
+from tcl.codegen.cpu.run.memory import empty
 from tcl.grammar.interrupts import deferred, interruptible
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -53,7 +54,7 @@ class Frame:
         self.held: object = None
         """Memory that has to live as long, of arguments that are the same in all its calls."""
         for position, array in enumerate(scratch):
-            memory[arguments + position] = address_of(array)
+            memory[arguments + position] = -(-address_of(array) // LINE) * LINE
         self._errors = (ctypes.c_int64 * (_RECORD * threads))()
         size = team_bytes(kernel.regions)
         team = (ctypes.c_char * (size + LINE))()
@@ -74,10 +75,11 @@ class Frame:
 
 
 def _scratch(needed: Scratch, threads: int) -> _Array:
+    """Memory with room to begin on a line. Nothing is written to it here: pages are taken where
+    the thread runs that first writes to them."""
     shape, dtype, private = needed
-    if not private:
-        return np.empty(shape, dtype)
-    return np.empty(threads * apart(math.prod(shape) * np.dtype(dtype).itemsize), np.uint8)
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    return empty(((threads * apart(size) if private else size) + LINE,), np.uint8)
 
 
 class Launcher:

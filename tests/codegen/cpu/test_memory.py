@@ -1,0 +1,171 @@
+"""Memory of our own: where it begins, when it is used again, and that nobody sees that."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import tcl
+from tcl.codegen.cpu.run import memory
+from tcl.codegen.cpu.run.memory import HUGE, POOLED, empty, maker
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="memory of our own needs private mappings"
+)
+LARGE = (POOLED // 4 + 100,)
+COPY = "def copy(float(N) A) -> (O) { O(i) = A(i) }"
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits() -> Iterator[None]:
+    """Each test begins and ends without memory that waits."""
+    gc.collect()
+    memory.release_memory()
+    yield
+    gc.collect()
+    memory.release_memory()
+
+
+def waiting() -> int:
+    """Bytes that wait to be used again."""
+    return sum(size * len(pieces) for size, pieces in memory._pool().waiting.items())
+
+
+def test_large_arrays_begin_on_pages_and_are_like_any_other() -> None:
+    for count in (*LARGE, HUGE // 4, HUGE):
+        array = empty((2, count), np.float32)
+        assert array.ctypes.data % 4096 == 0
+        assert array.nbytes < HUGE or array.ctypes.data % HUGE == 0
+        assert array.flags.writeable and array.flags.c_contiguous and array.flags.aligned
+        array[...] = 3
+        assert (array.T.copy() == 3).all() and array.shape == (2, count)
+    short = empty((3, 4), np.int8)
+    assert short.flags.owndata and short.shape == (3, 4)
+    assert empty((0, 10**6), np.float64).size == 0
+
+
+def test_memory_is_used_again_once_no_view_is_left() -> None:
+    make = maker(LARGE, np.float32)
+    first = make()
+    at = first.ctypes.data
+    part, whole = first[7:].reshape(-1, 1)[3:], memoryview(first)  # type: ignore[arg-type]
+    del first
+    second = make()
+    assert second.ctypes.data != at and waiting() == 0
+    part[...] = 5
+    del part
+    assert make().ctypes.data != at
+    assert np.frombuffer(whole, np.float32)[20] == 5
+    whole.release()
+    gc.collect()
+    assert waiting()
+    assert at in {a.ctypes.data for a in [make() for _ in range(2)]}
+
+
+def test_outputs_are_the_callers_own() -> None:
+    definitions = tcl.define(COPY, threads=1)
+    a = np.arange(LARGE[0], dtype=np.float32)
+    kept = [np.asarray(definitions.copy(a + k)) for k in range(5)]
+    for k, each in enumerate(kept):
+        np.testing.assert_array_equal(each, a + k)
+    places = {each.ctypes.data for each in kept}
+    assert len(places) == 5
+    del kept, each
+    assert np.asarray(definitions.copy(a)).ctypes.data in places
+    assert tcl.release_memory() > 0 and waiting() == 0
+
+
+def test_no_more_is_kept_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = memory._pool()
+    monkeypatch.setattr(pool, "most", 5 * POOLED)
+    arrays = [empty((k * POOLED,), np.uint8) for k in (1, 1, 2, 2, 4, 6)]
+    while arrays:
+        arrays.pop(0)
+        assert waiting() <= 5 * POOLED
+    assert waiting() >= 4 * POOLED  # the latest one that fits
+    assert waiting() == pool.held
+    monkeypatch.setattr(pool, "most", 0)
+    del arrays
+    empty((9 * POOLED,), np.uint8)
+    memory.release_memory()
+    empty((9 * POOLED,), np.uint8)
+    assert waiting() == 0
+
+
+def test_threads_never_share_memory() -> None:
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        make = maker(LARGE, np.float32)
+        for turn in range(200):
+            array = make()
+            array[::512] = number + turn
+            other = make()
+            other[::512] = -1
+            if not (array[::512] == number + turn).all():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(1000 * k,)) for k in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong
+
+
+def test_a_forked_process_has_memory_of_its_own() -> None:
+    make = maker(LARGE, np.float32)
+    held = make()
+    held[...] = 1
+    make()[...] = 2  # waits
+    child = os.fork()
+    if child == 0:  # an exception here must not reach pytest
+        good = False
+        try:
+            own = [make() for _ in range(3)]
+            for each in own:
+                each[...] = 9
+            held[...] = 9
+            good = len({each.ctypes.data for each in own}) == 3
+        finally:
+            os._exit(0 if good else 1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    assert (held == 1).all()
+    assert make()[5] == 2  # as it was left
+
+
+@pytest.mark.parametrize(("said", "words"), [("0", "0"), ("123", "123"), (" ", str(1 << 20))])
+def test_the_variable_says_how_much_is_kept(said: str, words: str) -> None:
+    code = "from tcl.codegen.cpu.run import memory as m; print(m._pool().most)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, memory.VARIABLE: said},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert int(done.stdout) == int(words) if said != " " else int(done.stdout) > int(words)
+
+
+def test_a_variable_that_is_no_number_is_refused() -> None:
+    code = (
+        "import numpy as np, tcl\n"
+        f"T = tcl.define({COPY!r})\n"
+        "try: T.copy(np.zeros(1 << 20, np.float32))\n"
+        "except tcl.ArgumentError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, memory.VARIABLE: "1GB"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "TCL_KEPT_MEMORY must be a whole number of bytes, not '1GB'\n"
+
+
+def test_what_the_system_has_no_room_for_is_an_error() -> None:
+    with pytest.raises(MemoryError, match=r"no .* bytes of memory left"):
+        empty((1 << 60,), np.uint8)
