@@ -25,10 +25,11 @@ import numpy as np
 
 from tcl.api import size
 from tcl.arrays.random_inputs import random_inputs
-from tcl.bench.arrays import Array, aligned
+from tcl.bench.arrays import Array
 from tcl.bench.rows import Row, select
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.options.options import MappingOptions
+from tcl.common.placement import aligned
 from tcl.executors.executor import Executor
 from tcl.selection.best_options import DEFAULT
 

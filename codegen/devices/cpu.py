@@ -24,6 +24,9 @@ from tcl.grammar.types import ScalarType
 VARIABLE = "TCL_CPU_FEATURES"
 """The environment variable that narrows the machine for the whole process."""
 
+LINE = 64
+"""Bytes that memory hands over at once."""
+
 SHORTEST_STREAM = 16
 """Bytes of the shortest vector that processors can store past their caches."""
 

@@ -5,7 +5,7 @@
     nest      ::= space point
     kernel    ::= (fold*)* space* panel* statement
     space     ::= dim* loop*
-    loop      ::= kind fold
+    loop      ::= kind fold peel?
     point     ::= let* target op value
     statement ::= block | for | pipeline | fill | first
                 | let | declare | accumulate | matrix | store | prefetch | barrier
@@ -348,9 +348,25 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Peel:
+    """Where a serial loop along the lanes begins: at the first point whose element lies at a
+    multiple of so many bytes, which is known only when the kernel runs."""
+
+    ref: TensorRef
+    """An element that is written, whose neighbours along the lanes are neighbours in memory."""
+    boundary: int
+    """Bytes, a power of two."""
+    points: int
+    """Of a vector, or between boundaries if these are further apart. The loop goes through a
+    multiple of so many. At either end, values of so many are computed apart, of which those are
+    written that the loop leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     fold: Fold
     kind: Kind = Kind.SERIAL
+    peel: Peel | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,12 @@ def _loop(loop: ir.Loop) -> str:
     fold = loop.fold
     step = f" step {fold.step}" if fold.step != 1 else ""
     kind = "" if loop.kind is ir.Kind.SERIAL else f" {loop.kind.value}"
-    return f"for {fold.name} x {fold.count}{step}{kind}"
+    peel = ""
+    if loop.peel is not None:
+        peel = (
+            f"  # from where {loop.peel.ref.tensor} is at a multiple of {loop.peel.boundary} bytes"
+        )
+    return f"for {fold.name} x {fold.count}{step}{kind}{peel}"
 
 
 def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:

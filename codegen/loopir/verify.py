@@ -66,6 +66,8 @@ class _Checks:
             if loop.fold.dim not in self.dims:
                 raise self.fail(f"it loops over {loop.fold.name}, but lacks that dimension")
             self.loop(loop, nest)
+            if loop.peel and (loop.kind is not ir.Kind.SERIAL or nest.staged or nest.reduces):
+                raise self.fail(f"{loop.fold.name} cannot begin at another point than the first")
         chunks = [x.kind is ir.Kind.PARALLEL for x in nest.loops]
         if any(b and not a for a, b in pairwise(chunks)):
             raise self.fail("a loop over chunks lies in another loop")

@@ -198,6 +198,16 @@ class NestOptions:
     """CPU: points of a reduction that one instruction multiplies and adds up, one number per
     leading dimension: four of 8-bit integers, two of 16-bit numbers, where the processor has such
     an instruction; 0, 1 or a missing number adds up one after the other."""
+    peel: bool | None = _option(
+        Flag(),
+        by_dimension=False,
+        refused={"GPU": "a GPU writes what its threads have as it lies"},
+        peel="1: vectors begin where what is written lies on a boundary of a vector, or of a line "
+        "of the cache; points before and behind these are done apart",
+    )
+    """Whether the loop along the lanes begins where what is written lies on a boundary, so that no
+    vector that is written lies in two lines of the cache, wherever the array begins: of a vector,
+    or, with ``stream``, of a line. Points before and behind these are done apart."""
 
     def __post_init__(self) -> None:
         for key, value in self.made().items():
@@ -323,6 +333,10 @@ class OptionMethods(ABC):
     def stream(self, stream: bool = True) -> MappingOptions:
         """Write results past the caches."""
         return self._with(stream=stream)
+
+    def peel(self, peel: bool = True) -> MappingOptions:
+        """Begin vectors where what is written lies on a boundary."""
+        return self._with(peel=peel)
 
     def prefetch(self, *ahead: int | Sequence[int]) -> MappingOptions:
         """Ask for each operand so many bytes ahead; 0 asks for nothing."""

@@ -21,6 +21,7 @@ from tcl.codegen.passes.cpu.build import Build
 from tcl.codegen.passes.cpu.dot import dotted, in_groups, why_not_dotted
 from tcl.codegen.passes.cpu.fusion_limits import may_have_epilogues, results_at_once
 from tcl.codegen.passes.cpu.matrix import in_fragments, why_no_matrix, why_not_fed, with_matrix
+from tcl.codegen.passes.cpu.peel import why_not_peeled
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.codegen.passes.cpu.register import why_not_registers, with_registers
 from tcl.codegen.passes.cpu.stage import made_with, why_not_staged
@@ -214,6 +215,15 @@ class _Leaders:
                 return plan, loops
             able = [0 if why_not_ahead((*[0] * k, n)) else n for k, n in enumerate(ahead)]
             plan = plan.without("prefetch", reason, tuple(able) if any(able) else ())
-        if o.stream and not plan.asked("stream") and (reason := why_not_streamed(program, loops)):
-            plan = plan.without("stream", reason)
-        return plan, loops
+        return _written(plan, program, loops, copied=any(level >= 0 for level in stage)), loops
+
+
+def _written(plan: NestPlan, program: ir.Program, loops: ir.Nest, *, copied: bool) -> NestPlan:
+    """As ``_Leaders._possible``, of where a nest with all of its loops writes; ``copied``: whether
+    operands are."""
+    stream, peel = bool(plan.options.stream), bool(plan.options.peel)
+    reason = why_not_peeled(program, loops, stream, copied) if peel else None
+    if reason and not plan.asked("peel"):
+        plan, peel = plan.without("peel", reason), False
+    reason = why_not_streamed(program, loops, peel) if stream else None
+    return plan.without("stream", reason) if reason and not plan.asked("stream") else plan

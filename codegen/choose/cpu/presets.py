@@ -71,7 +71,7 @@ class CpuPreset:
             return chosen
         stream = _not_kept(program, nest, self.device)
         ahead = self.ahead.get(nest.name) or tiles_ahead(program, nest, chosen, self.device)
-        return replace(chosen, stream=stream, prefetch=ahead)
+        return replace(chosen, stream=stream, prefetch=ahead, peel=stream)
 
     def following(
         self, program: ir.Program, led: NestOptions, leader: ir.Nest, nest: ir.Nest

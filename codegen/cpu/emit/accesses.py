@@ -9,13 +9,10 @@ from tcl.codegen.cpu.emit.across import Across, Block, Pointers
 from tcl.codegen.cpu.emit.scope import At, Scope, affine, i64, lane_values, leading, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
-from tcl.codegen.devices.cpu import SHORTEST_STREAM
+from tcl.codegen.devices.cpu import LINE, SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
 from tcl.grammar.types import INT32, UINT64
-
-LINE = 64
-"""Bytes that memory hands over at once."""
 
 _WORD = INT32
 """What dot products read several elements as."""
@@ -47,6 +44,8 @@ class Memory:
     dims: Mapping[str, ir.Dim]
     pointers: Pointers
     native_half: bool
+    masks: bool
+    """Whether the processor writes some lanes of a vector as fast as all of them."""
     unchecked: bool
     evaluate: Evaluate
     sites: list[Site] = field(default_factory=list)
@@ -146,7 +145,7 @@ class Memory:
     ) -> None:
         """Writes what is to lie at an address, of the type of the layout."""
         b = self.b
-        if block := self._block(ref, layout, at, scope):
+        if scope.written is None and (block := self._block(ref, layout, at, scope)):
             self.across.store(block, b.spread(raw, scope.lanes))
             return
         base = self.pointers.at(ref.tensor, at.offset)
@@ -156,12 +155,16 @@ class Memory:
         elif at.step == layout.itemsize and scope.ragged and scope.active > 1:
             value = b.spread(raw, scope.lanes)
             self.pointers.write(ref.tensor, value, base, scope.active, layout)
+        elif scope.written is not None:
+            self._write_some(b.spread(raw, scope.lanes), base, at.step, ref.tensor, layout, scope)
         elif at.step == layout.itemsize and not scope.ragged:
             text = f"store {b.spread(raw, scope.lanes)}, {base}"
-            if streamed:
-                self._stream(text, note, ref.tensor, streamed)
-            else:
+            if not streamed:
                 b.store(ref.tensor, f"{text}{note}")
+            elif scope.aligned == ref:
+                self._past(text, ref.tensor, streamed)
+            else:
+                self._stream(text, note, ref.tensor, base, streamed)
         else:
             for k in range(scope.active):
                 there = self.pointers.advance(base, k * at.step)
@@ -182,18 +185,81 @@ class Memory:
             read, near, data = Val("0", "i32"), Val("3", "i32"), Val("1", "i32")
             self.b.do(self.b.call_text("llvm.prefetch.p0", "void", there, read, near, data))
 
-    def _stream(self, text: str, note: str, tensor: str, unit: int) -> None:
-        """A store past the caches: whole where the tensor begins on a boundary, in the smallest
-        pieces where it begins on one of those; else a plain one."""
+    def _write_some(
+        self, raw: Val, there: Val, step: int, tensor: str, layout: ir.Layout, scope: Scope
+    ) -> None:
+        """Writes those lanes of a vector that are to be written, so many bytes apart."""
+        b, lanes = self.b, scope.lanes
+        assert scope.written is not None
+        point = i64(b, scope.ranges[scope.lane_dim].offset)
+        if step == layout.itemsize and not self.masks:
+            # Without masks of the processor's own, LLVM makes a branch of each lane, and what AVX
+            # has takes some processors hundreds of cycles.
+            low, high = (
+                b.intrinsic(
+                    "smin", b.intrinsic("smax", b.binary("sub", x, point), number(0)), number(lanes)
+                )
+                for x in scope.written
+            )
+            slot = Val(b.alloca(vector(raw.type, lanes)), "ptr")
+            b.do(f"store {raw}, {slot}, align {layout.alignment}")
+            first, size = (
+                b.binary("mul", x, number(step)) for x in (low, b.binary("sub", high, low))
+            )
+            source, target = (b.op(f"getelementptr i8, {p}, {first}", "ptr") for p in (slot, there))
+            text = b.call_text(
+                "llvm.memcpy.p0.p0.i64", "void", target, source, size, Val("false", "i1")
+            )
+            b.store(tensor, text)
+            return
+        points = lane_values(b, b.spread(point, lanes), 1, lanes)
+        low, high = (b.spread(limit, lanes) for limit in scope.written)
+        inside = b.binary(
+            "and", b.compare("icmp sge", points, low), b.compare("icmp slt", points, high)
+        )
+        align, short = Val(str(layout.alignment), "i32"), suffix(raw.type, raw.lanes)
+        if step == layout.itemsize:
+            name = f"llvm.masked.store.{short}.p0"
+        else:
+            name = f"llvm.masked.scatter.{short}.v{lanes}p0"
+            there = self._lane_places(there, step, lanes)
+        b.store(tensor, b.call_text(name, "void", raw, there, align, inside))
+
+    def _lane_places(self, first: Val, step: int, lanes: int) -> Val:
+        """The addresses of all lanes, so many bytes apart."""
+        ladder = ", ".join(f"i64 {k * step}" for k in range(lanes))
+        text = f"getelementptr i8, {first}, <{lanes} x i64> <{ladder}>"
+        return self.b.op(text, "ptr", lanes)
+
+    def address(self, ref: ir.TensorRef, scope: Scope) -> Val:
+        """Where an element lies, as a number."""
+        at = self._address(ref, scope, None)
+        return self.b.op(f"ptrtoint {self.pointers.at(ref.tensor, at.offset)} to i64", "i64")
+
+    def soon(self, ref: ir.TensorRef, scope: Scope) -> None:
+        """Asks for the line of an element that is to be written."""
+        at = self._address(ref, scope, None)
+        there = self.pointers.at(ref.tensor, at.offset)
+        write, near, data = Val("1", "i32"), Val("3", "i32"), Val("1", "i32")
+        self.b.do(self.b.call_text("llvm.prefetch.p0", "void", there, write, near, data))
+
+    def _past(self, text: str, tensor: str, size: int) -> None:
+        """A store past the caches, on a boundary of so many bytes."""
         b = self.b
-        address = b.op(f"ptrtoint {self.pointers.tensors[tensor]} to i64", "i64")
+        b.store(tensor, f"{text}, align {size}{b.metadata('nontemporal', 'i32 1')}")
+
+    def _stream(self, text: str, note: str, tensor: str, there: Val, unit: int) -> None:
+        """A store past the caches: whole where it goes to a boundary, in the smallest pieces where
+        it goes to one of those; else a plain one."""
+        b = self.b
+        address = b.op(f"ptrtoint {there} to i64", "i64")
         after = b.new_label("after")
         for size in dict.fromkeys((unit, SHORTEST_STREAM)):
             beyond = b.binary("and", address, number(size - 1))
             past, other = b.new_label("past"), b.new_label("other")
             b.branch_if(b.compare("icmp eq", beyond, number(0)), past, other)
             b.start(past)
-            b.store(tensor, f"{text}, align {size}{b.metadata('nontemporal', 'i32 1')}")
+            self._past(text, tensor, size)
             b.branch(after)
             b.start(other)
         b.store(tensor, f"{text}{note}")
@@ -246,9 +312,7 @@ class Memory:
             text = b.call_text(name, result, pointer, align, mask, zero)
             return b.load(tensor, text, type_, lanes)
         if pointer.lanes == 1:
-            ladder = ", ".join(f"i64 {k * at.step}" for k in range(lanes))
-            text = f"getelementptr i8, {pointer}, <{lanes} x i64> <{ladder}>"
-            pointer = b.op(text, "ptr", lanes)
+            pointer = self._lane_places(pointer, at.step, lanes)
         name = f"llvm.masked.gather.{short}.v{lanes}p0"
         return b.load(tensor, b.call_text(name, result, pointer, align, mask, zero), type_, lanes)
 

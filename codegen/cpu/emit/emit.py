@@ -103,6 +103,7 @@ class Statements:
             self.dims,
             Pointers(b, pointers),
             device.converts_half,
+            device.has("avx512bw") and device.has("avx512vl"),
             unchecked,
             self.values.value,
             sites,
@@ -110,7 +111,7 @@ class Statements:
         self.values.memory = self.memory
         self.matrix = MatrixUnit(b, device, program, self.dims, self.memory.pointers)
         self.dots = Dots(b, device, self.values, self.memory)
-        self.loops = Loops(b, program, self.statement)
+        self.loops = Loops(b, program, self.statement, self.memory.address, self.memory.soon)
         self.kinds = {x.fold.name: x.kind for s in program.spaces for x in s.loops}
 
     def emit(self) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
+from tcl.codegen.cpu.emit.peeled import Peeled
 from tcl.codegen.cpu.emit.scope import At, Range, Scope, Span, add, i64, leading, number
 from tcl.codegen.cpu.emit.sharing import SEEN, UNSEEN, Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
@@ -23,9 +24,15 @@ class Loops:
     """Emits loops around what ``emit`` does in them."""
 
     def __init__(
-        self, b: Builder, program: ir.Built, emit: Callable[[ir.Statement, Scope], None]
+        self,
+        b: Builder,
+        program: ir.Built,
+        emit: Callable[[ir.Statement, Scope], None],
+        address: Callable[[ir.TensorRef, Scope], Val],
+        soon: Callable[[ir.TensorRef, Scope], None],
     ) -> None:
         self.b, self.emit = b, emit
+        self.peeled = Peeled(b, program, address, self._serial, self._repeat, soon)
         self.above_fixed = {
             outer.fold
             for kernel in program.kernels
@@ -41,6 +48,8 @@ class Loops:
     def loop(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
         """The loop, from where the loops around it stand."""
         match loop.kind:
+            case ir.Kind.SERIAL if loop.peel is not None:
+                self.peeled.loop(loop.fold, loop.peel, body, scope)
             case ir.Kind.SERIAL:
                 self._serial(loop.fold, body, scope)
             case ir.Kind.UNROLL:

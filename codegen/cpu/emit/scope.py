@@ -81,6 +81,12 @@ class Scope:
     """The lanes that run, among those that exist, where some do not: reading for the others
     may be wrong."""
 
+    aligned: ir.TensorRef | None = None
+    """What all vectors that are written to here lie on boundaries."""
+    written: tuple[Val, Val] | None = None
+    """The first point along the lanes that is written, and the one after the last, where others are
+    computed in vain."""
+
     @property
     def ragged(self) -> bool:
         """Whether some lanes do not exist."""

@@ -11,6 +11,7 @@ from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.chunk import Chunk, chunked
 from tcl.codegen.passes.cpu.dot import Dot, dotted
 from tcl.codegen.passes.cpu.matrix import FeedMatrixUnit, Matrix, with_matrix
+from tcl.codegen.passes.cpu.peel import Peel
 from tcl.codegen.passes.cpu.prefetch import Prefetch
 from tcl.codegen.passes.cpu.register import Register, with_registers
 from tcl.codegen.passes.cpu.stage import Stage
@@ -21,7 +22,7 @@ from tcl.codegen.passes.tile import Tile, tiled, why_not_tiled
 from tcl.codegen.passes.vectorize import Vectorize, vectorized, why_not_vectorized
 
 LOOPS = ("tile", "order", "vectorize", "dot", "mma", "register")
-STAGES = ("chunk", "fuse", *LOOPS, "stage", "feed", "prefetch", "stream")
+STAGES = ("chunk", "fuse", *LOOPS, "stage", "feed", "prefetch", "peel", "stream")
 
 
 def steps(nest: str, o: NestOptions, device: CpuProfile) -> Mapping[str, tuple[Pass, ...]]:
@@ -49,6 +50,9 @@ def steps(nest: str, o: NestOptions, device: CpuProfile) -> Mapping[str, tuple[P
         # After staging: a matrix unit reads panels alone.
         "feed": (FeedMatrixUnit(nest),) if o.mma else (),
         "prefetch": (Prefetch(nest, o.prefetch or ()),),
+        # Which loop begins on a boundary depends on all others, and on what is copied.
+        "peel": (Peel(nest, bool(o.stream)),) if o.peel else (),
+        # Whole vectors go past the caches where a loop begins on boundaries.
         "stream": (Stream(nest),) if o.stream else (),
     }
 

@@ -16,22 +16,24 @@ _UNITS = (64, 32, SHORTEST_STREAM)
 class Stream:
     """Marks a nest whose stores go to memory without first reading what they overwrite.
 
-    Runs after all passes that change loops: where vectors begin depends on them. It depends on
-    the array, too, which is looked at when the kernel runs: stores are in pieces or plain ones
-    where its first element does not lie on a boundary.
+    Runs after all passes that change loops: where vectors begin depends on them. Unless ``Peel``
+    has made loops begin on boundaries, it depends on the array, too, which is looked at when the
+    kernel runs: stores are in pieces or plain ones where a vector does not lie on a boundary.
     """
 
     nest: str
 
     def __call__(self, program: ir.Program) -> ir.Program:
         nest = program.nest(self.nest)
-        refuse("stream", self.nest, why_not_streamed(program, nest))
-        unit = _boundary(program, nest)
+        peel = any(x.peel for x in nest.loops)
+        refuse("stream", self.nest, why_not_streamed(program, nest, peel))
+        unit = _longest(program, nest) if peel else _boundary(program, nest)
         return map_nest(program, self.nest, lambda nest: replace(nest, streamed=unit))
 
 
-def why_not_streamed(program: ir.Program, nest: ir.Nest) -> str | None:
-    """Why a nest with all of its loops cannot write past the caches, or None if it can.
+def why_not_streamed(program: ir.Program, nest: ir.Nest, peel: bool) -> str | None:
+    """Why a nest with all of its loops cannot write past the caches, or None if it can. ``peel``:
+    whether it can have, and has, a loop that begins on boundaries.
 
     ``program`` says how its results lie in memory. What cannot be with no more loops than those
     over its points and lanes still cannot with more of them.
@@ -48,9 +50,16 @@ def why_not_streamed(program: ir.Program, nest: ir.Nest) -> str | None:
     if lane.count * layout.itemsize < SHORTEST_STREAM:
         length = lane.count * layout.itemsize
         return f"vectors of {length} bytes are too short, {SHORTEST_STREAM} is least"
-    if not _boundary(program, nest):
+    if not peel and not _boundary(program, nest):
         return f"not all vectors of {target.tensor} begin at multiples of {SHORTEST_STREAM} bytes"
     return None
+
+
+def _longest(program: ir.Program, nest: ir.Nest) -> int:
+    """Bytes of a vector that can be written at once, on whatever boundary it lies."""
+    layout, lane = program.tensor(nest.point.target.tensor).layout, nest.lane
+    assert lane is not None
+    return next(u for u in _UNITS if lane.count * layout.itemsize % u == 0)
 
 
 def _boundary(program: ir.Program, nest: ir.Nest) -> int:

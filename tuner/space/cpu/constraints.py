@@ -17,6 +17,7 @@ from tcl.codegen.options.options import NestOptions
 from tcl.codegen.passes.base import refusal
 from tcl.codegen.passes.cpu.dot import dotted, in_groups, why_not_dotted
 from tcl.codegen.passes.cpu.matrix import why_not_fed
+from tcl.codegen.passes.cpu.peel import why_not_peeled
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.codegen.passes.cpu.register import why_not_registers
 from tcl.codegen.passes.cpu.stage import why_not_staged
@@ -52,8 +53,10 @@ def constraints(program: ir.Program, knobs: NestKnobs, device: CpuProfile) -> It
     if knobs.register.knobs:
         yield partial(_registers, knobs, _kept(partial(_why_not_registers, nest, device)))
     if knobs.stream.knobs:
-        streamed = _kept(lambda *lanes: why_not_streamed(program, vectorized(nest, *lanes)))
-        yield partial(_stream, program, knobs, device, streamed)
+        bare = _kept(
+            lambda lanes, *chosen: _why_not_written(program, vectorized(nest, *lanes), *chosen)
+        )
+        yield partial(_stream, program, knobs, device, bare)
     if knobs.prefetch.knobs:
         yield partial(_prefetch, knobs, _kept(partial(why_not_prefetched, program, nest)))
     lanes = int(knobs.vector[1].choices[-1]) if knobs.vector else 1
@@ -111,21 +114,36 @@ def _stream(
     why_not: WhyNot,
     values: Mapping[str, Value],
 ) -> str | None:
-    if not knobs.stream.chosen(values):
+    stream, peel = knobs.stream.chosen(values)
+    if not (stream or peel):
         return None
     nest, lanes = knobs.nest, knobs.vectorize(values)
-    reason = why_not(*lanes)
-    if reason is None:
+    # With both, which of them is refused first may depend on all loops.
+    refused = why_not(lanes, stream, peel) if stream != peel else None
+    if refused is None:
+        order, inner_order = knobs.order(values)
         loops = NestOptions(
             chunk=knobs.chunk(values),
             tile=knobs.tile(values),
+            order=order,
+            inner_order=inner_order,
             vectorize=lanes,
             register=knobs.register_tile(values),
             dot=knobs.dots(values),
             mma=knobs.matrix.mma(values),
         )
-        nest = with_loops(nest, loops, device)
-        reason = why_not_streamed(program, nest)
+        copied = any(level >= 0 for level in knobs.stage.copied(values))
+        refused = _why_not_written(program, with_loops(nest, loops, device), stream, peel, copied)
+    return refused
+
+
+def _why_not_written(
+    program: ir.Program, nest: ir.Nest, stream: bool, peel: bool, copied: bool = False
+) -> str | None:
+    reason = why_not_peeled(program, nest, stream, copied) if peel else None
+    if reason is not None:
+        return refusal("peel", nest.name, reason)
+    reason = why_not_streamed(program, nest, peel) if stream else None
     return refusal("stream", nest.name, reason)
 
 

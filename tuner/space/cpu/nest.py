@@ -43,7 +43,7 @@ class NestKnobs:
     stage: StageKnobs
     """The operands that are copied."""
     stream: StreamKnobs
-    """Whether results go past the caches."""
+    """Whether results go past the caches, and on boundaries."""
     prefetch: PrefetchKnobs
     """How far ahead operands are asked for."""
     chunks: tuple[ChunkKnobs, int] | None
@@ -109,6 +109,7 @@ class NestKnobs:
     def to_options(self, values: Mapping[str, Value]) -> NestOptions:
         """What the knobs say of the nest, its chunks included."""
         order, inner_order = self.order(values)
+        stream, peel = self.stream.chosen(values)
         return NestOptions(
             tile=self.tile(values),
             order=order,
@@ -120,8 +121,9 @@ class NestKnobs:
             stage=self.stage_levels(values),
             chunk=self.chunk(values),
             fuse=False,
-            stream=self.stream.chosen(values),
+            stream=stream,
             prefetch=self.prefetch.distances(values),
+            peel=peel,
         )
 
     def tile(self, values: Mapping[str, Value]) -> tuple[int, ...]:
@@ -219,7 +221,7 @@ class NestKnobs:
         tiles = self._tiled(options.tile or (), options.order or (), options.chunk or ())
         dot = self.dot.values(options.dot or ())
         stage = self.stage.values(options.stage or (), tiles, bool(spans))
-        stream = self.stream.values(bool(options.stream))
+        stream = self.stream.values(bool(options.stream), bool(options.peel))
         prefetch = self.prefetch.values(options.prefetch or ())
         if dot is None or register is None or stage is None or stream is None or prefetch is None:
             return None

@@ -1,5 +1,5 @@
-"""Whether results are written past the caches, and how far ahead of their use operands are asked
-for, as knobs."""
+"""Whether results are written past the caches, and on boundaries, and how far ahead of their use
+operands are asked for, as knobs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
+from tcl.codegen.passes.cpu.peel import why_not_peeled
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.codegen.passes.cpu.stream import why_not_streamed
 from tcl.codegen.passes.vectorize import vectorized
@@ -18,7 +19,8 @@ from tcl.tuner.space.knobs import Knob, Value
 
 @dataclass(frozen=True, slots=True)
 class StreamKnobs:
-    """One knob for a nest whose results do not fit the second cache, else none."""
+    """For a nest whose results do not fit the second cache: whether these go past the caches, and
+    whether its vectors begin on boundaries; else none."""
 
     knobs: tuple[Knob, ...]
 
@@ -26,22 +28,30 @@ class StreamKnobs:
     def of(
         program: ir.Program, nest: ir.Nest, device: CpuProfile, lanes: Iterable[tuple[int, int]]
     ) -> StreamKnobs:
-        """The knob of an untiled nest that may have these ``lanes``; off by default."""
+        """The knobs of an untiled nest that may have these ``lanes``; off by default."""
         layout = program.tensor(nest.point.target.tensor).layout
-        worth = math.prod(layout.extents) * layout.itemsize > device.l2_bytes
-        if worth and any(why_not_streamed(program, vectorized(nest, *x)) is None for x in lanes):
-            return StreamKnobs((Knob(f"{nest.name}.stream", (0, 1), 0, ordered=False),))
-        return StreamKnobs(())
+        if math.prod(layout.extents) * layout.itemsize <= device.l2_bytes:
+            return StreamKnobs(())
+        with_lanes = [vectorized(nest, *x) for x in lanes]
+        peel = any(
+            why_not_peeled(program, n, stream=False, copied=False) is None for n in with_lanes
+        )
+        stream = any(why_not_streamed(program, n, peel) is None for n in with_lanes)
+        names = ["stream"] * stream + ["peel"] * peel
+        return StreamKnobs(tuple(Knob(f"{nest.name}.{n}", (0, 1), 0, ordered=False) for n in names))
 
-    def chosen(self, values: Mapping[str, Value]) -> bool:
-        """Whether the nest writes past the caches."""
-        return bool(self.knobs) and values[self.knobs[0].name] == 1
+    def chosen(self, values: Mapping[str, Value]) -> tuple[bool, bool]:
+        """Whether the nest writes past the caches, and begins on boundaries."""
+        said = {k.name.rpartition(".")[2]: values[k.name] == 1 for k in self.knobs}
+        return said.get("stream", False), said.get("peel", False)
 
-    def values(self, stream: bool) -> dict[str, Value] | None:
-        """Knob values for a choice; None if the knob cannot say it."""
-        if not self.knobs:
-            return None if stream else {}
-        return {self.knobs[0].name: int(stream)}
+    def values(self, stream: bool, peel: bool) -> dict[str, Value] | None:
+        """Knob values for these choices; None if the knobs cannot say them."""
+        wanted = {"stream": stream, "peel": peel}
+        names = {k.name.rpartition(".")[2]: k.name for k in self.knobs}
+        if any(on and name not in names for name, on in wanted.items()):
+            return None
+        return {names[name]: int(wanted[name]) for name in names}
 
 
 _DISTANCES = (0, 1024, 2048, 4096, 16384)

@@ -1,0 +1,101 @@
+"""Loops that begin on a boundary of memory, and the points before and behind their vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from tcl.codegen.cpu.emit.scope import At, Range, Scope, Span, add, i64, number
+from tcl.codegen.cpu.llvm.builder import Builder, Val
+from tcl.codegen.loopir import ir
+
+
+class _Repeat(Protocol):
+    def __call__(
+        self, start: Val, end: Val, step: int, each: Callable[[Val], None], empty: bool
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Peeled:
+    """Emits loops that have a ``Peel``.
+
+    Where the first boundary is becomes known when the code runs; how many points its vectors have
+    is then one of a few numbers. Points at the ends are done first, by code that stands there once
+    for both ends.
+    """
+
+    b: Builder
+    program: ir.Built
+    address: Callable[[ir.TensorRef, Scope], Val]
+    """Where an element lies."""
+    serial: Callable[[ir.Fold, ir.Statement, Scope], None]
+    """The loop as if it began with the first point of its range."""
+    repeat: _Repeat
+    """A counted loop."""
+    soon: Callable[[ir.TensorRef, Scope], None]
+    """Asks for the line of an element that is to be written."""
+
+    def loop(self, fold: ir.Fold, peel: ir.Peel, body: ir.Statement, scope: Scope) -> None:
+        """The loop, from where the loops around it stand."""
+        b, points = self.b, scope.ranges[fold.dim].span
+        if isinstance(points, Span):
+            span, lengths = points.value, points.choices
+        else:
+            span, lengths = number(points), (points,)
+        itemsize = self.program.tensor(peel.ref.tensor).layout.itemsize
+        beyond = b.binary("sub", number(0), self.address(peel.ref, scope))
+        beyond = b.binary("and", beyond, number(peel.boundary - 1))
+        before = b.binary("udiv", beyond, number(itemsize))
+        most = peel.boundary // itemsize - 1
+        if min(lengths) < most:
+            before, most = b.intrinsic("smin", before, span), max(lengths)
+        left = b.binary("sub nsw", span, before)
+        inside = b.binary("and", left, number(-peel.points))
+        choices = {
+            (n - k) // peel.points * peel.points for n in lengths for k in range(min(most, n) + 1)
+        }
+
+        def vectors() -> None:
+            known = Span(inside, tuple(sorted(choices - {0})))
+            self.serial(
+                fold, body, replace(self._part(scope, fold, before, known), aligned=peel.ref)
+            )
+
+        def end(which: Val) -> None:
+            first = b.compare("icmp eq", which, number(0))
+            stop = b.binary("add nsw", before, inside)
+            begin = b.select(first, number(0), b.binary("sub nsw", span, number(peel.points)))
+            low, high = b.select(first, number(0), stop), b.select(first, before, span)
+
+            def some() -> None:
+                part = self._part(scope, fold, begin, peel.points)
+                offset = scope.ranges[fold.dim].offset
+                limits = (i64(b, At(add(b, offset.base, k), offset.constant)) for k in (low, high))
+                self.serial(fold, body, replace(part, written=(next(limits), next(limits))))
+
+            self._unless_zero(b.binary("sub nsw", high, low), some)
+
+        behind = self._part(scope, fold, b.binary("sub nsw", span, number(1)), 1)
+        self.soon(peel.ref, behind)
+        if choices != {0} and 0 in choices:
+            self._unless_zero(inside, vectors)
+        elif choices != {0}:
+            vectors()
+        self.repeat(number(0), number(2), 1, end, False)
+
+    def _part(self, scope: Scope, fold: ir.Fold, own: Val, span: Span | int) -> Scope:
+        """A part of the range of a loop: so many points, from ``own`` on."""
+        offset = scope.ranges[fold.dim].offset
+        at = At(add(self.b, offset.base, own), offset.constant)
+        return scope.moved({fold.dim: Range(at, span)}, {})
+
+    def _unless_zero(self, count: Val, emit: Callable[[], None]) -> None:
+        b = self.b
+        some, after = b.new_label("some"), b.new_label("after")
+        b.branch_if(b.compare("icmp ne", count, number(0)), some, after)
+        b.start(some)
+        emit()
+        b.branch(after)
+        b.start(after)

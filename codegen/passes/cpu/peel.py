@@ -1,0 +1,102 @@
+"""Loops that begin where what they write lies on a boundary: no vector that is written then lies in
+two lines of the cache, wherever the array begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tcl.codegen.devices.cpu import LINE
+from tcl.codegen.loopir import ir
+from tcl.codegen.passes.base import map_nest, refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Peel:
+    """Marks the loop along the lanes whose iterations begin on a boundary: of a vector, or of a
+    line of the cache where a nest writes past the caches.
+
+    Runs after all passes that change loops: where vectors begin depends on them.
+    """
+
+    nest: str
+    stream: bool
+    """Whether the nest writes past the caches."""
+
+    def __call__(self, program: ir.Program) -> ir.Program:
+        nest = program.nest(self.nest)
+        reason = why_not_peeled(program, nest, self.stream, bool(nest.staged))
+        refuse("peel", self.nest, reason)
+        peel = _peel(program, nest, self.stream)
+        fold = _fold(program, nest, peel)
+        loops = [replace(x, peel=peel) if x.fold == fold else x for x in nest.loops]
+        return map_nest(program, self.nest, lambda n: n.with_loops(loops))
+
+
+def why_not_peeled(program: ir.Program, nest: ir.Nest, stream: bool, copied: bool) -> str | None:
+    """Why no loop of a nest with all of its loops can begin on a boundary, or None if one can.
+    ``stream``: whether it is to write past the caches; ``copied``: whether operands are copied.
+
+    ``program`` says how its results lie in memory. What cannot be with no more loops than those
+    over its points and lanes still cannot with more of them.
+    """
+    target = nest.point.target
+    layout = program.tensor(target.tensor).layout
+    if nest.point.op != "=":
+        return "it is a reduction, whose lanes have registers of their own"
+    lane = nest.lane
+    if lane is None:
+        return f"it writes the elements of {target.tensor} one at a time, without lanes"
+    if not all(isinstance(s, ir.Affine) for s in target.subscripts):
+        return f"which elements of {target.tensor} it writes depends on data"
+    if layout.step(target, lane.dim) != 1:
+        return f"lanes along {lane.dim} are apart from each other in {target.tensor}"
+    if copied:
+        return "operands are copied for loops that begin with the first point"
+    peel = _peel(program, nest, stream)
+    fold = _fold(program, nest, peel)
+    if fold is None:
+        return (
+            f"vectors along {lane.dim} that run side by side are no multiple of {peel.boundary} "
+            f"bytes apart in {target.tensor}"
+        )
+    if (fewest := min(_spans(nest, fold), default=0)) < peel.points:
+        return f"{fewest} points along {lane.dim} are too few, {peel.points} is least"
+    return None
+
+
+def _peel(program: ir.Program, nest: ir.Nest, stream: bool) -> ir.Peel:
+    """For a nest with lanes."""
+    target, lane = nest.point.target, nest.lane
+    assert lane is not None
+    itemsize = program.tensor(target.tensor).layout.itemsize
+    boundary = LINE if stream else min(LINE, lane.count * itemsize)
+    return ir.Peel(target, boundary, max(lane.count, boundary // itemsize))
+
+
+def _fold(program: ir.Program, nest: ir.Nest, peel: ir.Peel) -> ir.Fold | None:
+    """The fold of the outermost loop whose iterations can begin on boundaries: all vectors that it
+    hands out then begin on some, too."""
+    lane = nest.lane
+    assert lane is not None
+    place = program.tensor(peel.ref.tensor).layout.place(peel.ref)
+    found = None
+    for loop in reversed(nest.loops):
+        fold = loop.fold
+        if fold.dim == lane.dim:
+            if fold != lane and fold.step % lane.count:
+                break
+            if loop.kind is ir.Kind.SERIAL:
+                found = fold
+        elif fold.count > 1 and place.coefficient(fold.dim) * fold.step % peel.boundary:
+            break
+    return found
+
+
+def _spans(nest: ir.Nest, fold: ir.Fold) -> set[int]:
+    """The numbers of points that are handed to a loop."""
+    found = {nest.dim(fold.dim).extent}
+    for outer in nest.folds(fold.dim):
+        if outer == fold:
+            break
+        found = {min(n, outer.step) for n in found} | {n % outer.step for n in found} - {0}
+    return found
