@@ -77,26 +77,27 @@ class Report:
         return {"schema": SCHEMA, **data}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Report:
+    def from_json(data: Any) -> Report:
         """The report that ``as_json`` wrote down; ``ArgumentError`` if it is none."""
-        if data.get("schema") not in _READ:
-            raise ArgumentError(f"this is no report of schema {SCHEMA}: {data.get('schema')!r}")
+        schema = data.get("schema") if isinstance(data, dict) else None
+        if schema not in _READ:
+            raise ArgumentError(f"this is no report of schema {SCHEMA}: {schema!r}")
         try:
             return Report(
                 data["date"],
-                data["machine"],
-                data["versions"],
-                data["settings"],
+                dict(data["machine"]),
+                dict(data["versions"]),
+                dict(data["settings"]),
                 {
                     int(threads): tuple(Ceilings(**c) for c in samples)
                     for threads, samples in data["ceilings"].items()
                 },
                 tuple(_result(row) for row in data["results"]),
-                data["absent"],
-                data.get("left_out", {}),
+                dict(data["absent"]),
+                dict(data.get("left_out", {})),
                 data.get("interrupted", False),
             )
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ArgumentError(f"the report is damaged: {error}") from None
 
     def text(self) -> str:

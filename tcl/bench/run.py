@@ -12,7 +12,7 @@ import platform
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -125,7 +125,7 @@ def run(
     ``before`` is not measured again, and is in the report, too.
 
     Raises ``ArgumentError`` for more threads than there are cores, and for a report ``before`` of
-    another machine or other settings.
+    another machine, other settings or other versions of what is measured.
     """
     available = available_cores()
     for threads in settings.threads:
@@ -146,6 +146,7 @@ def run(
             contextlib.closing(Meter(cores)) as meter,
         ):
             for contender in running:
+                _check_versions(found.versions, contender.versions)
                 found.versions.update(contender.versions)
             for row in missing:
                 samples += [meter.sample() for _ in range(3)]
@@ -164,10 +165,10 @@ def _continued(before: Report, settings: Settings, cores: Sequence[int]) -> _Fou
     """What a report has, to go on from there."""
     machine = _machine(cores)
     for name in ("cpu", "features", "cores"):
-        if before.machine[name] != machine[name]:
+        had = before.machine.get(name)
+        if had != machine[name]:
             raise ArgumentError(
-                f"the report that is there was made on another machine: {name} is not "
-                f"{before.machine[name]}"
+                f"the report that is there was made on another machine: {name} is not {had}"
             )
     for name, value in settings.as_json().items():
         had = before.settings.get(name)
@@ -175,12 +176,23 @@ def _continued(before: Report, settings: Settings, cores: Sequence[int]) -> _Fou
             raise ArgumentError(
                 f"the report that is there was made with other settings: {name} {had}, not {value}"
             )
+    _check_versions(before.versions, {"python": platform.python_version()})
     return _Found(
         list(before.results),
         {threads: list(samples) for threads, samples in before.ceilings.items()},
         dict(before.versions),
         dict(before.absent),
     )
+
+
+def _check_versions(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """A report has one version of everything."""
+    for name, version in now.items():
+        had = before.get(name, version)
+        if had != version:
+            raise ArgumentError(
+                f"the report that is there was made with {name} {had}, not {version}"
+            )
 
 
 @contextlib.contextmanager

@@ -249,12 +249,16 @@ def _before(folder: Path | None) -> Report | None:
 
     if folder is None:
         raise click.UsageError("--resume needs --out, the folder with what was measured before")
-    if not (folder / _JSON).exists():
+    path = folder / _JSON
+    if not path.exists():
         return None
+    text = read_text(path)
     try:
-        return Report.from_json(json.loads(read_text(folder / _JSON)))
+        return Report.from_json(json.loads(text))
     except ValueError:
-        raise ArgumentError(f"{folder / _JSON} is no JSON; remove it to begin anew") from None
+        raise ArgumentError(f"{path} is no JSON; remove it to begin anew") from None
+    except ArgumentError as error:
+        raise ArgumentError(f"{path}: {error}; remove it to begin anew") from None
 
 
 def _write(report: Report, folder: Path) -> None:

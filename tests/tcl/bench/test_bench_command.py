@@ -158,6 +158,11 @@ def test_a_folder_that_cannot_be_written(measured: list[Settings], tmp_path: Pat
     done = bench("--out", tmp_path, "--resume")
     assert done.exit_code == 1
     assert "is no JSON; remove it" in done.stderr
+    (tmp_path / "bench.json").write_text("[]")
+    done = bench("--out", tmp_path, "--resume")
+    assert done.exit_code == 1
+    said = done.stderr.replace("\n", " ")
+    assert "bench.json: this is no report of schema 2: None; remove it" in said
 
 
 def test_command_measures(tmp_path: Path) -> None:

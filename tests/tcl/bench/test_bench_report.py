@@ -139,6 +139,11 @@ def test_json_keeps_everything() -> None:
     assert data["ceilings"]["1"][0] == rates
     with pytest.raises(ArgumentError, match="no report of schema"):
         Report.from_json({"schema": 99})
+    with pytest.raises(ArgumentError, match="no report of schema"):
+        Report.from_json([])
+    for damage in ({"machine": 5}, {"results": [5]}, {"ceilings": []}, {"ceilings": {"a": []}}):
+        with pytest.raises(ArgumentError, match="damaged"):
+            Report.from_json({**data, **damage})
     with pytest.raises(ArgumentError, match="damaged"):
         Report.from_json({"schema": 2})
 

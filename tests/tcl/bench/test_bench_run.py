@@ -178,6 +178,10 @@ def test_a_run_goes_on_where_another_stopped(shared: Shared) -> None:
     foreign = replace(before, machine={**before.machine, "cpu": "abacus"})
     with pytest.raises(ArgumentError, match="another machine: cpu is not abacus"):
         run([tiny()], settings, said.append, before=foreign, **shared.arguments)
+    for name, missing in (("python", tiny()), ("fake", replace(tiny(), name="more"))):
+        older = replace(before, versions={**before.versions, name: "2.7"})
+        with pytest.raises(ArgumentError, match=f"made with {name} 2.7, not"):
+            run([missing], settings, said.append, before=older, **shared.arguments)
 
 
 def test_runs_and_cold_caches(folder: Path) -> None:
