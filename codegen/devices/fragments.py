@@ -1,10 +1,11 @@
 """Products of small matrices that one instruction of a CPU computes: the table of them.
 
-A *fragment* adds ``rows x depth`` of one factor times ``depth x columns`` of the other one to
-``rows x columns`` sums, each in 32 bits. ``depth`` neighbours of a reduction lie next to each other
-in a 32-bit word. A dot-product instruction is a fragment of one row, with a column for each lane of
-a vector. A matrix unit (AMX) multiplies fragments of many rows, in registers of their own, each of
-up to 16 rows of 16 words. From Intel's "Intrinsics Guide" and Arm's "Neon Intrinsics Reference".
+A *fragment* adds a product of matrices, ``rows x k`` of one factor by ``k x columns`` of the other
+one, to ``rows x columns`` sums, each in 32 bits. ``k`` is ``words x depth``: ``depth`` neighbours
+of a reduction lie next to each other in a 32-bit word. A dot-product instruction is a fragment of
+one row and one word, with a column for each lane of a vector. A matrix unit (AMX) multiplies
+fragments of many rows, in registers of their own, each of up to 16 rows of 16 words. From Intel's
+"Intrinsics Guide" and Arm's "Neon Intrinsics Reference".
 """
 
 from __future__ import annotations

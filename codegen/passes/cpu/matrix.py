@@ -1,10 +1,10 @@
 """The matrix unit of a CPU: rows by lanes of results, and a piece of a reduction, at once.
 
-One instruction multiplies a *fragment*: ``rows x depth`` of one factor by ``depth x columns`` of
-the other one, where columns are the lanes and depth counts dot products of neighbouring points. In
-folds by step: 16 rows of 1; 16 lanes of 1; 16 dot products of four 8-bit integers or two bfloat16
-numbers. A fragment is one more kind of register tile: sums of several are kept in the matrix unit,
-as those of several vectors are in vector registers.
+One instruction multiplies a fragment (``tcl.codegen.devices.fragments``): its columns are the lanes,
+its words dot products of neighbouring points. In folds by step: 16 rows of 1; 16 lanes of 1; 16 dot
+products of four 8-bit integers or two bfloat16 numbers. A fragment is one more kind of register
+tile: sums of several are kept in the matrix unit, as those of several vectors are in vector
+registers.
 """
 
 from __future__ import annotations
