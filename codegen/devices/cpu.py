@@ -16,7 +16,7 @@ from pathlib import Path
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.common.headroom import MEGABYTE, need_room
 from tcl.codegen.devices import features as known_features
-from tcl.codegen.devices.matrix_unit import permitted
+from tcl.codegen.devices.matrix_unit_permission import permitted
 from tcl.grammar.closest import closest
 from tcl.grammar.interrupts import deferred
 from tcl.grammar.types import ScalarType

@@ -19,7 +19,7 @@ from tcl.grammar.types import BFLOAT16, FLOAT32, INT8, INT32
 
 CHAINS = 12
 """Independent sums: enough to hide a latency of six cycles on two units."""
-_PAIRS = (
+_TWO_BY_TWO = (
     Fragment(
         "smmla", (INT8, INT8), 8, INT32,
         (Form(128, "llvm.aarch64.neon.smmla.v4i32.v16i8", frozenset({"i8mm"})),),
@@ -99,7 +99,7 @@ class Dot:
 
 def dots(device: CpuProfile) -> list[Dot]:
     """The instructions that a machine has, in its longest vectors."""
-    own = _PAIRS if device.architecture == "aarch64" else ()
+    own = _TWO_BY_TWO if device.architecture == "aarch64" else ()
     every = (*fragments(device), *fragments(device, matrix=True), *own)
     found = [(each, each.forms_of(device)) for each in every]
     return [Dot(fragment, forms[0]) for fragment, forms in found if forms]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
-from tcl.codegen.cpu.llvm.emulated import ROUNDINGS, rounded
+from tcl.codegen.cpu.llvm.expanded import ROUNDINGS, rounded
 from tcl.codegen.cpu.math import special
 from tcl.codegen.cpu.math import vector as vector_math
 from tcl.codegen.cpu.math.formula import Number

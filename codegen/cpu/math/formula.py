@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
-from tcl.codegen.cpu.llvm.emulated import fused, rounded
+from tcl.codegen.cpu.llvm.expanded import fused, rounded
 
 
 @dataclass(frozen=True, slots=True, eq=False)

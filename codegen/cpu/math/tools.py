@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
-from tcl.codegen.cpu.llvm.emulated import rounded
+from tcl.codegen.cpu.llvm.expanded import rounded
 from tcl.codegen.cpu.math.formula import Number, Test
 
 PURE = " nounwind willreturn memory(none)"

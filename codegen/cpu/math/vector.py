@@ -21,7 +21,7 @@ Results are right for zeros, infinities, NaN and subnormal numbers, and subnorma
 exact as others. float32 sin, cos and tan reduce every finite argument exactly enough; float64 sin
 and cos call the C library from 2**21 on.
 
-Formulas use fused multiply-adds throughout, which ``llvm.emulated`` makes of others on machines
+Formulas use fused multiply-adds throughout, which ``llvm.expanded`` makes of others on machines
 without; errors are larger there by a hundredth of a unit.
 """
 

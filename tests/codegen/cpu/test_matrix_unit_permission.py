@@ -9,20 +9,20 @@ import sys
 
 import pytest
 
-from tcl.codegen.devices import matrix_unit
-from tcl.codegen.devices.matrix_unit import may_use_tiles, permitted
+from tcl.codegen.devices import matrix_unit_permission
+from tcl.codegen.devices.matrix_unit_permission import may_use_tiles, permitted
 
 FOUND = {"avx2": True, "amx-tile": True, "amx-int8": True, "amx-bf16": True, "amx-fp16": False}
 
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_features_of_the_matrix_unit(allowed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_unit, "may_use_tiles", lambda: allowed)
+    monkeypatch.setattr(matrix_unit_permission, "may_use_tiles", lambda: allowed)
     assert permitted(FOUND) == {**FOUND, **dict.fromkeys(list(FOUND)[1:4], allowed)}
 
 
 def test_a_processor_without_one_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_unit, "may_use_tiles", lambda: pytest.fail("asked"))
+    monkeypatch.setattr(matrix_unit_permission, "may_use_tiles", lambda: pytest.fail("asked"))
     features = {"avx2": True, "amx-tile": False}
     assert permitted(features) == features
 
