@@ -7,18 +7,16 @@ least; blocks follow from the second cache.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tcl.codegen.devices.cpu import CpuProfile
-from tcl.codegen.devices.fragments import Fragment, fragments
+from tcl.codegen.devices.cpu import LINE, CpuProfile
+from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.options import PLAIN, NestOptions
-from tcl.codegen.passes.cpu.dot import depths, dotted, why_not_dotted
-from tcl.codegen.passes.cpu.matrix import why_no_matrix
+from tcl.codegen.passes.cpu.matrix import matrix_dots, matrix_fragment, multiplied_along
 from tcl.codegen.passes.cpu.stage import dims_of, natural_level, why_not_copied
 
 _MULTIPLY = 16.0
@@ -26,7 +24,7 @@ _MULTIPLY = 16.0
 "Intel AMX": 16 rows, one each cycle)."""
 _VECTOR = 0.75
 """Cycles of a dot product of vectors, with all that belongs to it."""
-_LINE = 4.0
+_WHOLE = 4.0
 """Cycles to copy a cache line that lies in a factor as it will lie in its panel."""
 _INTERLEAVED = 10.0
 """Likewise, of rows whose points are interleaved."""
@@ -55,20 +53,11 @@ def matrix_options(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Ne
 def _possible(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> Iterator[_Way]:
     if nest.sequential or nest.points == 0 or not nest.reduces:
         return
-    own = depths(nest, device, matrix=True)
-    results = [k for k, d in enumerate(nest.dims) if not d.reduction and d.extent > 1]
-    reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
-    if not own or any(why_not_copied(nest, load) for load in operands(nest.point)):
+    fragment = matrix_fragment(nest, device)
+    if fragment is None or any(why_not_copied(nest, load) for load in operands(nest.point)):
         return
-    fragment = next(f for f in fragments(device, matrix=True) if f.depth == own[0])
-    for (rows, columns), depth in itertools.product(itertools.permutations(results, 2), reductions):
-        dot = tuple(fragment.depth if k == depth else 0 for k in range(len(nest.dims)))
-        lanes = (columns, fragment.columns or 1)
-        mma = (rows, columns, depth)
-        if why_not_dotted(nest, dot, lanes, device, matrix=True) is None:
-            made = dotted(nest, dot, device, matrix=True)
-            if why_no_matrix(made, mma, lanes, device) is None:
-                yield _Way(program, nest, device, fragment, mma, dot)
+    for mma in multiplied_along(nest, fragment, device):
+        yield _Way(program, nest, device, fragment, mma)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +69,6 @@ class _Way:
     device: CpuProfile
     fragment: Fragment
     mma: tuple[int, int, int]
-    dot: tuple[int, ...]
 
     @property
     def cycles(self) -> float:
@@ -102,11 +90,11 @@ class _Way:
         layout = self.program.tensor(load.ref.tensor).layout
         dims = dims_of(load.ref)
         points = math.prod(self.nest.dim(name).extent for name in dims)
-        lines = points * layout.itemsize / 64
+        lines = points * layout.itemsize / LINE
         words = points / self.fragment.depth
         deep, wide = (layout.step(load.ref, d.name) for d in (depth, columns))
         if rows.name in dims:
-            return lines * _LINE if deep == 1 else points * _APART
+            return lines * _WHOLE if deep == 1 else points * _APART
         if wide == 1:
             return lines * _INTERLEAVED
         return words * _APART if deep == 1 else points * _APART
@@ -150,6 +138,6 @@ class _Way:
             vectorize=(columns, f.columns or 1),
             register=tuple(register),
             stage=tuple(natural_level(tiles, load.ref) for load in reads),
-            dot=self.dot,
+            dot=matrix_dots(f, self.mma, len(nest.dims)),
             mma=self.mma,
         )

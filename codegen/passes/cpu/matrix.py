@@ -1,23 +1,25 @@
 """The matrix unit of a CPU: rows by lanes of results, and a piece of a reduction, at once.
 
-One instruction multiplies a fragment (``tcl.codegen.devices.fragments``): its columns are the lanes,
-its words dot products of neighbouring points. In folds by step: 16 rows of 1; 16 lanes of 1; 16 dot
-products of four 8-bit integers or two bfloat16 numbers. A fragment is one more kind of register
-tile: sums of several are kept in the matrix unit, as those of several vectors are in vector
-registers.
+One instruction multiplies a fragment (``tcl.codegen.devices.fragments``): its columns are the
+lanes, its words dot products of neighbouring points. In folds by step: 16 rows of 1; 16 lanes of 1;
+16 dot products of four 8-bit integers or two bfloat16 numbers. A fragment is one more kind of
+register tile: sums of several are kept in the matrix unit, as those of several vectors are in
+vector registers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.codegen.devices.fragments import MATRIX_REGISTERS, fragments
+from tcl.codegen.devices.fragments import MATRIX_REGISTERS, Fragment, fragments
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.loopir.walk import loads, operands
-from tcl.codegen.passes.base import map_nest, refuse
+from tcl.codegen.passes.base import map_nest, refuse, why_not_along
+from tcl.codegen.passes.cpu.dot import depths, dotted, why_not_dotted
 from tcl.codegen.passes.cpu.stage import copied_of, dims_of
 
 
@@ -55,15 +57,9 @@ def why_no_matrix(
     fragment = next(fragments(device, matrix=True), None)
     if fragment is None:
         return f"{device.name} has no matrix unit (AMX)"
-    if max(mma) >= len(nest.dims):
-        return f"it has {len(nest.dims)} dimensions, there is no dimension {max(mma)}"
-    if nest.sequential:
-        return nest.sequential
+    if reason := why_not_along(nest, mma):
+        return reason
     dims = [nest.dims[k] for k in mma]
-    if [d.reduction for d in dims] != [False, False, True][: len(dims)]:
-        return "rows and columns are results, and the third dimension is a reduction"
-    if nest.reduces != (len(dims) == 3):
-        return "a reduction needs three dimensions, and what goes along with one two"
     if lanes != (mma[1], fragment.columns):
         return f"columns are lanes: vectorize {fragment.columns} points of {dims[1].name}"
     return _why_no_product(nest, dims) if nest.reduces else None
@@ -94,6 +90,33 @@ def _sides(nest: ir.Nest, rows: str, columns: str) -> tuple[ir.Value, ir.Value] 
         if nest.dot.dim in own & its and rows in own - its and columns in its - own:
             return row, column
     return None
+
+
+def matrix_fragment(nest: ir.Nest, device: CpuProfile) -> Fragment | None:
+    """What the matrix unit of a device multiplies of a nest's sums; None if it cannot."""
+    most = next(iter(depths(nest, device, matrix=True)), None)
+    return next((f for f in fragments(device, matrix=True) if f.depth == most), None)
+
+
+def matrix_dots(fragment: Fragment, mma: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    """The dot products (as of ``Dot``) that the matrix unit needs along these dimensions, of
+    ``rank`` that there are; none without a reduction."""
+    return tuple(fragment.depth if k == mma[2] else 0 for k in range(rank)) if mma[2:] else ()
+
+
+def multiplied_along(
+    nest: ir.Nest, fragment: Fragment, device: CpuProfile
+) -> Iterator[tuple[int, int, int]]:
+    """Rows, columns and a reduction of an untiled nest that the matrix unit can multiply along."""
+    results = [k for k, d in enumerate(nest.dims) if not d.reduction and d.extent > 1]
+    reductions = [k for k, d in enumerate(nest.dims) if d.reduction]
+    for (rows, columns), depth in itertools.product(itertools.permutations(results, 2), reductions):
+        mma = rows, columns, depth
+        dots, lanes = matrix_dots(fragment, mma, len(nest.dims)), (columns, fragment.columns or 1)
+        if why_not_dotted(nest, dots, lanes, device, matrix=True) is None:
+            made = dotted(nest, dots, device, matrix=True)
+            if why_no_matrix(made, mma, lanes, device) is None:
+                yield mma
 
 
 def with_matrix(nest: ir.Nest, mma: tuple[int, ...], device: CpuProfile) -> ir.Nest:

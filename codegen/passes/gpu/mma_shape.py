@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import factors, mma_type
+from tcl.codegen.passes.base import why_not_along
 from tcl.grammar.types import BFLOAT16, FLOAT16, FLOAT32
 
 ROWS, COLUMNS = 16, 8
@@ -56,17 +57,10 @@ def why_no_mma(
     """Why tensor cores cannot be used in this nest, or None if they can."""
     if profile.capability < (8, 0):
         return f"{profile.name} multiplies no such matrices: tensor cores are used from sm_80 on"
-    if max(mma) >= len(nest.dims):
-        return f"it has {len(nest.dims)} dimensions, there is no dimension {max(mma)}"
+    if reason := why_not_along(nest, mma):
+        return reason
     dims = [nest.dims[k] for k in mma]
-    if nest.sequential:
-        return nest.sequential
-    reduced = nest.reduces
-    if [d.reduction for d in dims] != [False, False, True][: len(dims)]:
-        return "rows and columns are results, and the third dimension is a reduction"
-    if reduced != (len(dims) == 3):
-        return "a reduction needs three dimensions, and what goes along with one two"
-    if reduced and (reason := _why_no_product(nest, dims)):
+    if nest.reduces and (reason := _why_no_product(nest, dims)):
         return reason
     return _why_not_so_many(nest, dims, sizes)
 

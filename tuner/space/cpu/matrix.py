@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Fragment, fragments
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import NestOptions
-from tcl.codegen.passes.cpu.dot import depths, dotted, why_not_dotted
-from tcl.codegen.passes.cpu.matrix import why_no_matrix
+from tcl.codegen.passes.cpu.matrix import matrix_dots, matrix_fragment, multiplied_along
 from tcl.tuner.space.knobs import Knob, Value
 
 _NONE = "none"
@@ -32,14 +30,13 @@ class MatrixKnobs:
     @staticmethod
     def of(nest: ir.Nest, device: CpuProfile, default: NestOptions) -> MatrixKnobs:
         """The knobs of an untiled nest, which can say what ``default`` says."""
-        fragment = next(fragments(device, matrix=True), None)
-        if own := depths(nest, device, matrix=True):
-            found = fragments(device, matrix=True)
-            fragment = next(f for f in found if f.depth == own[0])
+        own = matrix_fragment(nest, device)
+        fragment = own or next(fragments(device, matrix=True), None)
         if fragment is None:
             return MatrixKnobs(len(nest.dims), None, ())
         made = MatrixKnobs(len(nest.dims), fragment, ())
-        dims = [_text(*each) for each in (made._dimensions(nest, device) if own else ())]
+        able = multiplied_along(nest, own, device) if own else ()
+        dims = [_text(*mma) for mma in able if nest.dims[mma[2]].extent > 1]
         sides = [_text(*each) for each in _SIDES]
         if default.mma:
             dims, sides = [*dims, _text(*default.mma)], [*sides, _sides(default)]
@@ -53,22 +50,6 @@ class MatrixKnobs:
         )
         return MatrixKnobs(len(nest.dims), fragment, tuple(both))
 
-    def _dimensions(self, nest: ir.Nest, device: CpuProfile) -> list[tuple[int, int, int]]:
-        """Rows, columns and reductions for which there is no reason against it."""
-        results = [k for k, d in enumerate(nest.dims) if not d.reduction and d.extent > 1]
-        reductions = [k for k, d in enumerate(nest.dims) if d.reduction and d.extent > 1]
-        found = []
-        for (rows, columns), depth in itertools.product(
-            itertools.permutations(results, 2), reductions
-        ):
-            mma = rows, columns, depth
-            dots, lanes = self._dots(mma), self._lanes(mma)
-            if why_not_dotted(nest, dots, lanes, device, matrix=True) is None:
-                made = dotted(nest, dots, device, matrix=True)
-                if why_no_matrix(made, mma, lanes, device) is None:
-                    found.append(mma)
-        return found
-
     def mma(self, values: Mapping[str, Value]) -> tuple[int, ...]:
         """The option."""
         chosen = str(values[self.knobs[0].name]) if self.knobs else _NONE
@@ -79,10 +60,14 @@ class MatrixKnobs:
         mma = self.mma(values)
         if not mma:
             return None
+        assert self.fragment is not None
         register = [0] * self.rank
         register[mma[0]], register[mma[1]] = map(int, str(values[self.knobs[1].name]).split())
         return NestOptions(
-            vectorize=self._lanes(mma), dot=self._dots(mma), register=tuple(register), mma=mma
+            vectorize=(mma[1], self.fragment.columns or 1),
+            dot=matrix_dots(self.fragment, mma, self.rank),
+            register=tuple(register),
+            mma=mma,
         )
 
     def values(self, options: NestOptions) -> dict[str, Value] | None:
@@ -99,15 +84,6 @@ class MatrixKnobs:
             return None
         same = own.vectorize == options.vectorize and own.dot == (options.dot or ())
         return found if same else None
-
-    def _lanes(self, mma: Sequence[int]) -> tuple[int, int]:
-        assert self.fragment is not None
-        return mma[1], self.fragment.columns or 1
-
-    def _dots(self, mma: Sequence[int]) -> tuple[int, ...]:
-        if len(mma) < 3 or self.fragment is None:
-            return ()
-        return tuple(self.fragment.depth if k == mma[2] else 0 for k in range(self.rank))
 
 
 def _sides(options: NestOptions) -> str:
