@@ -85,6 +85,11 @@ class Memory:
     def _raw(self, load: ir.Load, layout: ir.Layout, scope: Scope) -> Val:
         """What lies at an element, as the type of the layout."""
         mask = None if load.total and not scope.ragged else scope.mask
+        computed = any(isinstance(s, ir.Computed) for s in load.ref.subscripts)
+        if computed and not load.total and scope.written is not None and scope.lanes > 1:
+            # Of lanes that are not written, subscripts may come from what has been overwritten.
+            inside = self._inside(scope)
+            mask = inside if mask is None else self.b.binary("and", mask, inside)
         at = self._address(load.ref, scope, None if load.total else mask)
         if 0 in layout.extents:
             return self.b.constant(0, memory_type(layout.type))  # nothing that could be touched
@@ -212,11 +217,7 @@ class Memory:
             )
             b.store(tensor, text)
             return
-        points = lane_values(b, b.spread(point, lanes), 1, lanes)
-        low, high = (b.spread(limit, lanes) for limit in scope.written)
-        inside = b.binary(
-            "and", b.compare("icmp sge", points, low), b.compare("icmp slt", points, high)
-        )
+        inside = self._inside(scope)
         align, short = Val(str(layout.alignment), "i32"), suffix(raw.type, raw.lanes)
         if step == layout.itemsize:
             name = f"llvm.masked.store.{short}.p0"
@@ -224,6 +225,17 @@ class Memory:
             name = f"llvm.masked.scatter.{short}.v{lanes}p0"
             there = self._lane_places(there, step, lanes)
         b.store(tensor, b.call_text(name, "void", raw, there, align, inside))
+
+    def _inside(self, scope: Scope) -> Val:
+        """The mask of the lanes that are to be written."""
+        b, lanes = self.b, scope.lanes
+        assert scope.written is not None
+        point = i64(b, scope.ranges[scope.lane_dim].offset)
+        points = lane_values(b, b.spread(point, lanes), 1, lanes)
+        low, high = (b.spread(limit, lanes) for limit in scope.written)
+        return b.binary(
+            "and", b.compare("icmp sge", points, low), b.compare("icmp slt", points, high)
+        )
 
     def _lane_places(self, first: Val, step: int, lanes: int) -> Val:
         """The addresses of all lanes, so many bytes apart."""

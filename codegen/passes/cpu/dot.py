@@ -189,6 +189,8 @@ def _sides(value: ir.Value) -> tuple[ir.Value, ir.Value] | None:
         return None
     if value.type.is_integral:
         return (value.left, value.right) if value.type.bits == 32 else None
+    if value.type not in (BFLOAT16, FLOAT32):
+        return None  # factors are rounded to fewer values first
     both = taken(value.left), taken(value.right)
     exact = all(isinstance(v, ir.Load) and v.type == BFLOAT16 for v in both)
     return (value.left, value.right) if exact else None
@@ -210,7 +212,7 @@ def _as(side: ir.Value, type_: ScalarType) -> ir.Value:
 def _plain(side: ir.Value) -> ir.Value:
     """A factor before it was made wider."""
     while isinstance(side, ir.Cast) and (
-        side.operand.type == BFLOAT16
+        (side.operand.type == BFLOAT16 and side.type.is_float)
         or (side.operand.type.is_integral and narrowest(side.operand, (side.type,)) is not None)
     ):
         side = side.operand

@@ -193,6 +193,21 @@ def test_products_of_bfloat16(shape: tuple[int, int, int], preset: str, sums: st
     check_equal(sized, found, expected, options.to_json())
 
 
+@X86_64
+@pytest.mark.parametrize("depth", [2, 4])
+def test_factors_that_were_made_narrower_stay_so(depth: int) -> None:
+    """An integer made of a bfloat16 number does not hold all that another type would."""
+    text = "def f(bfloat16(M, K) A, int8(K, N) B) -> (C) {"
+    text += "C(m, n) +=! int32(int8(A(m, k))) * B(k, n) }"
+    draw = np.random.default_rng(depth)
+    a = draw.integers(-400, 400, (5, 9)).astype(ml_dtypes.bfloat16)
+    b = _drawn(draw, "int8", (9, 11))
+    device = replace(HOST, emulated="+avxvnni") if depth == 4 else HOST
+    options = MappingOptions().vectorize(8, 1).dot(0, 0, depth)
+    (found,), (expected,) = run(text, a, b, options=options, device=device), reference(text, a, b)
+    assert same_bits(found, expected)
+
+
 # What is chosen, and what is refused.
 
 SIZES = ((96, 96), (96, 96))
@@ -245,6 +260,18 @@ def test_where_there_is_no_instruction_none_is_chosen(name: str) -> None:
         f"dot: nest s0: {device.name} has no instruction that sums up products of bfloat16 and "
         "bfloat16 in float32"
     )
+
+
+def test_products_in_float16_are_no_products_of_bfloat16() -> None:
+    """Which is larger than all that float16 holds, or smaller, has to be rounded first."""
+    device = device_named("zen 4")
+    assert isinstance(device, CpuProfile)
+    product = sized(
+        "bfloat16(M, K) A, bfloat16(K, N) B) -> (C) { C(m, n) +=! half(A(m, k)) * half(B(k, n)) }",
+        *SIZES,
+    )
+    (chosen,) = plan(product, MappingOptions("mlp"), device).options.values()
+    assert chosen.dot == ()
 
 
 HASWELL = device_named("haswell")

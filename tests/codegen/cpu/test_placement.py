@@ -179,6 +179,25 @@ def test_many_loops_that_begin_on_boundaries(name: str, seed: int) -> None:
         check_moved(sized, options, inputs, rng)
 
 
+@pytest.mark.parametrize("unchecked", [False, True])
+def test_what_was_overwritten_is_no_subscript_at_the_ends(unchecked: bool) -> None:
+    """Points that vectors have overwritten are computed once more with those at the ends: what is
+    there now may be no index any longer."""
+    text = "def f(int32(N) I, int32(N) B) -> (A, S) { A(n) = I(n) S +=! I(n) A(n) = B(A(n)) }"
+    rng = np.random.default_rng(0)
+    indices = rng.integers(0, 45, 45).astype(np.int32)
+    values = rng.integers(1 << 29, 1 << 30, 45).astype(np.int32)
+    sized = sized_of(text, indices, values)
+    options = MappingOptions().nest(2).vectorize(8).nest(2).peel()
+    kernel = compile_cpu(sized, options, unchecked=unchecked)
+    for past in range(0, LINE, 4):
+        memory = np.empty(45 * 4 + 2 * LINE, np.uint8)
+        first = -memory.ctypes.data % LINE + past
+        found = memory[first : first + 45 * 4].view(np.int32)
+        kernel([indices, values], [found, np.empty((), np.int32)])
+        np.testing.assert_array_equal(found, values[indices])
+
+
 @pytest.mark.parametrize("type_", TYPES)
 def test_every_place_of_every_type(type_: str) -> None:
     rng = np.random.default_rng(3)
