@@ -22,7 +22,7 @@ class Peeled:
     """Emits loops that have a ``Peel``.
 
     Where the first boundary is becomes known when the code runs; how many points its vectors have
-    is then one of a few numbers. Points at the ends are done first, by code that stands there once
+    is then one of a few numbers. Points at the ends are done last, by code that stands there once
     for both ends.
     """
 
