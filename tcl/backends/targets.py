@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tcl.arrays.arguments import Array
 from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.cpu.run.memory import check_variable
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.grammar.shown import shown
 from tcl.grammar.sized import SizedDef
@@ -106,6 +107,7 @@ class CpuTarget(Target):
         return replace(host_cpu(), threads=self.threads)
 
     def backend(self, source: str, entry: str, arrays: Sequence[Array | ArrayLayout]) -> CpuBackend:
+        check_variable()  # a search would store the failures of kernels as theirs
         return CpuBackend.described(source, entry, arrays, self.threads)
 
     def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:

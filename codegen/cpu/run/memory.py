@@ -148,6 +148,12 @@ def _limit() -> int:
     return min(_MOST, memory // _SHARE) if memory > 0 else _MOST
 
 
+def check_variable() -> None:
+    """Raise ``ArgumentError`` if the variable is no number: for what would otherwise hear of that
+    kernel by kernel."""
+    _limit()
+
+
 @functools.cache
 def _pool() -> _Pool:
     """This process's. ``ArgumentError`` if the variable is no number."""

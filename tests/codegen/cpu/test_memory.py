@@ -166,6 +166,12 @@ def test_a_variable_that_is_no_number_is_refused() -> None:
     assert done.stdout == "TCL_KEPT_MEMORY must be a whole number of bytes, not '1GB'\n"
 
 
+def test_a_search_refuses_it_before_kernels_fail_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(memory.VARIABLE, "1GB")
+    with pytest.raises(tcl.ArgumentError, match="must be a whole number of bytes, not '1GB'"):
+        tcl.autotune(COPY, "copy", np.zeros(9, np.float32), progress=False)
+
+
 def test_what_the_system_has_no_room_for_is_an_error() -> None:
     with pytest.raises(MemoryError, match=r"no .* bytes of memory left"):
         empty((1 << 60,), np.uint8)
