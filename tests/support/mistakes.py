@@ -94,6 +94,7 @@ COMMAND = (
     ("Options that are no JSON", "tcl run mm.tc --sizes M=5,K=6,N=7 --options '{tile: 32}'"),
     ("A device that there is not", "tcl run mm.tc --sizes M=5,K=6,N=7 --device gpu"),
     ("A GPU that is known", "tcl run mm.tc --sizes M=5,K=6,N=7 --device h200"),
+    ("A CPU that is known", "tcl run mm.tc --sizes M=5,K=6,N=7 --device graviton3"),
     ("Threads on a GPU", "tcl show mm.tc --sizes M=5,K=6,N=7 --device h200 --threads 2"),
     ("A setting beyond its range", "tcl tune mm.tc --sizes M=5,K=6,N=7 --generations 0"),
     ("Settings that contradict each other",

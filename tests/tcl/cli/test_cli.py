@@ -318,14 +318,10 @@ def test_a_damaged_cache_is_reported_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [("tuning mm", "nothing was found"), ("generation 1/1", "saved in")],
-)
-def test_ctrl_c_before_and_after_the_search(
-    mm: Path, cache: Path, line: str, expected: str
-) -> None:
-    """While the reference is computed, and while the final table is measured."""
+@pytest.mark.parametrize("line", ["tuning mm", "generation 1/1"])
+def test_ctrl_c_before_and_after_the_search(mm: Path, cache: Path, line: str) -> None:
+    """While the reference is computed, and while the final table is measured: something is saved,
+    what the search begins with at least."""
     settings = ["-s", "M=512,N=512,K=512", "--generations", "1", "--population", "2"]
     process = subprocess.Popen(
         [sys.executable, "-m", "tcl", "tune", str(mm), *settings],
@@ -342,5 +338,5 @@ def test_ctrl_c_before_and_after_the_search(
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     rest, _ = process.communicate(timeout=120)
-    assert expected in rest
+    assert "saved in" in rest
     assert process.returncode == 130
