@@ -141,7 +141,13 @@ def test_json_keeps_everything() -> None:
         Report.from_json({"schema": 99})
     with pytest.raises(ArgumentError, match="no report of schema"):
         Report.from_json([])
-    for damage in ({"machine": 5}, {"results": [5]}, {"ceilings": []}, {"ceilings": {"a": []}}):
+    damages: list[dict[str, object]] = [
+        {"machine": 5},
+        {"results": [5]},
+        {"ceilings": []},
+        {"ceilings": {"a": []}},
+    ]
+    for damage in damages:
         with pytest.raises(ArgumentError, match="damaged"):
             Report.from_json({**data, **damage})
     with pytest.raises(ArgumentError, match="damaged"):
