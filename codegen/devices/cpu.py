@@ -125,8 +125,8 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
     baseline = known_features.BASELINE.get(kind, frozenset())
     listed = {f[1:] for f in device.features.split(",") if f} | device.present
     kept = device.present
-    words = sorted({w.strip() for w in text.split(",")})
-    for word in words:
+    said = set[str]()  # however names are written, as measured times are kept by it
+    for word in sorted({w.strip() for w in text.split(",")}):
         if word.startswith("-"):
             feature = word[1:]
             known = listed | known_features.named(kind)
@@ -139,6 +139,7 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
             if feature in baseline:
                 raise ArgumentError(f"{VARIABLE}: kernels for {kind} need {feature}")
             kept = known_features.without(kept, {feature})
+            said.add(word)
             continue
         other = known_cpus.find(word)
         if other is None:
@@ -151,6 +152,7 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
                 f"{VARIABLE}: {other.title} is {other.architecture}, and this machine is {kind}"
             )
         kept = known_features.without(kept, kept - other.present - baseline)
+        said.add(other.title)
     if kept == device.present:
         return device
     gone = sorted((listed | known_features.named(kind)) - kept)
@@ -159,7 +161,7 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
         # What is left out comes last, and takes along what LLVM's own tables let need it.
         features=",".join([*(f"+{f}" for f in sorted(kept)), *(f"-{f}" for f in gone)]),
         vector_bits=vector_bits(kind, kept),
-        title=f"{device.title}, narrowed to {', '.join(words)}",
+        title=f"{device.title}, narrowed to {', '.join(sorted(said))}",
     )
 
 

@@ -106,6 +106,7 @@ def test_narrowed() -> None:
     assert not {"avx", "avx2", "fma", "f16c", "avx512f", "vaes"} & plain.present
     assert plain.title == "Zen 4, narrowed to -avx, -avx512vnni"
     assert narrowed(ZEN4, "x86-64-v3,-fma") == narrowed(ZEN4, "-fma, x86-64-v3")
+    assert narrowed(ZEN4, "zen 3") == narrowed(ZEN4, "Zen3") == narrowed(ZEN4, "znver3")
     # What is not there can be left out.
     assert narrowed(HASWELL, "-avx512f,zen 4") == HASWELL
 
