@@ -5,14 +5,13 @@
 
 For each row and type: microseconds of a call with the matrix unit, with dot products of vectors
 instead (the unit's features masked), and of torch; the time of torch over ours; and the share of
-what the unit can do, which a loop over its registers measures: the floor of a call is its
-multiplications at that rate. Without a matrix unit its column is empty.
+what the unit can do, measured as for ``tcl bench cpu``: the floor of a call is its multiplications
+at that rate. Without a matrix unit its column is empty.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import math
 import os
@@ -20,7 +19,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -64,8 +62,8 @@ LEAST = 0.004
 """Seconds that a sample lasts at least."""
 PAUSE = 0.04
 """Seconds between contenders, in which threads of the last one stop waiting for work."""
-_STEPS = 20_000
-"""Of the loop that measures the unit: four products each."""
+_BUFFER = 1 << 20
+"""Bytes of memory that is measured along with the unit, and not used: few."""
 
 
 def text_of(row: Row, type_: str) -> str:
@@ -130,46 +128,15 @@ def ours(row: Row, type_: str, inputs: Sequence[Any], device: Any) -> tuple[Call
     return call, "tdp" if "llvm.x86.tdp" in kernel.llvm else ""
 
 
-def rate(device: Any, type_: str, threads: int) -> float:
-    """Multiplications that the unit does in a second, from registers alone."""
-    from tcl.codegen.cpu.emit.matrix import CONFIGURATION
-    from tcl.codegen.cpu.object_code.compile import compile_object
-    from tcl.codegen.cpu.object_code.load import Loaded
+def rate(type_: str, threads: int) -> float:
+    """Multiplications that the machine does in a second, from registers alone."""
+    from tcl.bench.ceilings import Ceilings, Meter
+    from tcl.tuner.config import available_cores
 
-    product = "tdpbf16ps" if type_ == "bfloat16" else "tdpbssd"
-    steps = "\n".join(f"  call void @llvm.x86.{product}(i8 {k}, i8 4, i8 5)" for k in range(4))
-    zeros = "\n".join(f"  call void @llvm.x86.tilezero(i8 {k})" for k in range(6))
-    text = f"""{CONFIGURATION}
-declare void @llvm.x86.ldtilecfg(ptr)
-declare void @llvm.x86.tilerelease()
-declare void @llvm.x86.tilezero(i8 immarg)
-declare void @llvm.x86.{product}(i8 immarg, i8 immarg, i8 immarg)
-define void @peak(i64 %times) {{
-entry:
-  call void @llvm.x86.ldtilecfg(ptr @tcl_tiles)
-{zeros}
-  br label %loop
-loop:
-  %k = phi i64 [ 0, %entry ], [ %next, %loop ]
-{steps}
-  %next = add i64 %k, 1
-  %more = icmp ult i64 %next, %times
-  br i1 %more, label %loop, label %end
-end:
-  call void @llvm.x86.tilerelease()
-  ret void
-}}
-"""
-    loaded = Loaded(compile_object(text, device), ("peak",))
-    function = ctypes.CFUNCTYPE(None, ctypes.c_int64)(loaded.address("peak"))
-    best = math.inf
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in range(5):
-            start = time.perf_counter()
-            list(pool.map(function, [_STEPS] * threads))
-            best = min(best, time.perf_counter() - start)
-    depth = 32 if type_ == "bfloat16" else 64
-    return threads * _STEPS * 4 * 16 * 16 * depth / best
+    meter = Meter(available_cores()[:threads], _BUFFER)
+    best = Ceilings.best(meter.sample() for _ in range(5))
+    meter.close()
+    return best.peak(type_) / 2
 
 
 def seconds(run: Callable[[], Any], calls: int) -> float:
@@ -211,7 +178,7 @@ def measured(row: Row, type_: str, threads: int) -> dict[str, Any]:
             time.sleep(PAUSE)
             call()
             samples[name].append(seconds(call, counts[name]))
-    floor = row.multiplications / rate(host, type_, threads) if there else None
+    floor = row.multiplications / rate(type_, threads) if there else None
     times = {name: median(each) for name, each in samples.items()}
     return {"row": row.name, "type": type_, "threads": threads, "floor": floor, "seconds": times}
 
