@@ -108,7 +108,7 @@ def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
 
     from tcl.cli.tables import plain_table
 
-    places = list(dict.fromkeys(name for r in records for name in r.outcome.places))
+    places = list(dict.fromkeys(name for r in records for name in r.outcome.placements))
     placed = [f">{plain(name)}" for name in places]
     headings = (">", ">time", ">as long", *placed, ">samples", ">when", "run")
     table = plain_table(*headings, no_wrap=True)
@@ -116,7 +116,7 @@ def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
     for record in records:
         assert record.time is not None
         ratio = f"{record.time / fastest:.3f}" if fastest else "-"
-        on = record.outcome.places
+        on = record.outcome.placements
         table.add_row(
             *(ranks[id(record)], duration(record.time), ratio),
             *(duration(on[name]) if name in on else "-" for name in places),

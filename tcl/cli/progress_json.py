@@ -109,6 +109,6 @@ def _candidate(candidate: _Candidate) -> dict[str, Any]:
         "time": candidate.time,
         "reading": FIRST if candidate.outcome.heat is None else "finals",
         "samples": list(candidate.outcome.times),
-        "placements": candidate.outcome.places,
+        "placements": candidate.outcome.placements,
         "message": candidate.outcome.message,
     }

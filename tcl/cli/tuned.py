@@ -316,12 +316,12 @@ def _table(title: str, decision: Decision[MappingOptions]) -> Table:
     """Winner and start, with the times that decided, and what they are on each placement."""
     winner, start = decision.winner, decision.start
     assert winner is not None and winner.time is not None
-    places = list(winner.outcome.places) if len(winner.outcome.places) > 1 else []
+    places = list(winner.outcome.placements) if len(winner.outcome.placements) > 1 else []
     headings = (f">{name}" for name in places)
     table = plain_table(title, ">time a call", *headings, ">speed-up")
 
     def add(name: str, candidate: Candidate[MappingOptions], ratio: str, style: str = "") -> None:
-        on = candidate.outcome.places
+        on = candidate.outcome.placements
         times = [duration(on[place]) if place in on else "-" for place in places]
         table.add_row(name, duration(candidate.time or 0.0), *times, ratio, style=style)
 

@@ -120,7 +120,7 @@ def times_section(page: Page) -> Markup | None:
 
 def _placements(best: Candidate) -> Markup | None:
     """The winner's time on each placement of the arrays."""
-    places = best.outcome.places
+    places = best.outcome.placements
     if len(places) < 2:
         return None
     times = "; ".join(f"{name} {duration(seconds)}" for name, seconds in places.items())

@@ -261,7 +261,7 @@ def test_a_fresh_process_has_the_last_word(
     assert decision.kept != stays
     assert decision.winner is not None and decision.start is not None
     assert decision.winner.outcome.message == decision.start.outcome.message == AFRESH
-    assert decision.start.outcome.places == {"near": default[0], "far": default[1]}
+    assert decision.start.outcome.placements == {"near": default[0], "far": default[1]}
 
 
 def test_a_winner_that_a_fresh_process_could_not_time_is_not_confirmed() -> None:

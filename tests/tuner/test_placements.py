@@ -75,7 +75,7 @@ def evaluated(backend: FakeBackend, options: FakeOptions) -> Outcome:
 def test_candidates_are_timed_on_arrays_as_users_have_them() -> None:
     outcome = evaluated(PickyBackend(), FakeOptions(200, "slow past"))
     assert [name for name, _ in outcome.placed] == NAMES
-    near, far = outcome.places.values()
+    near, far = outcome.placements.values()
     assert near >= 200e-6
     assert far >= 400e-6
     assert outcome.time is not None
@@ -286,7 +286,7 @@ def test_outputs_that_kernels_start_from_are_given_on_all_placements() -> None:
 
     outcome = evaluated(Adding(), FakeOptions(1))
     assert outcome.verdict is Verdict.CORRECT, outcome
-    assert list(outcome.places) == NAMES
+    assert list(outcome.placements) == NAMES
 
 
 def test_times_on_placements_are_kept(tmp_path: Any) -> None:
@@ -295,4 +295,4 @@ def test_times_on_placements_are_kept(tmp_path: Any) -> None:
     cache.store(KEY, "{}", Outcome(Verdict.CORRECT, (3.0, 4.0), placed=placed), run="one")
     (record,) = TuningCache(cache.path).history(KEY)
     assert record.placed == record.outcome.placed == placed
-    assert record.outcome.places == {NAMES[0]: 2.5, NAMES[1]: 6.5}
+    assert record.outcome.placements == {NAMES[0]: 2.5, NAMES[1]: 6.5}

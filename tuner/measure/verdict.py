@@ -96,6 +96,6 @@ class Outcome:
         return median(self.times) if self.times else None
 
     @property
-    def places(self) -> dict[str, float]:
+    def placements(self) -> dict[str, float]:
         """Median seconds per call on each placement, by its name."""
         return {name: median(times) for name, times in self.placed}

@@ -192,7 +192,7 @@ class Pipeline(Generic[OptionsT]):
             job, code = self._evaluating.pop(measured)
             outcome = _result(measured, Verdict.RUNTIME)
             if self._yardstick is None and outcome.time is not None and not outcome.message:
-                first = next(iter(outcome.places.values()), outcome.time)
+                first = next(iter(outcome.placements.values()), outcome.time)
                 self._yardstick = Timed(code, first)
             self._known[_digest(code)] = outcome
             if outcome.time is not None and (self._best is None or outcome.time < self._best):

@@ -82,7 +82,7 @@ def figures(found: Iterable[Event]) -> tuple[set[str], set[str]]:
     """The times and ratios that may be shown without a label."""
     decision = decision_of(found)
     both = [c for c in (decision.winner, decision.start) if c is not None]
-    measured = [(c.time, *c.outcome.times, *c.outcome.places.values()) for c in both]
+    measured = [(c.time, *c.outcome.times, *c.outcome.placements.values()) for c in both]
     times = {duration(t) for each in measured for t in each if t is not None}
     ratios = {ratio_text(1.0)}
     if decision.speedup is not None:
