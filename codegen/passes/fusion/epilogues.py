@@ -128,7 +128,12 @@ def _plain(nest: ir.Nest) -> bool:
     """Whether nothing is done for the nest besides what its point says."""
     point = nest.point
     return not (
-        nest.sequential or nest.staged or nest.prefetched or point.lets or point.kept
+        nest.sequential
+        or nest.staged
+        or nest.prefetched
+        or point.lets
+        or point.kept
+        or any(x.peel for x in nest.loops)
     ) and all(isinstance(s, ir.Affine) for s in point.target.subscripts)
 
 

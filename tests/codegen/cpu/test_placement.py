@@ -249,6 +249,17 @@ def test_what_cannot_begin_on_a_boundary_is_refused(
     assert "multiple" not in show(schedule(sized, options.peel(), WIDE))
 
 
+def test_a_nest_that_was_asked_for_it_has_loops_of_its_own() -> None:
+    """Fused with another one it would begin where that one does."""
+    text = "def f(float(N) A) -> (O, P) { O(n) = A(n) * 2 P(n) = O(n) + 1 }"
+    sized = sized_of(text, np.ones(100, np.float32))
+    options = MappingOptions().vectorize(8)
+    fused = schedule(sized, options, host_cpu())
+    assert len(fused.kernels) == 1
+    shown = show(schedule(sized, options.nest(1).peel(), host_cpu()))
+    assert "at a multiple of" in shown
+
+
 def test_rows_that_differ_begin_on_boundaries_of_their_own() -> None:
     """A loop outside of others begins on a boundary where all of their vectors then do."""
     options = MappingOptions().vectorize(4, 1).tile(0, 32).inner_order(1, 0).nest(0).peel()
