@@ -3,13 +3,14 @@
 A page that no process had before is cleared by the system when it is first touched, which takes
 longer than most kernels take to fill it. So large pieces, which the C library would give back to
 the system at once, come from a pool: when an array is garbage, with all views of it, its memory
-waits for the next array of about the same size. Kept is what ``VARIABLE`` allows, the latest pieces
-first; the system may take the pages of waiting memory whenever it needs them (``MADV_FREE``), and
+waits for the next array of about the same size. Kept is what ``VARIABLE`` allows of each size, the
+latest pieces first, and of all sizes together whenever there is need of a new piece;
 ``release_memory`` gives all of it back.
 
 Nothing is shared with processes that are forked: theirs are copies. Nothing is locked: pieces
-come and go by single operations on lists, which Python does whole, as a piece may come back in the
-middle of anything, when the garbage collector runs.
+come and go by single operations on queues, which Python does whole, as a piece may come back in the
+middle of anything. No code of Python runs then: what a handler of a signal raises there, as Ctrl+C
+does, would be lost.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import functools
 import math
 import mmap
 import os
+from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -43,52 +45,43 @@ says something else."""
 
 _PRIVATE: int = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 _HUGE_PAGES: int | None = getattr(mmap, "MADV_HUGEPAGE", None)
-_FREE: int | None = getattr(mmap, "MADV_FREE", None)
 
 
 class _Piece:
     """A mapping of whole pages; of whole huge pages where it is large."""
 
-    __slots__ = ("_begin", "_memory", "address", "size")
+    __slots__ = ("_memory", "address")
 
     def __init__(self, size: int) -> None:
         """``MemoryError`` where the system has no more."""
-        self.size = size
         try:
             self._memory = mmap.mmap(-1, size + (HUGE if size >= HUGE else 0), flags=_PRIVATE)
         except OSError:
             raise MemoryError(f"the system has no {size} bytes of memory left") from None
         at = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        self._begin = -at % HUGE if size >= HUGE else 0
-        self.address = at + self._begin
-        if size >= HUGE:
-            self._advise(_HUGE_PAGES)
-
-    def nobody_needs(self) -> None:
-        """The system may take its pages, until somebody writes to them. Of small pages, telling it
-        takes as long as clearing them would."""
-        self._advise(_FREE)
-
-    def _advise(self, advice: int | None) -> None:
-        if advice is not None:
+        begin = -at % HUGE if size >= HUGE else 0
+        self.address = at + begin
+        if size >= HUGE and _HUGE_PAGES is not None:
             with contextlib.suppress(OSError):  # a system that was built without it
-                self._memory.madvise(advice, self._begin, self.size)
+                self._memory.madvise(_HUGE_PAGES, begin, size)
 
 
 class _Pool:
-    """Pieces that nobody has, by size, those that came back last at the end of a list."""
+    """Pieces that nobody has, by size, those that came back last at the end of a queue."""
 
-    __slots__ = ("held", "most", "waiting")
+    __slots__ = ("most", "waiting")
 
     def __init__(self) -> None:
         self.most = _limit()
-        self.held = 0
-        """Bytes. Threads that change it at once may get it wrong, until it is counted again."""
-        self.waiting: dict[int, list[_Piece]] = {}
+        self.waiting: dict[int, deque[_Piece]] = {}
+
+    def queue(self, size: int) -> deque[_Piece]:
+        """The pieces of a size. It drops the oldest one where it has as many as are allowed."""
+        return self.waiting.setdefault(size, deque(maxlen=self.most // size))
 
     def new(self, size: int) -> _Piece:
         """A piece that was not in the pool. ``MemoryError`` where the system has no more."""
-        self.count()
+        self.trim()
         try:
             return _Piece(size)
         except MemoryError:
@@ -96,42 +89,33 @@ class _Pool:
                 raise
         return _Piece(size)
 
-    def take_back(self, piece: _Piece) -> None:
-        """Nobody has it any longer."""
-        if self.held + piece.size > self.most and not self.make_room(piece.size):
-            return
-        if piece.size >= HUGE:
-            piece.nobody_needs()
-        self.waiting[piece.size].append(piece)
-        self.held += piece.size
+    def held(self) -> int:
+        """The bytes that wait."""
+        return sum(size * len(pieces) for size, pieces in list(self.waiting.items()))
 
-    def make_room(self, wanted: int) -> bool:
-        """Give up pieces, the oldest of a size first, until there is room for so many bytes."""
-        self.count()
+    def trim(self) -> None:
+        """Give up pieces, the oldest of a size first, until no more wait than are allowed."""
+        excess = self.held() - self.most
         for size, pieces in list(self.waiting.items()):
-            while wanted <= self.most < self.held + wanted and _popped(pieces, 0) is not None:
-                self.held -= size
-        return self.held + wanted <= self.most
-
-    def count(self) -> None:
-        """Count the bytes that are held."""
-        self.held = sum(size * len(pieces) for size, pieces in list(self.waiting.items()))
+            while excess > 0 and _dropped(pieces):
+                excess -= size
 
     def release(self) -> int:
         """Give up all pieces; their bytes."""
         given = 0
         for size, pieces in list(self.waiting.items()):
-            while _popped(pieces) is not None:
+            while _dropped(pieces):
                 given += size
-        self.count()
         return given
 
 
-def _popped(pieces: list[_Piece], position: int = -1) -> _Piece | None:
+def _dropped(pieces: deque[_Piece]) -> bool:
+    """Whether there was a piece to be given up."""
     try:
-        return pieces.pop(position)
+        pieces.popleft()
     except IndexError:
-        return None
+        return False
+    return True
 
 
 def _limit() -> int:
@@ -166,23 +150,17 @@ def _makers(size: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
     unit = HUGE if size >= HUGE else POOLED
     whole = -(-size // unit) * unit
     pool = _pool()
-    waiting = pool.waiting.setdefault(whole, [])
-
-    def returned(lease: Any) -> None:
-        """An array is garbage, with all of its views."""
-        pool.take_back(lease.piece)
-
-    members = {"__slots__": ("piece",), "__del__": returned}
-    lease: Any = type("Memory", (ctypes.c_char * size,), members)
+    waiting = pool.queue(whole)
+    # The finalizer of each is an attribute of its own: a function of C with all of its arguments.
+    lease: Any = type("Memory", (ctypes.c_char * size,), {"__slots__": ("__del__",)})
 
     def make(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         try:
             piece = waiting.pop()
-            pool.held -= whole
         except IndexError:
             piece = pool.new(whole)
         held = lease.from_address(piece.address)
-        held.piece = piece
+        held.__del__ = functools.partial(waiting.append, piece)
         return np.ndarray(shape, dtype, held)
 
     return make
