@@ -149,7 +149,7 @@ class Launcher:
             frame.pointers[position] = address_of(array)
         begun = time.perf_counter()
         failed = self.call(frame.at) if self.long is False else self.attentive(frame.at)
-        self.long = time.perf_counter() - begun > _LONG
+        self.long = time.perf_counter() - begun > LONG
         if failed:
             raise self.failed(frame)
         self.frames.append(frame)
@@ -195,7 +195,7 @@ class Launcher:
         return results[0]
 
 
-_LONG = 0.05
+LONG = 0.05
 """Seconds after which one would want Ctrl+C to be heard: a thread for each such call costs less
 than a thousandth of it."""
 
