@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tcl.tuner.cache import block_results
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.key import CacheKey
@@ -60,11 +61,13 @@ def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
                 f"SELECT p.digest, {_RUN} FROM runs r JOIN problems p ON p.id = r.problem"
             ).fetchall()
             names = {key.digest: (key, entry) for _, key, entry in cache_rows.problems(copy)}
+            blocks = block_results.rows(copy)
         except cache_rows.RowError as error:
             raise CacheError(f"the tuning cache {source} cannot be used: {error}") from None
 
     def write(db: sqlite3.Connection) -> Added:
         added = _add(db, found)
+        block_results.insert(db, blocks)
         # Of a run that both know, the later state stays.
         for digest, *values in runs:
             if digest not in names:  # not made by us

@@ -62,6 +62,18 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE results ADD COLUMN placed TEXT;
     """,
+    # Launch shapes of kernels that users wrote: what each tuning found, as JSON.
+    """
+    CREATE TABLE block_results (
+        digest TEXT PRIMARY KEY,
+        kernel TEXT NOT NULL,
+        source_hash TEXT NOT NULL,
+        launch TEXT NOT NULL,
+        device TEXT NOT NULL,
+        result TEXT NOT NULL,
+        created REAL NOT NULL
+    );
+    """,
 )
 """Schema version n is the first n of these. Never edit one that was released: append."""
 
