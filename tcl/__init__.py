@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tcl.api import assert_almost_equal as assert_almost_equal
     from tcl.api import compile as compile
     from tcl.api import define as define
+    from tcl.block_tuning.result import BlockTuningResult as BlockTuningResult
+    from tcl.block_tuning.tuner import BlockTuner as BlockTuner
     from tcl.codegen.common.errors import CompileError as CompileError
     from tcl.codegen.common.errors import OptionsError as OptionsError
     from tcl.codegen.cpu.run.memory import release_memory as release_memory
@@ -53,6 +55,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "tcl.api": ("Definitions", "assert_almost_equal", "compile", "define"),
+    "tcl.block_tuning.result": ("BlockTuningResult",),
+    "tcl.block_tuning.tuner": ("BlockTuner",),
     "tcl.einsums.einsum": ("einsum", "from_einsum"),
     "tcl.einsums.opt_einsum_backend": ("tensordot", "transpose"),
     "tcl.executors.cuda_executor": ("CudaExecutor",),

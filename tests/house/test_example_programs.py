@@ -15,6 +15,7 @@ import pytest
 from places import EXAMPLES
 
 from tcl.bench.turns import compare
+from tcl.codegen.cpu.run.chunked import ChunkedCall
 from tcl.executors.executor import Executor
 
 PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
@@ -33,7 +34,9 @@ def run(name: str, folder: Path, *arguments: str) -> str:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    # A machine that is busy with something else is no mistake of the example.
+    said = re.sub(r".*: the device (is|seems) busy: .*\n.*\n", "", done.stderr)
+    assert (done.returncode, said) == (0, ""), done.stdout + done.stderr
     return done.stdout
 
 
@@ -60,7 +63,13 @@ def test_it_notices_a_wrong_result(
             np.add(array, 1, out=array)
         return results
 
+    run_all = ChunkedCall.__call__
+
+    def half(self: ChunkedCall, total: int, chunk: int, words: Any) -> None:
+        run_all(self, total // 2, chunk, words)
+
     monkeypatch.setattr(Executor, "_first", wrong)
+    monkeypatch.setattr(ChunkedCall, "__call__", half)
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     later = ["--later"] if name == "tuned_matmul" else []  # the process that looks at results

@@ -1,0 +1,136 @@
+"""What a tuning of launch shapes found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+from tcl.block_tuning.candidates import Block, Candidate
+from tcl.tuner.measure.verdict import Verdict
+from tcl.tuner.space.knobs import Value
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTiming:
+    """How a candidate ended."""
+
+    block: Block
+    defines: dict[str, Value]
+    verdict: Verdict
+    times: tuple[float, ...] = ()
+    """Seconds per launch of each sample: of the last race if the candidate took part in it."""
+    message: str = ""
+    """What is wrong, or why it was not timed any further."""
+
+    @property
+    def time_us(self) -> float | None:
+        """Median of the samples in microseconds; None if there are none."""
+        return median(self.times) * 1e6 if self.times else None
+
+    @property
+    def candidate(self) -> Candidate:
+        """What was launched."""
+        return Candidate(self.block, tuple(self.defines.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTuningResult:
+    """The best launch shape of a kernel, and all that was measured."""
+
+    block: Block
+    """Threads of a block along x, y, z; on a CPU the numbers of a chunk."""
+    defines: dict[str, Value]
+    """What the source's macros were defined as."""
+    grid: Block
+    """Blocks along x, y, z; on a CPU the number of chunks."""
+    runtime_us: float
+    """Median time of a launch in microseconds."""
+    timings: tuple[BlockTiming, ...]
+    """All candidates, fastest first, then those that failed."""
+    launch_bound: bool = False
+    """Whether launching takes most of the time, so that nothing else was tried: the block is a
+    fixed default."""
+    notes: tuple[str, ...] = ()
+    """Why times may not be trusted."""
+    cached: bool = False
+    """Whether this was found in an earlier tuning."""
+
+    @property
+    def candidate(self) -> Candidate:
+        """What is best."""
+        return Candidate(self.block, tuple(self.defines.items()))
+
+    def __str__(self) -> str:
+        shape = self.candidate
+        how = ", launch-bound" * self.launch_bound + ", cached" * self.cached
+        return f"block {shape}: {self.runtime_us:.4g} µs{how}"
+
+    def to_json(self) -> str:
+        """All of it but whether it was cached."""
+        return json.dumps(
+            {
+                "block": self.block,
+                "defines": self.defines,
+                "grid": self.grid,
+                "runtime_us": self.runtime_us,
+                "timings": [
+                    [t.block, t.defines, t.verdict.value, t.times, t.message] for t in self.timings
+                ],
+                "launch_bound": self.launch_bound,
+                "notes": self.notes,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> BlockTuningResult:
+        """As a cached result. Raises ``ValueError`` for what is none."""
+        data: Any = json.loads(text)
+        try:
+            timings = tuple(
+                BlockTiming(
+                    _numbers(block),
+                    _defines(defines),
+                    Verdict(verdict),
+                    tuple(map(float, times)),
+                    str(message),
+                )
+                for block, defines, verdict, times, message in data["timings"]
+            )
+            found = cls(
+                _numbers(data["block"]),
+                _defines(data["defines"]),
+                _numbers(data["grid"]),
+                float(data["runtime_us"]),
+                timings,
+                bool(data["launch_bound"]),
+                tuple(map(str, data["notes"])),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"no result of a tuning: {error!r}") from None
+        return replace(found, cached=True)
+
+
+def in_order(timings: Iterable[BlockTiming], first: Candidate) -> tuple[BlockTiming, ...]:
+    """The winner, then the others, fastest first, then those without a time."""
+
+    def rank(timing: BlockTiming) -> tuple[bool, bool, float]:
+        correct = timing.verdict is Verdict.CORRECT
+        return timing.candidate != first, not correct, timing.time_us or 0.0
+
+    return tuple(sorted(timings, key=rank))
+
+
+def _numbers(data: Any) -> Block:
+    numbers = tuple(data)
+    if not numbers or not all(type(n) is int and n > 0 for n in numbers):
+        raise ValueError(f"{data!r} are no sizes")
+    return numbers
+
+
+def _defines(data: Any) -> dict[str, Value]:
+    if not all(isinstance(v, int | str) for v in data.values()):
+        raise ValueError(f"{data!r} are no definitions")
+    return dict(data)

@@ -1,0 +1,303 @@
+"""Measuring candidates: each is compared with the first run, then timed; the fastest are raced."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from statistics import median
+from typing import Any
+
+from tcl.block_tuning.arguments import Arguments
+from tcl.block_tuning.candidates import (
+    Block,
+    Candidate,
+    candidate_of,
+    config_of,
+    none_left,
+    space_of,
+)
+from tcl.block_tuning.result import BlockTiming, BlockTuningResult, in_order
+from tcl.block_tuning.target import Target
+from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.grammar.errors import TclError
+from tcl.tuner.measure.finals import FINALISTS, Entrant, race, winner
+from tcl.tuner.measure.harness import Run
+from tcl.tuner.measure.machine_speed import scale
+from tcl.tuner.measure.reliability import BUSY, NOISY
+from tcl.tuner.measure.timing import Measurement, measure, spread
+from tcl.tuner.measure.verdict import Verdict
+from tcl.tuner.space.knobs import Value
+from tcl.tuner.space.search_space import SearchSpace
+from tcl.tuner.strategies import make_strategy
+from tcl.tuner.strategies.strategy import SearchSettings
+
+_LAUNCH_BOUND = 2.0
+"""A kernel that takes less than so many times as long as launching nothing is not worth tuning."""
+_JUDGED = 0.25
+"""Seconds of measuring from which on it is said what else runs: the system counts in hundredths."""
+_LOOKS = 3
+"""At a candidate that seems to be far behind."""
+_REMEDY = "see what else runs, and tune once more with again=True"
+
+
+@dataclass(slots=True)
+class Sweep:
+    """One tuning of a kernel on the user's arguments."""
+
+    target: Target
+    values: Sequence[Any]
+    arguments: Arguments
+    defines: Mapping[str, tuple[Value, ...]]
+    found: dict[Candidate, BlockTiming] = field(default_factory=dict)
+    best: float | None = None
+    """Seconds."""
+
+    def run(self, blocks: Sequence[Block], most: int, seed: int) -> BlockTuningResult:
+        """Try these blocks with all definitions, or ``most`` of these candidates. The first that
+        can be launched is what all others are compared with. Raises ``OptionsError`` if none can,
+        ``TclError`` if the device is lost, what ``Arguments.learn`` raises."""
+        space = space_of(blocks, self.defines, self.target.why_not_asked)
+        for block in blocks:
+            candidate = Candidate(block, tuple((n, v[0]) for n, v in self.defines.items()))
+            reason = self.target.why_not_asked(candidate)
+            if reason is not None:
+                self._end(candidate, Verdict.CONSTRAINTS, reason)
+        others, began = self.target.others(), time.monotonic()
+        first = self._first(space)
+        chosen, notes, bound = first, list[str](), self._launch_bound(first)
+        if not bound:
+            self._search(space, most, seed)
+            chosen, notes = self._race(first)
+        share = others.share() if others is not None else None
+        if share is not None and share > BUSY and time.monotonic() - began >= _JUDGED:
+            notes = [
+                f"the device is busy: other processes used {share:.0%} of its cores meanwhile, so "
+                f"that times are too long and compare badly; {_REMEDY}"
+            ]
+        chosen = self._confirmed(chosen)
+        return BlockTuningResult(
+            chosen.block,
+            dict(chosen.defines),
+            self.target.grid(chosen),
+            self.found[chosen].time_us or 0.0,
+            in_order(self.found.values(), chosen),
+            bound,
+            tuple(notes),
+        )
+
+    def _confirmed(self, chosen: Candidate) -> Candidate:
+        """The fastest that is still right when it runs once more, which leaves the arguments as one
+        run does."""
+        while True:
+            self.arguments.restore()
+            self._once(self.target.bound(chosen, self.values))
+            wrong = self.arguments.mismatch()
+            if wrong is None:
+                return chosen
+            self._end(chosen, Verdict.CORRECTNESS, f"right at first, then not: {wrong}")
+            right = [t.candidate for t in self.found.values() if t.verdict is Verdict.CORRECT]
+            if not right:
+                raise _unsteady(wrong)
+            chosen = min(right, key=self._median)
+
+    def _first(self, space: SearchSpace) -> Candidate:
+        """The first candidate that can be launched, after the runs by which it is known what a run
+        does. The very first, which may compile, is not timed."""
+        reasons = {c: t.message for c, t in self.found.items()}
+        for candidate in self._candidates(space):
+            run = self._launch(candidate)
+            if run is None:
+                reasons[candidate] = self.found[candidate].message
+                continue
+            try:
+                self.arguments.learn(lambda run=run: self._once(run))  # type: ignore[misc]
+            except ArgumentError:
+                raise
+            except Exception as error:
+                self._failed(candidate, error)
+                self.arguments.restore()
+                reasons[candidate] = self.found[candidate].message
+                continue
+            self._timed(candidate, run)
+            if self.found[candidate].verdict is Verdict.CORRECT:
+                return candidate
+            raise _unsteady(self.found[candidate].message)
+        raise none_left(reasons) if reasons else OptionsError("there is no candidate to launch")
+
+    def _candidates(self, space: SearchSpace) -> Iterator[Candidate]:
+        if space.valid(space.default):
+            yield self._candidate(space.default)
+        for config in space.enumerate():
+            if config != space.default:
+                yield self._candidate(config)
+
+    def _candidate(self, config: tuple[Value, ...]) -> Candidate:
+        return candidate_of(config, len(config) - len(self.defines), self.defines)
+
+    def _launch_bound(self, first: Candidate) -> bool:
+        nothing = measure(
+            self.target.nothing(), settings=self.target.settings, timer=self.target.seconds
+        )
+        # The least of both: whatever interrupts a launch only adds to it.
+        return min(self.found[first].times) < _LAUNCH_BOUND * min(nothing.times)
+
+    def _search(self, space: SearchSpace, most: int, seed: int) -> None:
+        """All candidates if there are no more than ``most``, else a genetic search among them."""
+        settings = SearchSettings(population=min(20, most), elites=min(10, most // 2))
+        few = len(list(islice(space.enumerate(), most + 1))) <= most
+        name = "exhaustive" if few else "genetic"
+        seeds = [config_of(candidate) for candidate in self.found]
+        strategy = make_strategy(name, space, random.Random(seed), settings, seeds)
+        tried = 0
+        while tried < most:
+            configs = strategy.ask()
+            if not configs:
+                return
+            results = []
+            for config in configs:
+                candidate = self._candidate(config)
+                if candidate not in self.found and tried < most:
+                    self._try(candidate)
+                tried += 1
+                known = self.found.get(candidate)
+                results.append((config, known.time_us if known is not None else None))
+            strategy.tell(results)
+
+    def _try(self, candidate: Candidate) -> None:
+        run = self._launch(candidate)
+        if run is not None:
+            self._timed(candidate, run)
+
+    def _launch(self, candidate: Candidate) -> Run | None:
+        """A launch of a candidate; None if it cannot be compiled, or not launched."""
+        try:
+            reason = self.target.why_not(candidate)
+        except ArgumentError:
+            raise
+        except Exception as error:
+            self._end(candidate, Verdict.COMPILE, _sentence(error))
+            return None
+        if reason is not None:
+            self._end(candidate, Verdict.CONSTRAINTS, reason)
+            return None
+        return self.target.bound(candidate, self.values)
+
+    def _timed(self, candidate: Candidate, run: Run) -> None:
+        """Compare a run with the first one, then time more of them."""
+        try:
+            self.arguments.ready()
+            first = self.target.seconds(run, 1)
+            self.target.synchronise()
+            wrong = self.arguments.mismatch()
+            if wrong is not None:
+                self._end(candidate, Verdict.CORRECTNESS, wrong)
+                return
+            measured = self._measured(run, first)
+        except ArgumentError:
+            raise
+        except Exception as error:
+            self._failed(candidate, error)
+            return
+        message = "dropped early: it is far behind the best" if measured.dropped else ""
+        self._end(candidate, Verdict.CORRECT, message, measured.times)
+        if not measured.dropped:
+            self.best = min(measured.median, self.best or measured.median)
+
+    def _measured(self, run: Run, first: float) -> Measurement:
+        """A short kernel is not dropped for one bad moment."""
+        settings = self.target.settings
+        for _ in range(_LOOKS):
+            measured = measure(
+                run, first=first, best=self.best, settings=settings, timer=self._seconds
+            )
+            if not measured.dropped or measured.times[-1] >= settings.long:
+                break
+            first = self._seconds(run, 1)
+        return measured
+
+    def _seconds(self, run: Run, calls: int) -> float:
+        """Outputs that runs add to are restored before each, untimed."""
+        if not self.arguments.accumulates:
+            return self.target.seconds(run, calls)
+        total = 0.0
+        for _ in range(calls):
+            self.arguments.renew()
+            total += self.target.seconds(run, 1)
+        return total / calls
+
+    def _race(self, first: Candidate) -> tuple[Candidate, list[str]]:
+        """The fastest and the default, in turns; the winner, and what makes times doubtful."""
+        ranked = [
+            t.candidate
+            for t in in_order(self.found.values(), first)
+            if t.verdict is Verdict.CORRECT and not t.message
+        ]
+        entrants = list(dict.fromkeys([first, *sorted(ranked, key=self._median)[:FINALISTS]]))
+        if len(entrants) == 1:
+            return first, []
+        runs = [self.target.bound(candidate, self.values) for candidate in entrants]
+        renew = self.arguments.renew if self.arguments.accumulates else None
+        times = race(runs, renew, timer=self._seconds)
+        pairs = [
+            (median(after), self._median(candidate))
+            for candidate, after in zip(entrants, times, strict=True)
+        ]
+        named = [Entrant(str(k), (("", samples),)) for k, samples in enumerate(times)]
+        chosen = entrants[int(winner(named, "0").name)]
+        for candidate, samples in zip(entrants, times, strict=True):
+            self.found[candidate] = replace(self.found[candidate], times=samples)
+        return chosen, self._doubts(pairs, times)
+
+    def _doubts(
+        self, pairs: Sequence[tuple[float, float]], times: Sequence[tuple[float, ...]]
+    ) -> list[str]:
+        pace, noise = scale(pairs), median(map(spread, times))
+        if max(pace, 1 / pace) > 1:
+            what = f"{max(pace, 1 / pace):.2g} times as {'slow' if pace > 1 else 'fast'}"
+            return [f"the device seems busy: in the end kernels were {what} as before; {_REMEDY}"]
+        if noise > NOISY:
+            return [
+                f"the device seems busy: samples of one kernel differ by {noise:.0%}; {_REMEDY}"
+            ]
+        return []
+
+    def _once(self, run: Run) -> None:
+        run()
+        self.target.synchronise()
+
+    def _median(self, candidate: Candidate) -> float:
+        return median(self.found[candidate].times)
+
+    def _failed(self, candidate: Candidate, error: Exception) -> None:
+        if self.target.lost():
+            raise TclError(
+                f"{self.target.name} failed with block {candidate}, and the device is lost to this "
+                f"process, which has to be started anew: {_sentence(error)}"
+            ) from error
+        self._end(candidate, Verdict.RUNTIME, _sentence(error))
+
+    def _end(
+        self,
+        candidate: Candidate,
+        verdict: Verdict,
+        message: str = "",
+        times: tuple[float, ...] = (),
+    ) -> None:
+        self.found[candidate] = BlockTiming(
+            candidate.block, dict(candidate.defines), verdict, times, message
+        )
+
+
+def _sentence(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text[:500] or type(error).__name__
+
+
+def _unsteady(message: str) -> OptionsError:
+    return OptionsError(
+        f"the kernel does not do the same in each run: {message}; give tolerance= if that is "
+        "rounding"
+    )

@@ -1,0 +1,81 @@
+"""What the tuning of launch shapes asks of a kernel and of the device that it runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from tcl.block_tuning.arguments import Arrays
+from tcl.block_tuning.candidates import Block, Candidate
+from tcl.tuner.measure.harness import Run
+from tcl.tuner.measure.others import Others
+from tcl.tuner.measure.timing import MeasureSettings
+
+
+class Target(Protocol):
+    """A kernel on a device, for one global size."""
+
+    @property
+    def arrays(self) -> Arrays:
+        """What is done to the kernel's arguments."""
+
+    @property
+    def settings(self) -> MeasureSettings:
+        """How its launches are timed."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's."""
+
+    @property
+    def source(self) -> str | None:
+        """What tells the kernel from others, as text; None if nothing does."""
+
+    @property
+    def device(self) -> str:
+        """What measured times depend on."""
+
+    def blocks(self) -> tuple[Block, ...]:
+        """Candidates where nobody named any; the first is the fixed default."""
+
+    def why_not_asked(self, candidate: Candidate) -> str | None:
+        """Why the device can never launch it, in a sentence: known before anything is compiled."""
+
+    def why_not(self, candidate: Candidate) -> str | None:
+        """Likewise, of the compiled kernel: known before anything runs. Raises what compiling
+        raises."""
+
+    def grid(self, candidate: Candidate) -> Block:
+        """How many blocks it takes."""
+
+    def bound(self, candidate: Candidate, arguments: Sequence[Any]) -> Run:
+        """A launch. Raises ``ArgumentError`` for arguments that the kernel does not take."""
+
+    def launched(self, candidate: Candidate) -> tuple[Block, int]:
+        """Its grid, and the bytes of shared memory of each block."""
+
+    def launch(self, candidate: Candidate, arguments: Sequence[Any]) -> None:
+        """Launch it as the user would."""
+
+    def check(self, arguments: Sequence[Any]) -> None:
+        """Raise ``ArgumentError`` for arguments that the kernel does not take, or while nothing
+        can be measured."""
+
+    def synchronise(self) -> None:
+        """Wait for all that was launched on the device. Raises what a kernel's failure raises."""
+
+    def seconds(self, run: Run, calls: int) -> float:
+        """As a ``tcl.tuner.measure.harness.Timer``."""
+
+    def nothing(self) -> Callable[[], object]:
+        """A launch that does no work: what launching takes."""
+
+    def alone(self) -> AbstractContextManager[object]:
+        """A block in which nobody else of ours measures on the device."""
+
+    def others(self) -> Others | None:
+        """What other processes do meanwhile; None if that cannot be known."""
+
+    def lost(self) -> bool:
+        """Whether nothing runs on the device in this process any more."""

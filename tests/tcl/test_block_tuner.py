@@ -1,0 +1,306 @@
+"""``tcl.BlockTuner`` on C functions: Numba's and those of shared libraries."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from numba import types
+
+import tcl
+from tcl.block_tuning import c_functions
+from tcl.block_tuning.candidates import default_chunks
+from tcl.codegen.cpu.run.chunked import ChunkedCall, Word
+from tcl.codegen.cuda.emulator.compiler import compiler
+from tcl.tuner.cache.merge import merge
+from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.measure.verdict import Verdict
+
+needs_compiler = pytest.mark.skipif(not compiler(), reason="needs a C++ compiler")
+pytestmark = pytest.mark.usefixtures("own_cache")
+FLOATS = types.CPointer(types.float32)
+
+
+@numba.cfunc(types.void(types.int64, types.int64, FLOATS, FLOATS, types.float32))  # type: ignore[untyped-decorator]
+def scale(begin: int, end: int, x: Any, y: Any, factor: float) -> None:
+    for i in range(begin, end):
+        y[i] = x[i] * factor
+
+
+@numba.cfunc(types.void(types.int64, types.int64, FLOATS))  # type: ignore[untyped-decorator]
+def increase(begin: int, end: int, y: Any) -> None:
+    for i in range(begin, end):
+        y[i] += 1
+
+
+@numba.cfunc(types.void(types.int64, types.int64, FLOATS, FLOATS))  # type: ignore[untyped-decorator]
+def slow(begin: int, end: int, x: Any, y: Any) -> None:
+    for i in range(begin, end):
+        total = x[i]
+        for _ in range(2000):
+            total = total * np.float32(0.5) + np.float32(1)
+        y[i] = total
+
+
+@numba.cfunc(types.void(types.int64, types.int64, FLOATS))  # type: ignore[untyped-decorator]
+def width(begin: int, end: int, y: Any) -> None:
+    """Depends on how the range is cut, which no kernel should."""
+    for i in range(begin, end):
+        y[i] = end - begin
+
+
+CPP = r"""
+#include <cstdint>
+extern "C" void twice(int begin, int end, const float* x, float* y) {
+  for (int i = begin; i < end; ++i) y[i] = 2 * x[i];
+}
+extern "C" void all(int64_t begin, int64_t end, const void* x, double* y, int8_t a, uint16_t b,
+                    float c, double d, int64_t e, bool f) {
+  for (int64_t i = begin; i < end; ++i)
+    y[i] = static_cast<const double*>(x)[i] + a + b + c + d + e + f;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("library")
+    (folder / "own.cpp").write_text(CPP)
+    command: list[str | Path] = [
+        *compiler(),
+        "-O2",
+        "-shared",
+        "-fPIC",
+        folder / "own.cpp",
+        "-o",
+        folder / "own.so",
+    ]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(folder / "own.so"))
+
+
+def arrays(count: int) -> tuple[Any, Any]:
+    x = np.arange(count, dtype=np.float32)
+    return x, np.zeros_like(x)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_chunk_is_found_and_the_arguments_are_as_after_one_run(threads: int) -> None:
+    x, y = arrays(300)
+    tuner = tcl.BlockTuner(slow, 300, threads=threads)
+    result = tuner.tune(x, y)
+    expected = [2 + (v - 2) * 0.5**2000 for v in x]
+    np.testing.assert_allclose(y, expected, rtol=1e-6)
+    assert {t.verdict for t in result.timings} == {Verdict.CORRECT}
+    assert {t.block for t in result.timings} == set(default_chunks(300, threads))
+    assert result.grid == (-(-300 // result.block[0]),) and not result.launch_bound
+    y[:] = 0
+    tuner.run(x, y)
+    np.testing.assert_allclose(y, expected, rtol=1e-6)
+    with pytest.raises(tcl.ArgumentError, match=r"^slow was not tuned; call tune\(\.\.\.\) first$"):
+        tcl.BlockTuner(slow, 300).run(x, y)
+
+
+def test_it_is_tuned_once_and_caches_are_merged(tmp_path: Path) -> None:
+    x, y = arrays(1 << 16)
+    first = tcl.BlockTuner(scale, 1 << 16, threads=1).tune(x, y, 2.0, candidates=[1 << 12, 1 << 14])
+    again = tcl.BlockTuner(scale, 1 << 16, threads=1).tune(x, y, 3.0, candidates=[1 << 12, 1 << 14])
+    assert again.cached and not first.cached and again.timings == first.timings
+    np.testing.assert_array_equal(y, 3 * x)
+    other = tmp_path / "other.db"
+    settings: dict[str, Any] = {"threads": 1, "cache_filename": other}
+    merge(TuningCache(other), tmp_path / "tuning.db")
+    merged = tcl.BlockTuner(scale, 1 << 16, **settings)
+    assert merged.tune(x, y, 2.0, candidates=[1 << 12, 1 << 14]).cached
+    assert (
+        not tcl.BlockTuner(scale, 1 << 16, threads=2)
+        .tune(x, y, 2.0, candidates=[1 << 12, 1 << 14])
+        .cached
+    )
+    assert TuningCache(tmp_path / "tuning.db").list() == ()  # no def's result among them
+
+
+def test_a_result_that_cannot_be_read_is_measured_again(tmp_path: Path) -> None:
+    x, y = arrays(1 << 16)
+    tcl.BlockTuner(scale, 1 << 16, threads=1).tune(x, y, 2.0, candidates=[1 << 12])
+    cache = TuningCache(tmp_path / "tuning.db")
+    cache.transaction(lambda db: db.execute("UPDATE block_results SET result = '{}'"))
+    with pytest.warns(tcl.TclWarning, match="^the launch shape that was kept for scale is not us"):
+        found = tcl.BlockTuner(scale, 1 << 16, threads=1).tune(x, y, 2.0, candidates=[1 << 12])
+    assert not found.cached
+
+
+def test_what_accumulates_and_what_depends_on_the_chunk() -> None:
+    _, y = arrays(1 << 16)
+    tcl.BlockTuner(increase, 1 << 16, threads=1).tune(y, candidates=[1 << 12, 1 << 13])
+    assert (y == 1).all()
+    result = tcl.BlockTuner(width, 4096, threads=1).tune(y, candidates=[1024, 2048])
+    if not result.launch_bound:
+        assert result.timings[1].verdict is Verdict.CORRECTNESS
+    assert result.block == (1024,) and (y[:4096] == 1024).all()
+
+
+@needs_compiler
+def test_a_function_of_a_shared_library(library: Any) -> None:
+    x, y = arrays(1 << 16)
+    library.twice.argtypes = (
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_void_p,
+        np.ctypeslib.ndpointer(np.float32),
+    )
+    tuner = tcl.BlockTuner(library.twice, len(x), threads=1)
+    assert not tuner.tune(x, y, candidates=[1 << 12]).cached
+    assert tcl.BlockTuner(library.twice, len(x), threads=1).tune(x, y, candidates=[1 << 12]).cached
+    np.testing.assert_array_equal(y, 2 * x)
+    with pytest.raises(tcl.ArgumentError) as error:
+        tcl.BlockTuner(library.twice, 1 << 31)
+    assert str(error.value) == "global_size 2147483648 is more than c_int holds"
+
+
+@needs_compiler
+@pytest.mark.parametrize("declared", [True, False])
+def test_arguments_of_all_kinds(library: Any, declared: bool) -> None:
+    function = library["all"]  # a new object each time
+    values: tuple[Any, ...] = (-3, 65535, 1.5, 0.25, -(1 << 40), True)
+    if declared:
+        function.argtypes = (
+            *(ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_double)),
+            *(ctypes.c_int8, ctypes.c_uint16, ctypes.c_float, ctypes.c_double, ctypes.c_int64),
+            ctypes.c_bool,
+        )
+    else:
+        kinds = (np.int8, np.uint16, np.float32, np.float64, np.int64, np.bool_)
+        values = tuple(kind(v) for kind, v in zip(kinds, values, strict=True))
+    x, y = np.arange(1000.0), np.zeros(1000)
+    tcl.BlockTuner(function, 1000, threads=2).tune(x, y, *values, candidates=[10, 300])
+    np.testing.assert_array_equal(y, x - 3 + 65535 + 1.5 + 0.25 - (1 << 40) + 1)
+
+
+def test_every_number_is_run_once_whatever_the_chunk() -> None:
+    _, y = arrays(1000)
+    call = ChunkedCall(increase.address, Word("i64"), [Word("ptr")], threads=2)
+    for runs, (total, chunk) in enumerate([(1000, 1), (1000, 7), (1000, 999), (1000, 5000)], 1):
+        call(total, chunk, (y.ctypes.data,))
+        assert (y == runs).all()
+    call(0, 1, (y.ctypes.data,))
+    assert (y == 4).all()
+
+
+def test_what_cannot_be_told_from_others_is_not_kept() -> None:
+    x, y = arrays(1 << 16)
+    given: dict[str, Any] = {"threads": 1, "source": "version 1"}
+    with pytest.warns(tcl.TclWarning) as caught:
+        tcl.BlockTuner(scale.ctypes, 1 << 16, threads=1).tune(x, y, 2.0, candidates=[1 << 12])
+    assert [str(w.message) for w in caught if "kept" in str(w.message)] == [
+        "what was found for function is not kept, as nothing tells its code from that of others; "
+        "give source= a text that changes when the function does"
+    ]
+    tcl.BlockTuner(scale.ctypes, 1 << 16, **given).tune(x, y, 2.0, candidates=[1 << 12])
+    again = tcl.BlockTuner(scale.ctypes, 1 << 16, **given).tune(x, y, 2.0, candidates=[1 << 12])
+    assert again.cached
+
+
+def test_the_text_that_numba_compiled_is_the_same_in_another_function() -> None:
+    signature = types.void(types.int64, types.int64, FLOATS)
+    sources = []
+    for step in (1, 1, 2):
+
+        def more(begin: int, end: int, y: Any) -> None:
+            for i in range(begin, end):
+                y[i] += step  # noqa: B023 - compiled in this turn
+
+        sources.append(c_functions.CFunction(numba.cfunc(signature)(more), (9,), 1, None).source)
+    assert sources[0] == sources[1] != sources[2]
+
+
+def test_default_chunks() -> None:
+    even, powers = (250, 1000, 500, 125, 63), (16, 32, 64, 128, 256, 512)
+    assert default_chunks(1000, 1) == tuple((n,) for n in (*even, *powers))
+    assert default_chunks(10, 2)[0] == (2,)
+    assert default_chunks(1, 4) == ((1,),)
+    assert min(default_chunks(1 << 30, 1))[0] == 1 << 14
+
+
+@pytest.mark.parametrize(
+    ("kernel", "size", "settings", "message"),
+    [
+        (
+            scale,
+            (8, 8),
+            {},
+            "a C function runs over one range, and global_size has 2 sizes; give their "
+            "product, and have the function take its numbers apart",
+        ),
+        (
+            scale,
+            8,
+            {"defines": {"A": [1]}},
+            "defines= has no meaning for a C function; leave it out",
+        ),
+        (scale, 8, {"name": "f"}, "name= has no meaning for a C function; leave it out"),
+        (scale, 8, {"guarded": False}, "guarded= has no meaning for a C function; leave it out"),
+        (scale, 8, {"threads": 0}, "threads must be a whole number from 1 to 1024, not 0"),
+        (
+            print,
+            8,
+            {},
+            "a kernel is a CuPy RawKernel or RawModule, a function of ctypes, or a cfunc of "
+            "Numba, not builtin_function_or_method",
+        ),
+        (
+            numba.njit(lambda i: i),
+            8,
+            {},
+            "a function of numba.jit has no address that C can call; compile it by "
+            "numba.cfunc, with its signature",
+        ),
+        (
+            numba.cfunc(types.void(types.float32, types.int64))(lambda b, e: None),
+            8,
+            {},
+            "<lambda> should begin with two whole numbers of one type, where its part of the "
+            "range begins and ends, not c_float and c_long",
+        ),
+        (
+            numba.cfunc(types.void(types.int64))(lambda b: None),
+            8,
+            {},
+            "<lambda> takes 1 argument, and should begin with two whole numbers: where its "
+            "part of the range begins and ends",
+        ),
+    ],
+)
+def test_what_a_tuner_cannot_be(kernel: Any, size: Any, settings: Any, message: str) -> None:
+    with pytest.raises(tcl.ArgumentError) as error:
+        tcl.BlockTuner(kernel, size, **settings)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (0, "scale takes 3 arguments after its range, not 0"),
+        (1, "argument 0 of scale cannot be an array of float64, which is declared as LP_c_float"),
+        (2, "argument 2 of scale cannot be 'two', which is declared as c_float"),
+        (3, "argument 1 of scale cannot be None, which is declared as LP_c_float"),
+    ],
+)
+def test_what_a_function_does_not_take(arguments: int, message: str) -> None:
+    x, y = arrays(8)
+    given = [(), (x.astype(np.float64), y, 2.0), (x, y, "two"), (x, None, 2.0)][arguments]
+    with pytest.raises(tcl.ArgumentError) as error:
+        tcl.BlockTuner(scale, 8).tune(*given)
+    assert str(error.value) == message
+
+
+def test_a_float_of_python_needs_a_type() -> None:
+    function = ctypes.CDLL(None).abs
+    with pytest.raises(tcl.ArgumentError) as error:
+        tcl.BlockTuner(function, 8).tune(2.0)
+    assert str(error.value) == ("argument 0 of abs cannot be 2.0; declare the function's argtypes")
