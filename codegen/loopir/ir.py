@@ -5,7 +5,7 @@
     nest      ::= space point
     kernel    ::= (fold*)* space* panel* statement
     space     ::= dim* loop*
-    loop      ::= kind fold peel?
+    loop      ::= kind fold (peel | listed)?
     point     ::= let* target op value
     statement ::= block | for | pipeline | fill | first
                 | let | declare | accumulate | matrix | store | prefetch | barrier
@@ -362,11 +362,30 @@ class Peel:
     written that the loop leaves out."""
 
 
+TURN = "turn"
+"""The variable with the number of an iteration in a list of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The iterations that a serial loop goes through, one list for each combination of the
+    dimensions outside of it that decide which these are."""
+
+    condition: Value
+    """Where it does not hold, there is nothing to be done. Only dimensions of the lists, and of the
+    loop, are named in it."""
+    count: TensorRef
+    """How many iterations there are."""
+    offset: TensorRef
+    """The offset of one of them; the last subscript is ``TURN``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loop:
     fold: Fold
     kind: Kind = Kind.SERIAL
     peel: Peel | None = None
+    listed: Listed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -607,6 +626,11 @@ class Space:
     def mma(self) -> tuple[Fold, ...]:
         """The folds of what a matrix unit does at once, beside the lanes and the dot products."""
         return tuple(x.fold for x in self.loops if x.kind is Kind.MMA)
+
+    @property
+    def listed(self) -> Loop | None:
+        """The loop that goes through some of its iterations alone."""
+        return next((x for x in self.loops if x.listed is not None), None)
 
     @property
     def chunks(self) -> tuple[Fold, ...]:

@@ -83,12 +83,14 @@ def _loop(loop: ir.Loop) -> str:
     fold = loop.fold
     step = f" step {fold.step}" if fold.step != 1 else ""
     kind = "" if loop.kind is ir.Kind.SERIAL else f" {loop.kind.value}"
-    peel = ""
+    note = ""
     if loop.peel is not None:
-        peel = (
+        note = (
             f"  # from where {loop.peel.ref.tensor} is at a multiple of {loop.peel.boundary} bytes"
         )
-    return f"for {fold.name} x {fold.count}{step}{kind}{peel}"
+    if loop.listed is not None:
+        note = f"  # those {show_ref(loop.listed.count)} listed in {loop.listed.offset.tensor}"
+    return f"for {fold.name} x {fold.count}{step}{kind}{note}"
 
 
 def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:

@@ -68,6 +68,8 @@ class _Checks:
             self.loop(loop, nest)
             if loop.peel and (loop.kind is not ir.Kind.SERIAL or nest.staged or nest.reduces):
                 raise self.fail(f"{loop.fold.name} cannot begin at another point than the first")
+            if loop.listed is not None:
+                self.listed(loop, loop.listed)
         chunks = [x.kind is ir.Kind.PARALLEL for x in nest.loops]
         if any(b and not a for a, b in pairwise(chunks)):
             raise self.fail("a loop over chunks lies in another loop")
@@ -88,6 +90,14 @@ class _Checks:
                 raise self.fail(f"{staged.panel.tensor} is filled in a loop that it lacks")
             if self.program.tensor(staged.panel.tensor).role is not ir.Role.SCRATCH:
                 raise self.fail(f"{staged.panel.tensor} is no scratch memory")
+
+    def listed(self, loop: ir.Loop, listed: ir.Listed) -> None:
+        fold = loop.fold
+        if loop.kind is not ir.Kind.SERIAL or (fold,) != self.folds_of[fold.dim]:
+            raise self.fail(f"{fold.name} cannot go through some points alone")
+        self.value(listed.condition, {})
+        self.ref(listed.count)
+        self.ref(listed.offset)
 
     def kernel(self, kernel: ir.Kernel) -> None:
         for space in kernel.spaces:
@@ -213,6 +223,9 @@ class _Checks:
             raise self.fail(f"the loop over chunks {fold.name} lies in a kernel")
         if fold in inside:
             raise self.fail(f"{fold.name} is looped over twice")
+        if loop.loop.listed is not None:
+            self.ref(loop.loop.listed.count, inside)
+            self.ref(loop.loop.listed.offset, inside)
         if isinstance(loop, ir.Pipeline) and loop.buffers < 2:
             raise self.fail(f"{fold.name}: one buffer cannot be filled ahead")
         for s in directly_inside(loop):

@@ -209,6 +209,16 @@ class NestOptions:
     vector that is written lies in two lines of the cache, wherever the array begins: of a vector,
     or, with ``stream``, of a line. Points before and behind these are done apart."""
 
+    skip: bool | None = _option(
+        Flag(),
+        by_dimension=False,
+        refused={"GPU": "threads of a GPU run side by side, and wait for each other"},
+        skip="1: a reduction goes through the points alone at which its condition holds, of which "
+        "lists are made before",
+    )
+    """Whether a reduction of what is under a condition leaves out the points at which that does not
+    hold: lists of the others are made first, once for all that reads them."""
+
     def __post_init__(self) -> None:
         for key, value in self.made().items():
             object.__setattr__(self, key, OPTIONS[key].kind.checked(key, value))
@@ -337,6 +347,10 @@ class OptionMethods(ABC):
     def peel(self, peel: bool = True) -> MappingOptions:
         """Begin vectors where what is written lies on a boundary."""
         return self._with(peel=peel)
+
+    def skip(self, skip: bool = True) -> MappingOptions:
+        """Go through the points alone at which the condition of a reduction holds."""
+        return self._with(skip=skip)
 
     def prefetch(self, *ahead: int | Sequence[int]) -> MappingOptions:
         """Ask for each operand so many bytes ahead; 0 asks for nothing."""

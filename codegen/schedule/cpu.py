@@ -24,6 +24,7 @@ from tcl.codegen.passes.cpu.matrix import in_fragments, why_no_matrix, why_not_f
 from tcl.codegen.passes.cpu.peel import why_not_peeled
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.codegen.passes.cpu.register import why_not_registers, with_registers
+from tcl.codegen.passes.cpu.skip import why_not_skipped
 from tcl.codegen.passes.cpu.stage import made_with, why_not_staged
 from tcl.codegen.passes.cpu.steps import STAGES, steps, why_no_loops, with_loops
 from tcl.codegen.passes.cpu.stream import why_not_streamed
@@ -146,7 +147,9 @@ class _Leaders:
 
     def fits_points(self, group: FusionGroup, other: Sibling, nest: ir.Nest) -> bool:
         """Whether the nest of a reduction can get the leader's loops."""
-        _, loops = self._known(group.leader)
+        plan, loops = self._known(group.leader)
+        if plan.options.skip or self.nests[nest.name].options.skip:
+            return False  # nor does what goes along leave out the same points
         if loops is None or not results_at_once(loops) or loops.dot is not None:
             return False
         # Without lanes, two values per point take longer than a second pass with them.
@@ -196,7 +199,8 @@ class _Leaders:
         loops = with_loops(nest, replace(o, chunk=(), dot=dot, register=()), device)
         loops = with_registers(loops, register)
         stage = o.stage or ()
-        if reason := why_not_staged(loops, stage, made_with(program.nests, nest)):
+        made = made_with(program.nests, nest)
+        if reason := why_not_staged(loops, stage, made):
             if plan.asked("stage"):
                 return plan, loops
             plan, stage = plan.without("stage", reason), ()
@@ -204,6 +208,8 @@ class _Leaders:
             if plan.asked("mma"):
                 return plan, loops
             return self._possible(plan.without("mma", reason), nest)
+        if o.skip and not plan.asked("skip") and (reason := why_not_skipped(loops, made)):
+            plan = plan.without("skip", reason)
         lane = vector_dim(nest, *lanes)
 
         def why_not_ahead(ahead: tuple[int, ...]) -> str | None:

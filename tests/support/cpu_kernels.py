@@ -20,6 +20,7 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.options import PRESETS, MappingOptions, NestOptions
 from tcl.codegen.passes.cpu.dot import depths
+from tcl.codegen.passes.cpu.skip import why_never_skipped
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.check import check
@@ -123,6 +124,9 @@ def random_options(
             fetched = chosen.with_nest(position, replace(own, prefetch=one))
             if accepted(sized, fetched, device or host_cpu()):
                 chosen = fetched
+        skipping = chosen.nest(position).skip()
+        if why_never_skipped(nest) is None and accepted(sized, skipping, device or host_cpu()):
+            chosen = skipping
     return chosen
 
 

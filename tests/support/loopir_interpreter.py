@@ -19,7 +19,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import inside
 from tcl.grammar.integers import OPERATIONS, wrapped
-from tcl.grammar.types import BFLOAT16, FLOAT16, Kind, ScalarType
+from tcl.grammar.types import BFLOAT16, FLOAT16, INT32, Kind, ScalarType
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Scalar = Any
@@ -116,9 +116,9 @@ class _Run:
         for _ in self.iterations(loops[0].fold):
             yield from self.points(loops[1:])
 
-    def iterations(self, fold: ir.Fold) -> Iterator[None]:
+    def iterations(self, fold: ir.Fold, some: Sequence[int] | None = None) -> Iterator[None]:
         start, around = self.at[fold.dim], self.around[fold.dim]
-        for offset in range(0, fold.step * fold.count, fold.step):
+        for offset in range(0, fold.step * fold.count, fold.step) if some is None else some:
             around.append((fold.step, offset))
             if self.there(fold.dim):
                 self.at[fold.dim], self.at[fold.name] = start + offset, offset
@@ -160,7 +160,8 @@ class _Run:
             case ir.Block() | ir.Fill():
                 self.all_inside(statement)
             case ir.For(loop=loop) | ir.Pipeline(loop=loop):
-                for _ in self.iterations(loop.fold):
+                some = None if loop.listed is None else self.offsets(loop.listed)
+                for _ in self.iterations(loop.fold, some):
                     self.all_inside(statement)
             case ir.First(folds=folds, then=then, otherwise=otherwise):
                 self.statement(then if all(self.at[f.name] == 0 for f in folds) else otherwise)
@@ -186,6 +187,14 @@ class _Run:
                 pass
             case _:
                 assert_never(statement)
+
+    def offsets(self, listed: ir.Listed) -> list[int]:
+        """Those of the iterations in a list."""
+        found = []
+        for turn in range(self.value(ir.Load(listed.count, INT32, total=True))):
+            self.variables[ir.TURN] = turn
+            found.append(self.value(ir.Load(listed.offset, INT32, total=True)))
+        return found
 
     def all_inside(self, statement: ir.Statement) -> None:
         for s in inside(statement):

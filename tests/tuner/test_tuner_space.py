@@ -191,6 +191,7 @@ def test_options_say_what_the_knobs_say() -> None:
         mma=(),
         dot=(),
         peel=False,
+        skip=False,
     )
     assert space.to_options(config) == MappingOptions("naive").with_nest(0, nest)
 

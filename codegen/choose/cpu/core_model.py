@@ -13,16 +13,20 @@ from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.cpu.access_costs import PAGE, SCALAR_LOAD, Access, access_of, arithmetic
 from tcl.codegen.choose.cpu.dot_products import DotProducts, dot_products
+from tcl.codegen.choose.cpu.lists import HELD, listed_dims, listing
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import terms
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.register import MAX_POINTS
+from tcl.codegen.passes.cpu.skip import unguarded
 
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 _SECOND_ROWS = (1, 2, 3, 4)
 _VECTORS = (1, 2, 3, 4, 6)
+_LONG_ROWS = (8, 10, 12, 14, 16, 20, 24, 28)
+"""Vectors more, where there is one row."""
 _LANES = 2
 """Dimensions with lanes for which rows of two dimensions are tried."""
 _LATENCY = 4.0
@@ -87,6 +91,9 @@ class Core:
     """Registers of each result: its accumulator, and what reductions that go along need."""
     dot: DotProducts | None = None
     """What one instruction adds up: of the dimension along it, points are such groups here."""
+    listed: frozenset[str] = frozenset()
+    """The dimensions of the condition of a reduction that goes through lists of its points, which
+    are the same for all points of a register tile; none if it goes through all points."""
 
     @staticmethod
     def of(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
@@ -102,13 +109,17 @@ class Core:
 
     @staticmethod
     def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
-        """With dot products, where the device has any and the nest takes less with them."""
+        """With dot products, where the device has any, or through lists of its points, where it has
+        a condition, if the nest takes less with them."""
         plain = Core.of(program, nest, device, sums)
         found = [plain]
         for dot in dot_products(program, nest, device) if sums == 1 else ():
             core = plain.in_words(dot)
             if any(core._may_have_lanes(d) and d.extent > 1 for d in core.nest.dims):
                 found.append(core)
+        if sums == 1 and (listed := listed_dims(program, nest)):
+            bare = replace(nest, point=unguarded(nest.point))
+            found.append(replace(plain, arithmetic=arithmetic(bare), listed=listed))
         return min(found, key=lambda c: c.cycles(*c.best())) if len(found) > 1 else plain
 
     def in_words(self, dot: DotProducts) -> Core:
@@ -132,7 +143,7 @@ class Core:
 
     def best(self) -> tuple[str | None, dict[str, int]]:
         """Lanes (a dim or none) and the register tile that take the fewest cycles."""
-        moving = [d for d in self.nest.dims if d.extent > 1]
+        moving = [d for d in self.nest.dims if d.extent > 1 and d.name not in self.listed]
         lanes = [d.name for d in moving if self.lanes > 1 and self._may_have_lanes(d)]
         # The last ones first, whose points tend to lie closer to each other.
         results = [d.name for d in reversed(moving) if not d.reduction]
@@ -200,9 +211,11 @@ class Core:
     def unroll(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How many steps of the innermost reduction are best written out."""
         inner = self.innermost
-        if inner is not None and self._whole(inner, lane, sizes):
+        if inner is None or inner.name in self.listed:
+            return 1
+        if self._whole(inner, lane, sizes):
             return inner.extent
-        if inner is None or not self._waits_to_count(lane):
+        if not self._waits_to_count(lane):
             return 1
         if self._live(sizes) + _SPARE > self.device.vector_registers:
             return 1
@@ -259,7 +272,7 @@ class Core:
     def _tiles(self, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
         extents = {d.name: d.extent for d in self.nest.dims}
         registers = self.device.vector_registers
-        vectors = [1] if lane is None else _VECTORS
+        vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if self.listed else ()))
         for v in vectors:
             if lane is not None and v > 1 and v > -(-extents[lane] // self.lanes):
                 continue
@@ -269,7 +282,8 @@ class Core:
                     if any(s > extents[n] for n, s in tile.items()):
                         continue
                     whole = {**tile, lane: v} if lane is not None else tile
-                    others = v + 1 if self.sums == 1 else OPERANDS
+                    others = (v if tile or not self.listed else 1) + 1
+                    others = others if self.sums == 1 else OPERANDS
                     others += self.dot.registers(v) if self.dot is not None else 0
                     points = math.prod(sizes) * v
                     fits = points * self.sums + others <= registers >= self._live(whole)
@@ -301,9 +315,12 @@ class Core:
         steps = math.prod(d.extent for d in dims.values() if d.reduction)
         if lane is not None and dims[lane].reduction:
             steps = -(-steps // self.lanes)
+        share = HELD if self.listed else 1.0
+        steps = math.ceil(steps * share)
+        total += listing(self.nest, self.device) if self.listed else 0.0
         for combination in itertools.product(*kinds):
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
-            times = math.prod(count for _, count in combination) * outer
+            times = math.prod(count for _, count in combination) * outer * share
             total += times * self._step(lane, cut, sizes, steps)
         waits = steps < _AHEAD and steps * math.prod(sizes.values()) > _WINDOW
         for access in self.reads:
@@ -371,6 +388,8 @@ class Core:
         around = 0.0
         if inner is not None and inner.extent < _FEW and inner.extent * points > _WRITTEN_OUT:
             around = _TURN / inner.extent
+        elif self.listed:
+            around = _TURN / steps  # nobody foresees the end of a list
         elif inner is not None and inner.extent >= _FEW and self._keeps_busy(lane):
             busy += _SPREAD * spread
             busy += _COUNTING / self.unroll(lane, whole) if self._waits_to_count(lane) else 0.0

@@ -51,6 +51,7 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
         vectorize=vectorize,
         register=register,
         stage=stage,
+        skip=bool(core.listed),
     )
 
 
@@ -60,7 +61,13 @@ def _blocking(
     """Tile, order of tiles, order inside of a tile."""
     nest, device = core.nest, core.device
     rank = range(len(nest.dims))
-    rows = [k for k in rank if nest.dims[k].name in sizes and nest.dims[k].name != lane]
+    rows = [
+        k
+        for k in rank
+        if nest.dims[k].name != lane
+        and (nest.dims[k].name in sizes or nest.dims[k].name in core.listed)
+        and not nest.dims[k].reduction
+    ]
     lanes = [k for k in rank if nest.dims[k].name == lane and not nest.dims[k].reduction]
     reductions = [k for k in rank if nest.dims[k].reduction]
     others = [k for k in rank if k not in (*rows, *lanes, *reductions)]
@@ -77,7 +84,7 @@ def _blocking(
     tile = [0] * len(nest.dims)
     depth = math.prod(nest.dims[k].extent for k in reductions)
     itemsize = core.target.itemsize
-    if lanes:
+    if lanes and not core.listed:  # results of lists never wait in memory
         widest = max(reductions, key=lambda k: nest.dims[k].extent)
         tile[widest] = _depth(core, lane, sizes, nest.dims[widest].extent, depth)
         depth = depth // nest.dims[widest].extent * (tile[widest] or nest.dims[widest].extent)
@@ -128,7 +135,8 @@ def _by_columns(
     widest = max(reductions, key=lambda k: nest.dims[k].extent)
     rest = depth // nest.dims[widest].extent
     room = max(16, core.device.l2_bytes // 2 // (rest * width * itemsize))
-    if nest.dims[widest].extent > room and nest.point.type.compute == nest.point.type:
+    whole = core.listed or nest.point.type.compute != nest.point.type
+    if nest.dims[widest].extent > room and not whole:
         tile[widest] = 1 << (room.bit_length() - 1)
     if not any(tile):
         return (), (), ()

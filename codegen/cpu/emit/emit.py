@@ -111,7 +111,10 @@ class Statements:
         self.values.memory = self.memory
         self.matrix = MatrixUnit(b, device, program, self.dims, self.memory.pointers)
         self.dots = Dots(b, device, self.values, self.memory)
-        self.loops = Loops(b, program, self.statement, self.memory.address, self.memory.soon)
+        self.loops = Loops(
+            *(b, program, self.statement, self.memory.address, self.memory.soon),
+            self.values.value,
+        )
         self.kinds = {x.fold.name: x.kind for s in program.spaces for x in s.loops}
 
     def emit(self) -> int:

@@ -18,6 +18,7 @@ from tcl.codegen.cpu.emit.sharing import SEEN, UNSEEN, Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import straight
+from tcl.grammar.types import INT32, INT64
 
 
 class Loops:
@@ -30,8 +31,9 @@ class Loops:
         emit: Callable[[ir.Statement, Scope], None],
         address: Callable[[ir.TensorRef, Scope], Val],
         soon: Callable[[ir.TensorRef, Scope], None],
+        value: Callable[[ir.Value, Scope], Val],
     ) -> None:
-        self.b, self.emit = b, emit
+        self.b, self.emit, self.value = b, emit, value
         self.peeled = Peeled(b, program, address, self._serial, self._repeat, soon)
         self.above_fixed = {
             outer.fold
@@ -50,6 +52,8 @@ class Loops:
         match loop.kind:
             case ir.Kind.SERIAL if loop.peel is not None:
                 self.peeled.loop(loop.fold, loop.peel, body, scope)
+            case ir.Kind.SERIAL if loop.listed is not None:
+                self._listed(loop.fold, loop.listed, body, scope)
             case ir.Kind.SERIAL:
                 self._serial(loop.fold, body, scope)
             case ir.Kind.UNROLL:
@@ -201,7 +205,30 @@ class Loops:
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, part, At(own))
 
-        work = self._work(body)
+        self._looking(fold, self._work(body), span, each, empty)
+
+    def _listed(self, fold: ir.Fold, listed: ir.Listed, body: ir.Statement, scope: Scope) -> None:
+        """The loop over the iterations in a list, which may be empty."""
+        b, range_ = self.b, scope.ranges[fold.dim]
+
+        def known(ref: ir.TensorRef, at: Scope) -> Val:
+            return self.value(ir.Cast(ir.Load(ref, INT32, total=True), INT64), at)
+
+        def each(turn: Val) -> None:
+            inner = scope.copied()
+            inner.variables[ir.TURN] = turn
+            own = known(listed.offset, inner)
+            offset = At(add(b, range_.offset.base, own), range_.offset.constant)
+            self._iteration(fold, body, scope, offset, 1, At(own))
+
+        self._looking(fold, self._work(body), known(listed.count, scope), each, True)
+
+    def _looking(
+        self, fold: ir.Fold, work: int, span: Val, each: Callable[[Val], None], empty: bool
+    ) -> None:
+        """``each`` iteration of a loop, which does so much ``work``, with looks whether to go on
+        where that is much."""
+        b = self.b
         if work >= SEEN:  # so much in each iteration that looking whether to go on costs nothing
 
             def look_and_do(own: Val) -> None:

@@ -25,6 +25,7 @@ from tcl.codegen.passes.cpu.copies import as_kernel, copy
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
+from tcl.codegen.passes.cpu.skip import lists, unguarded
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
 
@@ -76,6 +77,8 @@ def _kernels(
     """Panels that are filled at once, then the nests inside of the loops over their chunks."""
     nests = [g.leader for g in together]
     for nest in nests:
+        if made := lists(nest):
+            yield ir.Kernel(*made, (nest.space,), ())
         for staged in nest.staged:
             if staged.inside is None:
                 yield ir.Kernel(*as_kernel(nest, copy(nest, staged)), (nest.space,), ())
@@ -121,7 +124,8 @@ def _reduce(group: FusionGroup, loops: Levels, into: ir.TensorRef, fills: Fills)
     if group.start is not None:
         stored = group.start[1]
     over = tuple(x.fold for x in loops.registers)
-    steps = (*nest.prefetched, *point.lets, *point.kept, *updates(point, group.siblings))
+    own_point = point if nest.listed is None else unguarded(point)
+    steps = (*nest.prefetched, *point.lets, *point.kept, *updates(own_point, group.siblings))
     step = ir.Block((wrap(loops.dots, ir.Block(steps)), *_excess(nest, loops)))
     total = wrap((*loops.inner, *loops.registers), step, fills)
     apart = tuple(x for x in loops.registers if x.fold not in loops.combined)

@@ -25,7 +25,8 @@ def copy(nest: ir.Nest, staged: ir.Staged) -> ir.Statement:
     if not isinstance(subscript, ir.Affine):
         raise ir.IRError(f"the place in {staged.panel.tensor} depends on data")
     names = {name for name, _ in subscript.terms}
-    loops = [x for x in nest.loops if x.fold.name in names]
+    # All that may be read is copied, whatever is left out.
+    loops = [replace(x, listed=None) for x in nest.loops if x.fold.name in names]
     own = [x.fold for x in loops]
     if staged.across:
         loops, subscript = _several_at_once(loops, staged, subscript)

@@ -100,8 +100,9 @@ def registers_needed(rows: int, vectors: int, reduced: bool = False) -> int:
     lanes are of results, or are ``reduced``."""
     if reduced:
         return rows * vectors + 2  # the accumulators, and one vector of each operand
-    # The accumulators, a row of the operand that has the lanes, one value of the other.
-    return rows * vectors + vectors + 1
+    # The accumulators, what several rows read of the operand that has the lanes, one value of the
+    # other.
+    return rows * vectors + (vectors if rows > 1 else 1) + 1
 
 
 def _for_dots(nest: ir.Nest, vectors: int, device: CpuProfile) -> int:

@@ -14,6 +14,7 @@ from tcl.codegen.passes.cpu.matrix import FeedMatrixUnit, Matrix, with_matrix
 from tcl.codegen.passes.cpu.peel import Peel
 from tcl.codegen.passes.cpu.prefetch import Prefetch
 from tcl.codegen.passes.cpu.register import Register, with_registers
+from tcl.codegen.passes.cpu.skip import Skip
 from tcl.codegen.passes.cpu.stage import Stage
 from tcl.codegen.passes.cpu.stream import Stream
 from tcl.codegen.passes.fuse import Fuse
@@ -22,7 +23,7 @@ from tcl.codegen.passes.tile import Tile, tiled, why_not_tiled
 from tcl.codegen.passes.vectorize import Vectorize, vectorized, why_not_vectorized
 
 LOOPS = ("tile", "order", "vectorize", "dot", "mma", "register")
-STAGES = ("chunk", "fuse", *LOOPS, "stage", "feed", "prefetch", "peel", "stream")
+STAGES = ("chunk", "fuse", *LOOPS, "stage", "feed", "skip", "prefetch", "peel", "stream")
 
 
 def steps(nest: str, o: NestOptions, device: CpuProfile) -> Mapping[str, tuple[Pass, ...]]:
@@ -49,6 +50,8 @@ def steps(nest: str, o: NestOptions, device: CpuProfile) -> Mapping[str, tuple[P
         "stage": (Stage(nest, o.stage or ()),),
         # After staging: a matrix unit reads panels alone.
         "feed": (FeedMatrixUnit(nest),) if o.mma else (),
+        # Which loop goes through lists depends on all others.
+        "skip": (Skip(nest),) if o.skip else (),
         "prefetch": (Prefetch(nest, o.prefetch or ()),),
         # Which loop begins on a boundary depends on all others, and on what is copied.
         "peel": (Peel(nest, bool(o.stream)),) if o.peel else (),

@@ -190,14 +190,14 @@ def _known_everywhere(value: ir.Value) -> bool:
 
 
 def same_loops(first: ir.Nest, second: ir.Nest) -> bool:
-    """Whether both nests have the same loops, dimension for dimension."""
+    """Whether both nests have the same loops, dimension for dimension, through all points."""
 
     def shapes(nest: ir.Nest) -> list[tuple[object, ...]]:
         at = {d.name: k for k, d in enumerate(nest.dims)}
         folds = ((x.fold, x.kind) for x in nest.loops)
         return [(at[f.dim], f.level, f.step, f.count, kind) for f, kind in folds]
 
-    return shapes(first) == shapes(second)
+    return first.listed is second.listed is None and shapes(first) == shapes(second)
 
 
 def _same_dims(first: ir.Nest, second: ir.Nest) -> dict[str, str] | None:

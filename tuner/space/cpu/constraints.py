@@ -20,6 +20,7 @@ from tcl.codegen.passes.cpu.matrix import why_not_fed
 from tcl.codegen.passes.cpu.peel import why_not_peeled
 from tcl.codegen.passes.cpu.prefetch import why_not_prefetched
 from tcl.codegen.passes.cpu.register import why_not_registers
+from tcl.codegen.passes.cpu.skip import why_not_skipped
 from tcl.codegen.passes.cpu.stage import why_not_staged
 from tcl.codegen.passes.cpu.steps import with_loops
 from tcl.codegen.passes.cpu.stream import why_not_streamed
@@ -59,6 +60,8 @@ def constraints(program: ir.Program, knobs: NestKnobs, device: CpuProfile) -> It
         yield partial(_stream, program, knobs, device, bare)
     if knobs.prefetch.knobs:
         yield partial(_prefetch, knobs, _kept(partial(why_not_prefetched, program, nest)))
+    if knobs.skip.knobs:
+        yield partial(_skipped, knobs, device)
     lanes = int(knobs.vector[1].choices[-1]) if knobs.vector else 1
     large = knobs.stage.may_be_too_large(lanes, bool(knobs.dot.knobs))
     if large:
@@ -157,31 +160,47 @@ def _prefetch(knobs: NestKnobs, why_not: WhyNot, values: Mapping[str, Value]) ->
     return refusal("prefetch", knobs.nest.name, why_not(some, lane.name if lane else None, copied))
 
 
+def _skipped(knobs: NestKnobs, device: CpuProfile, values: Mapping[str, Value]) -> str | None:
+    if not knobs.skip.chosen(values):
+        return None
+    nest = _with_loops(knobs, device, values)
+    # Where it may share chunks with a nest that writes what its condition reads, it has no knob.
+    reason = why_not_skipped(nest, set()) if nest is not None else None
+    return refusal("skip", knobs.nest.name, reason)
+
+
 def _panels(
     knobs: NestKnobs, device: CpuProfile, large: tuple[Knob, ...], values: Mapping[str, Value]
 ) -> str | None:
     if not any(values[k.name] for k in large):
         return None
-    order, inner_order = knobs.order(values)
-    dot, mma = knobs.dots(values), knobs.matrix.mma(values)
-    if why_not_dotted(knobs.nest, dot, knobs.vectorize(values), device, bool(mma)) is not None:
-        return None  # it is refused for that
-    nest = with_loops(
-        knobs.nest,
-        NestOptions(
-            chunk=knobs.chunk(values),
-            tile=knobs.tile(values),
-            order=order,
-            inner_order=inner_order,
-            vectorize=knobs.vectorize(values),
-            dot=dot,
-            mma=mma,
-            register=knobs.register_tile(values),
-        ),
-        device,
-    )
+    nest = _with_loops(knobs, device, values)
+    if nest is None:
+        return None
     # What nests whose chunks it shares write is never copied before these: there is no such choice.
     return refusal("stage", nest.name, why_not_staged(nest, knobs.stage_levels(values), set()))
+
+
+def _with_loops(
+    knobs: NestKnobs, device: CpuProfile, values: Mapping[str, Value]
+) -> ir.Nest | None:
+    """The nest with all of its loops; None where its dot products are refused."""
+    nest, lanes = knobs.nest, knobs.vectorize(values)
+    dot, mma = knobs.dots(values), knobs.matrix.mma(values)
+    if why_not_dotted(nest, dot, lanes, device, bool(mma)) is not None:
+        return None
+    order, inner_order = knobs.order(values)
+    loops = NestOptions(
+        chunk=knobs.chunk(values),
+        tile=knobs.tile(values),
+        order=order,
+        inner_order=inner_order,
+        vectorize=lanes,
+        dot=dot,
+        mma=mma,
+        register=knobs.register_tile(values),
+    )
+    return with_loops(nest, loops, device)
 
 
 def heuristics(knobs: NestKnobs) -> Iterator[Constraint]:

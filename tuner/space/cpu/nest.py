@@ -17,6 +17,7 @@ from tcl.tuner.space.cpu.dots import DotKnobs
 from tcl.tuner.space.cpu.matrix import MatrixKnobs
 from tcl.tuner.space.cpu.panels import StageKnobs
 from tcl.tuner.space.cpu.registers import RegisterKnobs
+from tcl.tuner.space.cpu.skips import SkipKnobs
 from tcl.tuner.space.cpu.stream_prefetch import PrefetchKnobs, StreamKnobs
 from tcl.tuner.space.knobs import Knob, Value, loop_orders, tile_sizes
 
@@ -46,6 +47,8 @@ class NestKnobs:
     """Whether results go past the caches, and on boundaries."""
     prefetch: PrefetchKnobs
     """How far ahead operands are asked for."""
+    skip: SkipKnobs
+    """Whether a reduction leaves out points at which its condition does not hold."""
     chunks: tuple[ChunkKnobs, int] | None
     """The group that its chunks belong to, and its place in it."""
     default_lanes: tuple[int, int]
@@ -97,14 +100,14 @@ class NestKnobs:
         dot = DotKnobs.of(nest, device, () if default.mma else default.dot or ())
         return NestKnobs(
             *(nest, movable, tiles, orders, vector, matrix, dot, register, stage, stream),
-            *(prefetch, chunks, (lanes_of, width)),
+            *(prefetch, SkipKnobs.of(nest, made, bool(default.skip)), chunks, (lanes_of, width)),
         )
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
         own = self.tiles + self.orders + self.vector + self.matrix.knobs + self.dot.knobs
         own += self.register.knobs + self.stage.knobs + self.stream.knobs
-        return own + self.prefetch.knobs
+        return own + self.prefetch.knobs + self.skip.knobs
 
     def to_options(self, values: Mapping[str, Value]) -> NestOptions:
         """What the knobs say of the nest, its chunks included."""
@@ -124,6 +127,7 @@ class NestKnobs:
             stream=stream,
             prefetch=self.prefetch.distances(values),
             peel=peel,
+            skip=self.skip.chosen(values),
         )
 
     def tile(self, values: Mapping[str, Value]) -> tuple[int, ...]:
@@ -223,9 +227,12 @@ class NestKnobs:
         stage = self.stage.values(options.stage or (), tiles, bool(spans))
         stream = self.stream.values(bool(options.stream), bool(options.peel))
         prefetch = self.prefetch.values(options.prefetch or ())
-        if dot is None or register is None or stage is None or stream is None or prefetch is None:
+        skip = self.skip.values(bool(options.skip))
+        if dot is None or register is None or stage is None or stream is None:
             return None
-        values.update(matrix | dot | register | stage | stream | prefetch)
+        if prefetch is None or skip is None:
+            return None
+        values.update(matrix | dot | register | stage | stream | prefetch | skip)
         known = {**chunks, **values}
         if any(known[k.name] not in k.choices for k in self.knobs):
             return None
