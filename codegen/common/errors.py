@@ -10,5 +10,14 @@ class OptionsError(TclError):
     """Mapping options that cannot be applied to this definition, these sizes or this device."""
 
 
+class NoNestError(OptionsError):
+    """An option that was asked for in all nests of a definition, none of which can have it."""
+
+    @property
+    def option(self) -> str:
+        """Its name, with which the sentence begins."""
+        return str(self).partition(":")[0]
+
+
 class CompileError(TclError):
     """A kernel could not be built."""

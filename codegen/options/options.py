@@ -388,7 +388,8 @@ class MappingOptions(OptionMethods):
     preset: str = "naive"
     default: NestOptions = NestOptions()
     """Choices for every nest. A nest takes the leading tile sizes that it has dimensions for,
-    and leaves off an order of another rank or a vectorisation that it cannot have."""
+    and leaves off an order of another rank or a vectorisation that it cannot have. What no nest
+    can have is refused."""
     nests: tuple[NestOptions, ...] = ()
     """Choices for single nests, by position. They have to fit the nest."""
     merge: bool | None = None

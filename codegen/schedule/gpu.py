@@ -135,6 +135,7 @@ def _split(
         shifted(own.options),
         tuple(Source(s.name, shifted(s.options)) for s in own.sources),
         {"split": f"done: into {max(parts)} parts, {reason}"},
+        own.left_off,
     )
     of_whole = NestPlan(UNSPLIT, (Source(f"reduces the parts of {name}", UNSPLIT),))
     return divided, {**nests, name: of_parts, whole: of_whole}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.common.errors import NoNestError, OptionsError
 from tcl.codegen.common.recursion import with_room
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile
@@ -23,10 +23,14 @@ from tcl.codegen.options.options import OPTIONS, Device, MappingOptions, NestOpt
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.chunk import chunked, why_not_chunked
 from tcl.codegen.passes.fuse import why_not_fused
-from tcl.codegen.passes.vectorize import why_not_vectorized
+from tcl.codegen.passes.order import why_not_ordered
+from tcl.codegen.passes.vectorize import outputs, why_not_vectorized
 from tcl.grammar.sized import SizedDef
 
 Target = TypeVar("Target", CpuProfile, GpuProfile)
+
+ALL_NESTS = "asked for all nests"
+"""The name of the source of ``MappingOptions.default``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,10 @@ class NestPlan:
     """In a plan, nothing is left open that the device has."""
     sources: tuple[Source, ...]
     """The first one that says something about an option decides it."""
-    notes: Mapping[str, str] = field(default_factory=dict)
-    """What became of choices that were changed, by option."""
+    done: Mapping[str, str] = field(default_factory=dict)
+    """What became of choices that are done already, by option."""
+    left_off: Mapping[str, str] = field(default_factory=dict)
+    """Why less of an option is done than was chosen, or nothing, by option."""
 
     def or_else(self, name: str, options: NestOptions) -> NestPlan:
         """These choices, and others where there are none yet."""
@@ -59,7 +65,7 @@ class NestPlan:
         if value is None:
             value = OPTIONS[key].kind.neutral
         options = replace(self.options, **{key: value})
-        return replace(self, options=options, notes={**self.notes, key: f"left off: {reason}"})
+        return replace(self, options=options, left_off={**self.left_off, key: reason})
 
     def complete_on(self, device: Device) -> bool:
         """Whether everything was asked for in this very nest, as in a search's candidates."""
@@ -71,8 +77,19 @@ class NestPlan:
 
     def reason(self, key: str) -> str:
         """Why an option is what it is."""
+        if key in self.left_off:
+            return f"left off: {self.left_off[key]}"
+        return self.done.get(key) or str(self.source(key))
+
+    def why_nothing(self, key: str) -> str | None:
+        """Why nothing is left of an option; None if something is, or nothing was asked for."""
+        asks = OPTIONS[key].kind.asks(getattr(self.options, key))
+        return None if asks else self.left_off.get(key)
+
+    def source(self, key: str) -> str | None:
+        """Who decided an option; None if it is open."""
         deciding = (s.name for s in self.sources if getattr(s.options, key) is not None)
-        return self.notes.get(key) or next(deciding)
+        return next(deciding, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,18 +170,25 @@ def planned(
     layouts: Mapping[str, ir.Layout],
     plan: Callable[[ir.Program], AnyPlan],
 ) -> AnyPlan:
-    """The plan that is made of a def once it is lowered, and dimensions are merged."""
+    """The plan that is made of a def once it is lowered, and dimensions are merged.
+
+    Raises ``OptionsError`` for options that cannot be planned; that is a ``NoNestError`` where they
+    were asked for in all nests, and no nest can have them.
+    """
 
     def made() -> AnyPlan:
         program = lower(sized, layouts)
-        return plan(merged(program) if options.merges else program)
+        found = plan(merged(program) if options.merges else program)
+        _refuse_what_no_nest_has(found, options.default)
+        return found
 
     return with_room(made)
 
 
 def asked_for(program: ir.Program, options: MappingOptions, device: Device) -> dict[str, NestPlan]:
     """What was asked for, by nest: for this one, else for all, as far as that applies to it. For a
-    search's candidate, that is all that there is to choose.
+    search's candidate, that is all that there is to choose. A plan is refused once it is made if
+    something that was asked for in all nests came to nothing in each of them.
 
     Raises ``OptionsError`` for choices for a nest that the program lacks.
     """
@@ -175,32 +199,57 @@ def asked_for(program: ir.Program, options: MappingOptions, device: Device) -> d
         own = options.own(position)
         asked = NestPlan(own, (Source("asked for this nest", own),))
         if options.default.made() or not own.complete_on(device):
-            asked = asked.or_else("asked for all nests", fitting(nest, options.default))
+            asked = _with_default(asked, nest, options.default)
         found[nest.name] = asked
     return found
 
 
-def fitting(nest: ir.Nest, choices: NestOptions) -> NestOptions:
-    """The part of choices for all nests that applies to this one."""
+def _with_default(plan: NestPlan, nest: ir.Nest, choices: NestOptions) -> NestPlan:
+    """The choices for a nest, and for what it says nothing about the part of those for all nests
+    that it could have, whatever its loops."""
     counts = {
-        "dimension": len(nest.dims),
-        "result": sum(not d.reduction for d in nest.dims),
-        "operand": len(operands(nest.point)),
+        "dimension": ("dimensions", len(nest.dims)),
+        "result": ("dimensions that are not reduced", len(outputs(nest))),
+        "operand": ("operands", len(operands(nest.point))),
     }
 
-    def part(kind: Kind, value: Any) -> Any:
+    def part(kind: Kind, value: Any) -> tuple[Any, str | None]:
+        """What is left of a value, and why it is not all of it."""
         match kind:
+            case Sizes(per=per) if nest.sequential and per != "operand":
+                return (), nest.sequential
             case Sizes(per=per):
-                return () if nest.sequential and per != "operand" else value[: counts[per]]
+                what, count = counts[per]
+                return value[:count], f"it has {count} {what}, {len(value)} were given"
             case Permutation():
-                return value if len(value) == len(nest.dims) and not nest.sequential else ()
+                reason = why_not_ordered(nest, value)
             case Lanes():
-                return (-1, 1) if why_not_vectorized(nest, *value) else value
+                reason = why_not_vectorized(nest, *value)
             case _:
-                return value
+                reason = None
+        return (kind.neutral if reason else value), reason
 
-    made = choices.made().items()
-    return NestOptions(**{key: part(OPTIONS[key].kind, value) for key, value in made})
+    left_off = {}
+    fitting = {}
+    for key, value in choices.made().items():
+        kind = OPTIONS[key].kind
+        fitting[key], reason = part(kind, value)
+        if reason and kind.asks(value) and not kind.asks(fitting[key]) and not plan.asked(key):
+            left_off[key] = reason
+    plan = plan.or_else(ALL_NESTS, NestOptions(**fitting))
+    return replace(plan, left_off=left_off)
+
+
+def _refuse_what_no_nest_has(plan: Plan[Any], choices: NestOptions) -> None:
+    """``NoNestError`` for something that was asked for in all nests, and that none has. A nest that
+    asks for something else itself needs none of it."""
+    for key in choices.made():
+        asked = [(name, nest) for name, nest in plan.nests.items() if nest.source(key) == ALL_NESTS]
+        why = [(name, nest.why_nothing(key)) for name, nest in asked]
+        if why and all(reason for _, reason in why):
+            name, reason = why[-1 if key == "fuse" else 0]  # the first has no nest before it
+            none = "" if len(plan.nests) == 1 else "no nest can have it: "
+            raise NoNestError(f"{key}: {none}nest {name}: {reason}")
 
 
 def with_chunks(

@@ -4,17 +4,19 @@ and returns it, so that both ``o.tile([8, 8])`` as a statement and chains of set
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import tcl
-from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.common.errors import NoNestError, OptionsError
 from tcl.codegen.options.kinds import integer
 from tcl.grammar.shown import kind_of, shown
 from tcl.tensor_comprehensions.switches import note_once, on, text
 from tcl.tuner.config import SettingError
 from tcl.tuner.run.tuner import TuningResult
+
+_T = TypeVar("_T")
 
 _FUSION = {"Max": True, "Min": False, "Preserve3Coincident": None}
 """What a fusion strategy says about sharing chunks with the nest before; None: the preset's."""
@@ -138,6 +140,25 @@ def own_options(options: OptionsLike) -> tcl.MappingOptions:
     if isinstance(options, str):
         return tcl.MappingOptions(options)
     raise OptionsError(f"options have to be MappingOptions or 'naive', not {kind_of(options)}")
+
+
+_SETTERS_OF = {"fuse": "outerScheduleFusionStrategy", "tile": "tile"}
+"""By option: the setter above that asks for it."""
+
+
+def where_possible(options: OptionsLike, make: Callable[[tcl.MappingOptions], _T]) -> _T:
+    """What is made of options. As in the original, what its setters ask for is done where it can
+    be: what no statement can have is noted once in a process, and left off. Raises ``OptionsError``
+    for what are no options, and what ``make`` raises."""
+    chosen = own_options(options)
+    while True:
+        try:
+            return make(chosen)
+        except NoNestError as error:
+            if not isinstance(options, MappingOptions) or error.option not in _SETTERS_OF:
+                raise
+            note_once(f"MappingOptions.{_SETTERS_OF[error.option]}", str(error))
+            chosen = replace(chosen, default=replace(chosen.default, **{error.option: None}))
 
 
 def _strategy(name: str, value: object) -> str:

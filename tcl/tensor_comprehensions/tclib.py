@@ -27,6 +27,7 @@ from tcl.tensor_comprehensions.options import (
     OptionsLike,
     TunerConfig,
     own_options,
+    where_possible,
 )
 from tcl.tensor_comprehensions.switches import *  # noqa: F403 - they are exported below
 from tcl.tensor_comprehensions.switches import (
@@ -107,7 +108,12 @@ def compile(tc: str, entry_point: str, inputs: Sequence[Any], options: OptionsLi
     """A kernel for one def on inputs of these sizes and strides. Raises what ``tcl.compile``
     raises."""
     arrays = detached("inputs", inputs)
-    made: Calls[Any] = tcl.compile(tc, entry_point, own_options(options), *arrays)
+
+    def compiled(chosen: tcl.MappingOptions) -> Calls[Any]:
+        made: Calls[Any] = tcl.compile(tc, entry_point, chosen, *arrays)
+        return made
+
+    made = where_possible(options, compiled)
     _show(made)
     return TcExecutor(made)
 

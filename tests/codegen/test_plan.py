@@ -14,10 +14,11 @@ from tcl.codegen.choose.cpu import presets as cpu_presets
 from tcl.codegen.choose.gpu import contraction as gpu_contraction
 from tcl.codegen.choose.gpu import presets as gpu_presets
 from tcl.codegen.choose.gpu.nest_shape import Shape
+from tcl.codegen.common.errors import NoNestError
 from tcl.codegen.devices.gpu import GpuProfile, profile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import gpu_layouts
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import OPTIONS, MappingOptions, NestOptions
 from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.cpu.build import Build
 from tcl.codegen.passes.cpu.prefetch import Prefetch
@@ -155,16 +156,70 @@ def test_every_choice_has_its_reason_on_a_cpu() -> None:
 
 
 def test_every_choice_has_its_reason_on_a_gpu() -> None:
-    at = sized(MATMUL, (64, 4096), (4096, 64))
-    plan = gpu.plan(at, MappingOptions("mlp").fuse().nest(0).split(0, 0, 8), H200)
-    parts, whole = plan.nests.values()
-    assert list(plan.nests) == [n.name for n in plan.program.nests] == ["s0", "s0.whole"]
+    at = sized(LAYER, (64, 4096), (4096, 64), (64,))
+    options = MappingOptions("mlp").fuse().nest(0).split(0, 0, 8)
+    plan = gpu.plan(at, options, H200)
+    parts, whole, after = plan.nests.values()
+    assert list(plan.nests) == [n.name for n in plan.program.nests] == ["s0", "s0.whole", "s1"]
     assert parts.reason("split") == "done: into 8 parts, asked for this nest"
     assert whole.reason("split") == "reduces the parts of s0"
     assert parts.reason("fuse") == "left off: there is no nest before it"
     assert parts.reason("stage") == "preset mlp"
-    assert plan.kernels == [["s0"], ["s0.whole"]]
+    assert after.reason("fuse") == "asked for all nests"
+    assert plan.kernels == [["s0"], ["s0.whole", "s1"]]
     assert all(nest.options.complete_on("GPU") for nest in plan.nests.values())
+
+
+AT = sized(LAYER, (96, 128), (128, 160), (160,))
+START = MappingOptions("naive").vectorize(8)
+SOMEWHERE = {
+    "tile": START.tile(0, 0, 16),
+    "order": START.tile(8, 8, 8).order(1, 0, 2),
+    "inner_order": START.inner_order(2, 0, 1),
+    "vectorize": START.vectorize(8, 2),
+    "register": START.register(2, 2, 2),
+    "stage": START.chunk(8).stage(-1, 1),
+    "chunk_order": START.chunk(8, 8).chunk_order(1, 0),
+    "fuse": START.chunk(8, 8).fuse(),
+    "stream": START.stream(),
+    "peel": START.peel(),
+    "prefetch": START.prefetch(0, 64),
+}
+"""What one of two nests at least can have."""
+NOWHERE = {
+    "tile": (START.tile(0, 0, 0, 16), "it has 3 dimensions, 4 were given"),
+    "order": (START.order(1, 0, 2, 3), "it has 3 dimensions, the order"),
+    "inner_order": (START.inner_order(0), "it has 3 dimensions, the order"),
+    "vectorize": (START.vectorize(8, 3), "there is no dimension 3"),
+    "register": (START.register(1, 1, 1, 4), "it has 3 dimensions, 4 were given"),
+    "stage": (START.stage(9, 9), "operand 0, A: there are 0 loops"),
+    "chunk": (START.chunk(0, 0, 16), "it has 2 dimensions that are not reduced, 3 were given"),
+    "chunk_order": (START.chunk_order(0), "it has 3 dimensions, the order"),
+    "fuse": (START.fuse(), "it has no chunks"),
+    "stream": (START.vectorize(1).stream(), "it is a reduction"),
+    "peel": (START.vectorize(1).peel(), "it is a reduction"),
+    "prefetch": (START.prefetch(0, 0, 0, 64), "it has 2 operands, 4 were given"),
+    "dot": (START.dot(0, 0, 2), "it adds up no products"),
+    "mma": (START.mma(0, 1, 2), "has no matrix unit"),
+}
+
+
+@pytest.mark.parametrize("key", SOMEWHERE)
+def test_what_is_asked_for_in_all_nests_is_done_where_it_can_be(key: str) -> None:
+    plan = cpu.plan(AT, SOMEWHERE[key], CPU)
+    plan.scheduled()
+    value = getattr(SOMEWHERE[key].default, key)
+    assert value in [getattr(nest.options, key) for nest in plan.nests.values()]
+
+
+@pytest.mark.parametrize("key", NOWHERE)
+def test_what_no_nest_can_have_is_refused_for_all_of_them(key: str) -> None:
+    options, reason = NOWHERE[key]
+    with pytest.raises(NoNestError, match=f"^{key}: no nest can have it: nest s[01]: .*{reason}"):
+        cpu.plan(AT, options, CPU)
+    # Each of them asks for something else.
+    nothing = NestOptions(**{key: OPTIONS[key].kind.neutral})
+    cpu.plan(AT, options.with_nest(0, nothing).with_nest(1, nothing), CPU).scheduled()
 
 
 def test_nests_that_share_chunks_are_a_kernel() -> None:

@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import tcl
 import tcl.tensor_comprehensions as tc
 import tcl.tensor_comprehensions.tclib as tclib
 
@@ -555,3 +556,13 @@ def test_activations_and_casts() -> None:
     assert torch.equal(T.cast(I), I.int())
     assert torch.equal(T.transpose(I), I.t())
     assert torch.equal(T.concat(I, -I), torch.stack([I.t(), -I.t()], 1))
+
+
+def test_a_strategy_is_for_statements_that_can_have_it() -> None:
+    text = "def f(float(N) A) -> (s) { s +=! A(i) }"
+    A = torch.randn(9)
+    options = tc.MappingOptions("naive").scheduleFusionStrategy("Max").tile([4, 4])
+    s = tc.compile(text, "f", options, A)(A)
+    tc.assert_almost_equal(s, A.sum(), A, operations=9)
+    with pytest.raises(tcl.OptionsError, match=r"^fuse: nest s0: there is no nest before it"):
+        tcl.compile(text, "f", options.options, A)
