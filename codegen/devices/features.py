@@ -13,6 +13,9 @@ BASELINE = {
 }
 """What every processor of an architecture has that kernels are made for."""
 
+MASKED_STORES = "avx512vl"
+"""With it, one plain instruction writes some of a vector's lanes."""
+
 _NEEDS = {
     "sse2": "sse",
     "sse3": "sse2",

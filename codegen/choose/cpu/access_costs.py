@@ -85,13 +85,20 @@ class Access:
         neighbours = self.itemsize in self.strides.values()
         return _APART if far or not neighbours else _TRANSPOSED
 
-    def written(self, lane: str | None, lanes: int, sizes: Mapping[str, int]) -> float:
-        """As ``cycles``, as part of a register tile: neighbours in memory are transposed."""
+    def written(
+        self, lane: str | None, lanes: int, sizes: Mapping[str, int], masked: bool
+    ) -> float:
+        """As ``cycles``, as part of a register tile: neighbours in memory are transposed, and each
+        lane's row of them is written, its rest in one piece if there are ``masked`` stores, else
+        in powers of two."""
         cycles = self.cycles(lane, lanes)
         row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)
         if cycles < lanes or row == 1:
             return cycles
-        return min(cycles, row.bit_length() + lanes / row)
+        size = min(lanes, 1 << (row - 1).bit_length())
+        whole, rest = divmod(row, size)
+        pieces = whole + (min(rest, 1) if masked else rest.bit_count())
+        return min(cycles, math.log2(size) + lanes * pieces / row)
 
     @property
     def apart(self) -> bool:

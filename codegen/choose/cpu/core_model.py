@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from tcl.codegen.choose.cpu.access_costs import PAGE, SCALAR_LOAD, Access, access_of, arithmetic
 from tcl.codegen.choose.cpu.dot_products import DotProducts, dot_products
 from tcl.codegen.choose.cpu.lists import HELD, listed_dims, listing
-from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.cpu import LINE, CpuProfile
+from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import terms
 from tcl.codegen.loopir.walk import operands
@@ -37,6 +38,8 @@ _FAR = 0.25
 """Cycles more to load from a page of its own, or a vector from cache lines of its own."""
 _CONFLICT = 0.5
 """Cycles more for each page that may push another one out of the first cache."""
+_LOST = 8.0
+"""Cycles more for a line that comes from behind the first cache in each step."""
 _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""
 _MEMORY = 8.0
@@ -87,6 +90,8 @@ class Core:
     arithmetic: Mapping[frozenset[str], float]
     """Cycles of the operations of one point, or one vector of points, by the dimensions that
     they depend on: points that differ in others share them."""
+    masked: bool
+    """Whether one plain instruction writes some lanes of a vector."""
     sums: int = 1
     """Registers of each result: its accumulator, and what reductions that go along need."""
     dot: DotProducts | None = None
@@ -104,6 +109,7 @@ class Core:
             tuple(access_of(program, nest, load) for load in operands(nest.point)),
             access_of(program, nest, ir.Load(nest.point.target, nest.point.type, total=True)),
             arithmetic(nest),
+            device.has(MASKED_STORES),
             sums,
         )
 
@@ -192,8 +198,11 @@ class Core:
         return found
 
     def staged(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
-        """Whether an operand that has the lanes apart from each other should be copied."""
-        stride = access.strides.get(lane or "", 0)
+        """Whether an operand that has the lanes apart from each other should be copied. With the
+        lanes along a reduction none is."""
+        if lane is None or self.nest.dim(lane).reduction:
+            return False
+        stride = access.strides.get(lane, 0)
         apart = stride not in (0, access.itemsize) or access.parts > 1
         return apart and self.worth_staging(access, lane, sizes)
 
@@ -217,7 +226,7 @@ class Core:
             return inner.extent
         if not self._waits_to_count(lane):
             return 1
-        if self._live(sizes) + _SPARE > self.device.vector_registers:
+        if self._live(lane, sizes) + _SPARE > self.device.vector_registers:
             return 1
         point = self.nest.point
         points = math.prod(sizes.values()) * len(terms(point.op, point.value))
@@ -233,7 +242,7 @@ class Core:
         points = math.prod(sizes.values())
         if inner.extent >= _FEW or inner.extent * points > _WRITTEN_OUT or inner.name == lane:
             return False
-        if self._live(sizes) + _SPARE > self.device.vector_registers:
+        if self._live(lane, sizes) + _SPARE > self.device.vector_registers:
             return False
         kept = points * self.sums
         for access in self.reads:
@@ -244,8 +253,9 @@ class Core:
                 if d != lane and stride is not None and access.strides.get(d) == stride
             )
             size = next(along, 0)
-            kept += access.count(sizes) // size * (size + inner.extent - 1) if size else 1
-        return kept <= self.device.vector_registers
+            window = access.count(sizes) // size * (size + inner.extent - 1) if size else 0
+            kept += window or self._held(access, lane, sizes)
+        return kept + _SPARE <= self.device.vector_registers
 
     def _waits_to_count(self, lane: str | None) -> bool:
         """Whether counting iterations takes time from the arithmetic: it runs beside that of dot
@@ -286,17 +296,20 @@ class Core:
                     others = others if self.sums == 1 else OPERANDS
                     others += self.dot.registers(v) if self.dot is not None else 0
                     points = math.prod(sizes) * v
-                    fits = points * self.sums + others <= registers >= self._live(whole)
+                    fits = points * self.sums + others <= registers >= self._live(lane, whole)
                     if fits or points == 1:  # of one point there is a tile, whatever it takes
                         yield whole
 
-    def _live(self, sizes: Mapping[str, int]) -> int:
-        """Registers in use: accumulators, and what the outermost unrolled loop uses again."""
-        outermost = next((d.name for d in self.nest.dims if sizes.get(d.name, 1) > 1), "")
-        used = math.prod(sizes.values())
-        for access in self.reads:
-            used += 1 if outermost in access.strides else access.count(sizes)
-        return used
+    def _live(self, lane: str | None, sizes: Mapping[str, int]) -> int:
+        """Registers in use: accumulators, and what is held of the operands."""
+        held = sum(self._held(access, lane, sizes) for access in self.reads)
+        return math.prod(sizes.values()) + held
+
+    def _held(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
+        """Registers of an operand: what the outermost unrolled loop over results, of which that
+        over lanes is the last, uses again."""
+        rows = (d.name for d in self.nest.dims if d.name != lane and sizes.get(d.name, 1) > 1)
+        return 1 if next(rows, lane or "") in access.strides else access.count(sizes)
 
     def cycles(self, lane: str | None, sizes: Mapping[str, int]) -> float:
         """What the nest takes, register tiles that are cut short included."""
@@ -378,7 +391,8 @@ class Core:
         # What is brought into all lanes is part of the arithmetic, where memory is near.
         spread = sum(a.count(sizes) for a in self.reads if lane not in a.strides)
         busy = max(work, loads) + _OVERLAP * min(work, loads - spread * SCALAR_LOAD)
-        stored = self.target.count(sizes) * 2 * self.target.written(lane, lanes, sizes)
+        each = self.target.written(lane, lanes, sizes, self.masked)
+        stored = self.target.count(sizes) * 2 * each
         if not self.nest.reduces:
             return busy + stored
         if lane is not None and self.nest.dim(lane).reduction:
@@ -426,4 +440,15 @@ class Core:
         if lane is not None and lane in access.strides:
             # Vectors side by side share cache lines, those of different rows do not.
             found += _FAR * (count - access.count({lane: sizes.get(lane, 1)}))
+        elif self._loses(access, lane, whole):
+            found += _LOST
         return found
+
+    def _loses(self, access: Access, lane: str | None, whole: Mapping[str, int]) -> bool:
+        """Whether each step reads from another page, and there are so many of them that the first
+        cache has lost their lines when the next register tile reads the values beside."""
+        inner = self.innermost
+        if inner is None or abs(access.strides.get(inner.name, 0)) < PAGE:
+            return False
+        near = inner.extent * LINE <= self.device.l1_bytes // 2
+        return not near and self.again(access, lane, whole) > 1

@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from tcl.codegen.cpu.emit.scope import At, leading, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.transpose import ROW, joined, mixed, transposed
+from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
-
-_MASKED_STORES = "avx512vl"
-"""LLVM's name of the feature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class Pointers:
         b, note = self.b, f", align {layout.alignment}"
         if count == value.lanes:
             b.store(tensor, f"store {value}, {pointer}{note}")
-        elif count > 1 and _MASKED_STORES in b.features:
+        elif count > 1 and MASKED_STORES in b.features:
             name = f"llvm.masked.store.{suffix(value.type, value.lanes)}.p0"
             align, mask = Val(str(layout.alignment), "i32"), leading(value.lanes, count)
             b.store(tensor, b.call_text(name, "void", value, pointer, align, mask))
