@@ -88,6 +88,13 @@ class CpuProfile:
         return self.architecture != "x86_64" or bool({"fma", "fma4"} & self.present)
 
     @property
+    def reads_ahead(self) -> bool:
+        """Whether memory that is read in order comes in time by itself, at the ends of pages, too.
+        AMD's processors, by the feature that they alone have: on Zen 3, sums of what had been asked
+        for 2 KiB ahead were measured to take 1.1 to 1.2 times as long."""
+        return "sse4a" in self.present
+
+    @property
     def rounds(self) -> bool:
         """Whether one instruction rounds a float to an integer, in any direction."""
         return self.architecture != "x86_64" or "sse4.1" in self.present

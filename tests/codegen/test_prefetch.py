@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cpu_kernels import reference, run, sized_of
 from nests import X86
 
+from tcl.codegen.choose.cpu.prefetch_distances import tiles_ahead
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
@@ -19,6 +22,7 @@ from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
+AMD = CpuProfile("znver3", "+avx2,+fma,+sse4a", X86, 256, 2, 32 << 10, 512 << 10, 32 << 20)
 DEVICE = CpuProfile(
     "skylake-avx512", "+avx2,+fma,+avx512f", X86, 512, 2, 32 << 10, 1 << 20, 32 << 20, threads=1
 )
@@ -37,9 +41,9 @@ def sized(text: str, **shapes: tuple[int, ...]) -> SizedDef:
     return infer(checked, shapes)
 
 
-def distances(each: SizedDef) -> list[tuple[int, ...]]:
+def distances(each: SizedDef, device: CpuProfile = DEVICE) -> list[tuple[int, ...]]:
     """What the default prefetches, nest by nest."""
-    return [o.prefetch or () for o in plan_cpu(lower(each), MLP, DEVICE).options.values()]
+    return [o.prefetch or () for o in plan_cpu(lower(each), MLP, device).options.values()]
 
 
 def test_the_kernel_asks_for_what_comes_next_and_gives_the_same() -> None:
@@ -194,6 +198,18 @@ def test_the_default_reaches_ahead_where_a_register_tile_needs_an_operand_but_on
     assert distances(sized(batched, X=(500, 26, 72), Y=(500, 72, 26))) == [(2048, 2048)]
 
 
+def test_the_default_leaves_it_to_processors_that_read_ahead_by_themselves() -> None:
+    total = "def f(float(M, N) I) -> (S) { S(m) +=! I(m, n) }"
+    assert distances(sized(total, I=(2048, 1024)), AMD) == [()]
+    # Unless results go past the caches meanwhile.
+    scaled = "def f(float(M, N) I) -> (O) { O(m, n) = 2 * I(m, n) }"
+    assert distances(sized(scaled, I=(4096, 4096)), AMD) == [(2048,)]
+    # In a product it may be hidden: with two vectors of results for each element, not with one.
+    step = "def f(float(M, N, K) X, float(D, K) W) -> (O) { O(m, n, d) +=! X(m, n, k) * W(d, k) }"
+    assert distances(sized(step, X=(64, 512, 16), W=(16, 16)), AMD) == [(2048,)]
+    assert distances(sized(step, X=(64, 512, 16), W=(8, 16)), AMD) == [()]
+
+
 CONVOLUTION = """
 def f(float(N, G, C, H, W) I, float(G, F, C, KH, KW) W1) -> (O) {
     O(n, g, f, h, w) +=! I(n, g, c, h + kh, w + kw) * W1(g, f, c, kh, kw)
@@ -217,3 +233,13 @@ def test_the_default_reaches_into_the_next_block_of_what_is_read_again(
 ) -> None:
     each = sized(CONVOLUTION, I=shape, W1=(shape[1], filters, shape[2], 3, 3))
     assert distances(each) == [expected]
+
+
+def test_asking_for_blocks_pays_where_few_lines_are_in_a_register_tile() -> None:
+    each = sized(CONVOLUTION, I=(32, 32, 16, 14, 14), W1=(32, 16, 16, 3, 3))
+    program = lower(each)
+    chosen = plan_cpu(program, MLP, AMD).options["s0"]
+    assert chosen.prefetch == (16 * 14 * 14 * 4,)
+    (nest,) = program.nests
+    across = replace(chosen, register=(0, 0, 1, 7, 2))  # of 14 rows two elements each
+    assert tiles_ahead(program, nest, across, AMD) == ()

@@ -10,11 +10,11 @@ and again, but one block after the other, is asked for a block ahead.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.choose.cpu.access_costs import reach
-from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
 from tcl.codegen.options.options import NestOptions
@@ -29,13 +29,12 @@ _LARGE = 4
 """Times the second cache: from there on, blocks of a tensor were measured to come too late."""
 _PART = 8
 """The part of the second cache that a block may fill."""
-_WORTH = 0.13
-"""Time of memory, as a part of that of the arithmetic, from which on to ask for every point of
-every block takes less than to wait for some."""
-_MEMORY = 8.0
-"""Bytes per cycle."""
+_WORTH = 0.1
+"""The part of the arithmetic's time that asking for blocks has to save."""
+_WAITED_FOR = 4.0
+"""Bytes per cycle of blocks from memory that nobody asked for: half of what memory gives."""
 _RATE = 2.0
-"""Products of vectors per cycle."""
+"""Products of vectors per cycle, and as many loads."""
 _CALL = 24
 """Operations that a built-in function stands for."""
 
@@ -77,7 +76,10 @@ def tiles_ahead(
     staged = chosen.stage or ()
     points = nest.points
     cycles = points / device.lanes(nest.point.type) / _RATE
+    tile = _Tile.of(nest, chosen)
     found: dict[int, int] = {}
+    asked = 0
+    near = []
     for position, load in enumerate(operands(nest.point)):
         layout = program.tensor(load.ref.tensor).layout
         elements = math.prod(layout.extents)
@@ -85,26 +87,81 @@ def tiles_ahead(
         copied = position < len(staged) and staged[position] >= 0
         if copied or size <= device.l2_bytes or points <= _AGAIN * elements:
             continue
-        ahead = 0
-        if _times(nest, load.ref, chosen) <= _AGAIN and _in_order(nest, layout, load.ref):
-            ahead = NEAR
-        elif size > _LARGE * device.l2_bytes and size / _MEMORY >= _WORTH * cycles:
+        lines = tile.lines(layout, load.ref)
+        if tile.times(load.ref) <= _AGAIN and _in_order(nest, layout, load.ref):
+            near.append((position, lines))
+        elif size > _LARGE * device.l2_bytes:
+            saved = size / _WAITED_FOR - tile.asking(lines)
             ahead = _next_block(nest, layout, load.ref, device.l2_bytes // _PART)
-        if ahead:
-            found[position] = ahead
+            if ahead and saved >= _WORTH * cycles:
+                found[position] = ahead
+                asked += lines
+    for position, lines in near:
+        # What the processor has in time by itself may cost nothing.
+        if not device.reads_ahead or not tile.asking(asked + lines):
+            found[position] = NEAR
+            asked += lines
     return tuple(found.get(k, 0) for k in range(max(found, default=-1) + 1))
 
 
-def _times(nest: ir.Nest, ref: ir.TensorRef, chosen: NestOptions) -> int:
-    """How often register tiles come back to an element."""
-    lane, lanes = chosen.vectorize or (-1, 1)
-    register = chosen.register or ()
-    found = 1
-    for position, dim in enumerate(nest.dims):
-        if dim.name not in dims_of(ref):
-            size = max(1, register[position]) if position < len(register) else 1
-            found *= -(-dim.extent // (size * (lanes if position == lane else 1)))
-    return found
+def far_alone(ahead: Sequence[int]) -> tuple[int, ...]:
+    """Distances without those to what is read next in order, for processors that read ahead
+    themselves. What is written past the caches gets into the way of that: there they stay."""
+    far = tuple(0 if distance <= NEAR else distance for distance in ahead)
+    return far if any(far) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """A register tile of a nest that is not tiled otherwise."""
+
+    nest: ir.Nest
+    sizes: Mapping[str, int]
+    """Points, or vectors of them along ``lane``, by dimension."""
+    lane: str | None
+    lanes: int
+
+    @staticmethod
+    def of(nest: ir.Nest, chosen: NestOptions) -> _Tile:
+        """That of these options."""
+        position, lanes = chosen.vectorize or (-1, 1)
+        lane = nest.dims[position].name if position >= 0 else None
+        sizes = zip(nest.dims, chosen.register or (), strict=False)
+        return _Tile(nest, {d.name: max(1, size) for d, size in sizes}, lane, lanes)
+
+    def turns(self, dim: ir.Dim) -> int:
+        """How many tiles there are along a dimension."""
+        return -(-dim.extent // (self.sizes.get(dim.name, 1) * self._lanes(dim.name)))
+
+    def times(self, ref: ir.TensorRef) -> int:
+        """How often register tiles come back to an element."""
+        return math.prod(self.turns(d) for d in self.nest.dims if d.name not in dims_of(ref))
+
+    def lines(self, layout: ir.Layout, ref: ir.TensorRef) -> int:
+        """Lines of an operand in a tile."""
+        along = layout.in_order(ref)
+        found = 1
+        for name in dims_of(ref):
+            size = self.sizes.get(name, 1)
+            if name in along:
+                size = -(-size * self._lanes(name) * layout.itemsize // LINE)
+            found *= size
+        return found
+
+    def asking(self, lines: int) -> float:
+        """Cycles that it takes to ask for so many lines in every tile: none, as long as the
+        arithmetic takes longer than the loads and these together."""
+        loads = sum(self._count(dims_of(x.ref)) for x in operands(self.nest.point))
+        busy = max(loads, self._count(self.sizes))
+        steps = math.prod(self.turns(d) for d in self.nest.dims)
+        return steps * max(0, loads + lines - busy) / _RATE
+
+    def _count(self, dims: Iterable[str]) -> int:
+        """Points or vectors of these dimensions in a tile."""
+        return math.prod(self.sizes.get(name, 1) for name in dims)
+
+    def _lanes(self, dim: str) -> int:
+        return self.lanes if dim == self.lane else 1
 
 
 def _in_order(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:

@@ -10,7 +10,7 @@ from tcl.codegen.choose.cpu.access_costs import PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
-from tcl.codegen.choose.cpu.prefetch_distances import prefetching, tiles_ahead
+from tcl.codegen.choose.cpu.prefetch_distances import far_alone, prefetching, tiles_ahead
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
@@ -70,7 +70,10 @@ class CpuPreset:
         if self.name not in _MODELLED:
             return chosen
         stream = _not_kept(program, nest, self.device)
-        ahead = self.ahead.get(nest.name) or tiles_ahead(program, nest, chosen, self.device)
+        ahead = self.ahead.get(nest.name, ())
+        if self.device.reads_ahead and not stream:
+            ahead = far_alone(ahead)
+        ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
         return replace(chosen, stream=stream, prefetch=ahead, peel=stream)
 
     def following(
