@@ -38,6 +38,8 @@ _ROOM = 256 << 10
 that all chunks read would be read too often. Of a large cache, a quarter is enough."""
 _LONGEST = 1 << 30
 """Points of a dimension in a chunk at most; options take no more than twice as many."""
+_REUSED = 2
+"""Points for each element that a nest touches, up to which it waits for caches."""
 _LINES = 4
 """Vectors that a chunk has at least of a dimension along which memory lies in order."""
 
@@ -176,11 +178,13 @@ class Group:
             for dims, extent in zip(self.shared, extents, strict=True)
         ]
         room = max(device.l2_bytes // 4, min(device.l2_bytes // 2, _ROOM))
+        contracts = any(_contracts(program, nest) for nest in self.nests)
         for k in reversed(range(len(sizes))):
             while sizes[k] < extents[k]:
                 more = [*sizes[:k], min(2 * sizes[k], extents[k]), *sizes[k + 1 :]]
                 spans = self._spans(sizes)
                 again = self._again(program, self.shared[k], spans)
+                again = again and (contracts or self._near(program, more, device))
                 wanted = again or self._along(program, k) or self._points(sizes) < _POINTS
                 wanted = wanted or sizes[k] < _ROWS
                 if not wanted or self.bytes(program, self._spans(more)) > room:
@@ -217,6 +221,11 @@ class Group:
                 return True
         return False
 
+    def _near(self, program: ir.Program, sizes: Sequence[int], device: CpuProfile) -> bool:
+        """Whether the first cache holds what a chunk reads, and what the next one will read."""
+        read = self.bytes(program, self._spans(sizes), written=False)
+        return 2 * read <= device.l1_bytes
+
     def _along(self, program: ir.Program, k: int) -> bool:
         """Whether a nest of much work has its lanes or a window along these dimensions."""
         most = max(n.points for n in self.nests)
@@ -240,14 +249,24 @@ class Group:
         counts = (math.prod(spans.get(d.name, d.extent) for d in n.dims) for n in self.nests)
         return max(counts)
 
-    def bytes(self, program: ir.Program, spans: Mapping[str, int]) -> int:
-        """What the nests touch, where some dimensions have fewer points."""
+    def bytes(self, program: ir.Program, spans: Mapping[str, int], *, written: bool = True) -> int:
+        """What the nests touch, where some dimensions have fewer points; unless ``written``,
+        without what they make."""
         found: dict[str, int] = {}
         for nest in self.nests:
             for ref in refs(nest):
                 size = _bytes(program, nest, ref, spans)
                 found[ref.tensor] = max(found.get(ref.tensor, 0), size)
-        return sum(found.values())
+        made = () if written else {n.point.target.tensor for n in self.nests}
+        return sum(size for tensor, size in found.items() if tensor not in made)
+
+
+def _contracts(program: ir.Program, nest: ir.Nest) -> bool:
+    """Whether a nest has many points for each element that it touches, so that what comes from the
+    second cache is there in time."""
+    points = {d.name: d.extent for d in nest.dims}
+    elements = (reach(program.tensor(r.tensor).layout, r, points) for r in refs(nest))
+    return nest.points > _REUSED * max(elements)
 
 
 def _groups(nests: Iterable[ir.Nest], fused_with: Mapping[str, tuple[ir.Nest, ...]]) -> list[Group]:
