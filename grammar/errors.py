@@ -74,5 +74,10 @@ class ArgumentError(TclError):
     """An argument of a call does not fit: count, rank, size, element type, device or overlap."""
 
 
+class UnknownNameError(ArgumentError, ValueError):
+    """A name that is none of those that there can be, in an argument or an environment variable.
+    A ``ValueError`` as well, which is what programs catch that pass on what their users wrote."""
+
+
 class TclWarning(UserWarning):
     """Something legal that is probably not meant."""

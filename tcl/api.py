@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -36,6 +36,7 @@ def define(
     threads: int | None = None,
     nearest: bool = False,
     strict: bool = False,
+    relax: str | Iterable[str] | None = None,
 ) -> Definitions:
     """The defs of a text, as methods: ``define(text).mm(A, B)``, or by the inputs' names,
     ``define(text).mm(A=a, B=b)``. Instead of a text, a ``pathlib.Path`` of a file that holds one.
@@ -46,6 +47,10 @@ def define(
     tuning cache's, else a heuristic default; what a cache has and does not apply is passed over,
     with one warning. ``nearest=True``: for sizes that were not tuned, the tuning cache's options
     for the nearest sizes that were, if they can be applied, with a ``TclWarning`` that says so.
+    ``relax``: fields of the device, as ``("clock", "cores")`` or ``"clock,cores"``, that may be
+    others: where nothing was tuned here, options that were measured on such a device are used, with
+    a ``TclWarning`` that says what differs; with none, what the environment variable ``TCL_RELAX``
+    says. An unknown field is a ``ValueError`` that lists them.
     What is legal and probably not meant is a ``TclWarning``, here or where a call's sizes show it;
     ``strict=True`` makes it an error, as ``tcl check --strict`` does.
     ``threads`` is how many threads a call may use; with none, what the environment variable
@@ -55,7 +60,7 @@ def define(
     GPU. Raises
     ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``, ``ArgumentError``.
     """
-    return Definitions(source, options, threads, nearest, strict)
+    return Definitions(source, options, threads, nearest, strict, relax)
 
 
 @overload
@@ -66,6 +71,7 @@ def compile(
     *inputs: Argument,
     threads: int | None = None,
     wanted: Wanted = None,
+    relax: str | Iterable[str] | None = None,
     **named: Argument,
 ) -> Executor: ...
 
@@ -78,6 +84,7 @@ def compile(
     *inputs: Any,
     threads: int | None = None,
     wanted: Wanted = None,
+    relax: str | Iterable[str] | None = None,
     **named: Any,
 ) -> Calls[Any]: ...
 
@@ -89,18 +96,20 @@ def compile(
     *inputs: Any,
     threads: int | None = None,
     wanted: Wanted = None,
+    relax: str | Iterable[str] | None = None,
     **named: Any,
 ) -> Calls[Any]:
     """A kernel for one def and the sizes and strides of ``inputs``, compiled before it returns:
     for the GPU that they lie on if they lie on one. ``named``: inputs by their names, as in a call.
     ``wanted``: names of the outputs that calls return if they do not say (``Executor``).
 
-    ``threads`` is as for ``define``. Raises what ``define`` raises, ``ArgumentError`` for inputs
-    that do not fit and ``RangeInferenceError`` for sizes that do not.
+    ``threads`` and ``relax`` are as for ``define``. Raises what ``define`` raises,
+    ``ArgumentError`` for inputs that do not fit and ``RangeInferenceError`` for sizes that do not.
     """
-    definitions = Definitions(source, mapping_options, threads)
+    definitions = Definitions(source, mapping_options, threads, relax=relax)
     if named:
-        inputs = in_order(definitions.definition(entry_point), inputs, named, ("threads", "wanted"))
+        arguments = ("threads", "wanted", "relax")
+        inputs = in_order(definitions.definition(entry_point), inputs, named, arguments)
     executor, given = definitions._kernels.executor(entry_point, inputs, wanted)
     executor.prepare(given.arrays)
     return executor
@@ -120,8 +129,9 @@ class Definitions:
         threads: int | None = None,
         nearest: bool = False,
         strict: bool = False,
+        relax: str | Iterable[str] | None = None,
     ) -> None:
-        self._kernels = Kernels(source, options, threads, nearest, strict)
+        self._kernels = Kernels(source, options, threads, nearest, strict, relax)
         self._functions = {
             name: DefFunction(self._kernels, definition)
             for name, definition in self._kernels.defs.items()
@@ -302,10 +312,16 @@ def _arguments(definition: CheckedDef) -> Markup:
 
 
 def _function(
-    source: str, options: OptionsLike, threads: int, nearest: bool, strict: bool, name: str
+    source: str,
+    options: OptionsLike,
+    threads: int,
+    nearest: bool,
+    strict: bool,
+    relax: tuple[str, ...] | None,
+    name: str,
 ) -> DefFunction:
     """A function of a text, as a copy makes it."""
-    return Definitions(source, options, threads, nearest, strict)[name]
+    return Definitions(source, options, threads, nearest, strict, relax)[name]
 
 
 def assert_almost_equal(

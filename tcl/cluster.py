@@ -25,7 +25,7 @@ from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.number_format import plural
 from tcl.grammar.errors import ArgumentError
-from tcl.selection.best_options import device_identity
+from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.config import available_cores
 from tcl.tuner.run import host
 from tcl.tuner.run.host import Role

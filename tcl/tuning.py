@@ -6,7 +6,7 @@ import inspect
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -32,8 +32,11 @@ from tcl.executors.executor import Calls
 from tcl.grammar.closest import closest
 from tcl.grammar.log import logger
 from tcl.grammar.shown import kind_of, shown
-from tcl.selection.best_options import DEFAULT, named_options, suggestions
+from tcl.grammar.warn import warn
+from tcl.selection.best_options import DEFAULT, named_options, stand_in, suggestions
 from tcl.selection.suggested_options import CacheFactory, Choices
+from tcl.tuner.cache.fingerprint import relaxed_fields
+from tcl.tuner.cache.nearby import nearby
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
@@ -345,11 +348,15 @@ class MappingOptionsCache:
         winners: bool = False,
         threads: int | None = None,
         device: str | None = None,
+        relax: str | Iterable[str] | None = None,
     ) -> list[MappingOptions]:
         """The best ``count`` options for a def on inputs of these sizes, strides and types, on
         ``device`` (see ``Tuner``) with so many threads (see ``define``), best first; fewer, or
         none, if fewer are known. With ``winners`` only those that a search ended with, one of each.
-        What cannot be read, or are no options, is passed over. Raises ``CacheError``."""
+        Where there are none for this very device, those that were measured on one that differs in
+        no more than the fields ``relax`` (see ``define``), with a ``TclWarning`` that says so.
+        What cannot be read, or are no options, is passed over. Raises ``CacheError``, and
+        ``ValueError`` for a field that there is not."""
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ArgumentError(f"count must be a whole number from 1, not {shown(count)}")
         definition = Definitions(source).definition(entry_point)
@@ -357,16 +364,28 @@ class MappingOptionsCache:
         found = inputs_of(definition, inputs)
         cores = thread_count(threads)
         where = _where(found, None if device is None else target(device, cores), cores)
+        check_flag("winners", winners)
+        relaxed = relaxed_fields(relax)
         if not os.path.exists(self._path):
             return []
-        check_flag("winners", winners)
         cache = TuningCache(self._path)
         key = where.key(size(definition, found.arrays), found.arrays)
-        options = suggestions(cache, key, definition.name, sys.maxsize).options()
-        if winners:
-            ended_with = cache.winners(key)
-            options = (each for each in options if each.to_json() in ended_with)
-        return list(islice(options, count))
+
+        def known(key: CacheKey) -> list[MappingOptions]:
+            options = suggestions(cache, key, definition.name, sys.maxsize).options()
+            if winners:
+                ended_with = cache.winners(key)
+                options = (each for each in options if each.to_json() in ended_with)
+            return list(islice(options, count))
+
+        own = known(key)
+        if own or not relaxed:
+            return own
+        for near in nearby(cache, key, each=1, sizes=False, relax=relaxed):
+            if options := known(near.key):
+                warn(stand_in(definition.name, key, near.key))
+                return options
+        return []
 
 
 def make_naive_options_factory() -> OptionsFactory:
@@ -383,20 +402,22 @@ def make_load_from_cache_options_factory(
     *,
     threads: int | None = None,
     nearest: bool = False,
+    relax: str | Iterable[str] | None = None,
 ) -> OptionsFactory:
     """A factory that takes the best options for so many threads (see ``define``) from a cache
     file, or for the GPU that the inputs lie on.
 
     ``nearest``: where there are none, it takes those for the nearest sizes that can be applied,
-    with a ``TclWarning`` that says so. In ``define`` and ``compile``, options that do not apply to
-    the arrays at hand are passed over for the next best, else the default; where the file has none,
-    or is not there, the default is used: each with one warning. Called by itself it gives None
-    where there are none.
+    with a ``TclWarning`` that says so; ``relax`` (see ``define``): those that were measured on a
+    device that differs in no more than these fields, likewise. In ``define`` and ``compile``,
+    options that do not apply to the arrays at hand are passed over for the next best, else the
+    default; where the file has none, or is not there, the default is used: each with one warning.
+    Called by itself it gives None where there are none.
     """
 
     path, cores = file_named("cache_filename", cache_filename), thread_count(threads)
     check_flag("nearest", nearest)
-    return _FromCache(path, cores, nearest)
+    return _FromCache(path, cores, nearest, relaxed_fields(relax))
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,6 +425,7 @@ class _FromCache(CacheFactory):
     path: Path
     threads: int
     nearest: bool
+    relax: frozenset[str]
 
     def choices(self, source: str, entry_point: str, inputs: tuple[Any, ...]) -> Choices:
         definition = Definitions(source).definition(entry_point)
@@ -411,7 +433,7 @@ class _FromCache(CacheFactory):
         query = _where(found, None, self.threads).query(
             size(definition, found.arrays), found.arrays
         )
-        return named_options(TuningCache(self.path), query, nearest=self.nearest)
+        return named_options(TuningCache(self.path), query, nearest=self.nearest, relax=self.relax)
 
 
 def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:

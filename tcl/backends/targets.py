@@ -22,9 +22,9 @@ from tcl.selection.best_options import (
     Device,
     Query,
     array_layouts,
-    device_identity,
     layout_key,
 )
+from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.measure.timing import MeasureSettings
 from tcl.tuner.space.cpu.mapping import MappingSpace

@@ -16,7 +16,7 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.cost import Cost
 from tcl.common.files import write_whole
 from tcl.grammar.folder import cache_folder
-from tcl.selection.best_options import device_identity
+from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.config import available_cores
 from tcl.workers.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
 

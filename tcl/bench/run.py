@@ -31,7 +31,7 @@ from tcl.bench.tuning import tuned_options
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.placement import PLACEMENTS
 from tcl.grammar.errors import ArgumentError
-from tcl.selection.best_options import device_identity
+from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.config import available_cores
 
 Say: TypeAlias = Callable[[str], object]

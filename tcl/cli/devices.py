@@ -20,7 +20,7 @@ def command(measure: bool, threads: int | None) -> None:
     from tcl.codegen.cpu.thread_count import thread_count
     from tcl.codegen.devices.cpu import host_cpu
     from tcl.grammar.errors import ArgumentError
-    from tcl.selection.best_options import device_identity
+    from tcl.tuner.cache.fingerprint import device_identity
     from tcl.tuner.config import available_cores
 
     device = host_cpu()

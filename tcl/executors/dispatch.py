@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -29,6 +29,7 @@ from tcl.grammar.sized import SizedDef
 from tcl.grammar.warn import tell
 from tcl.selection.best_options import Query, best_known
 from tcl.selection.suggested_options import CacheFactory, Chosen
+from tcl.tuner.cache.fingerprint import relaxed_fields
 
 if TYPE_CHECKING:
     from tcl.tuner.run.tuner import TuningResult
@@ -59,6 +60,7 @@ class Kernels:
         threads: int | None,
         nearest: bool,
         strict: bool = False,
+        relax: str | Iterable[str] | None = None,
     ) -> None:
         check_flag("nearest", nearest)
         check_flag("strict", strict)
@@ -67,10 +69,16 @@ class Kernels:
                 "nearest=True is for the user's own tuning cache, and options were given; for "
                 'a cache of yours: tcl.make_load_from_cache_options_factory("my.db", nearest=True)'
             )
+        if relax is not None and options is not None:
+            raise ArgumentError(
+                "relax= is for the user's own tuning cache, and options were given; for a cache "
+                'of yours: tcl.make_load_from_cache_options_factory("my.db", relax=...)'
+            )
         self.source, name = text_of(source)
         self.options = _as_options(options)
         self.threads = thread_count(threads)
         self.nearest = nearest
+        self.relax = relaxed_fields(relax) if options is None else frozenset[str]()
         self.strict = strict
         self.defs = check(self.source, name)
         self._told: set[Hashable] = set()
@@ -84,9 +92,12 @@ class Kernels:
         self._lock = threading.RLock()
 
     @property
-    def given(self) -> tuple[str, OptionsLike, int, bool, bool]:
+    def given(
+        self,
+    ) -> tuple[str, OptionsLike, int, bool, bool, tuple[str, ...] | None]:
         """What this was made from."""
-        return self.source, self.options, self.threads, self.nearest, self.strict
+        relax = tuple(sorted(self.relax)) if self.options is None else None
+        return self.source, self.options, self.threads, self.nearest, self.strict, relax
 
     def definition(self, name: str) -> CheckedDef:
         """The checked def of that name; ``ArgumentError`` if there is none."""
@@ -150,7 +161,8 @@ class Kernels:
         options = self._given(definition.name, given.arrays)
         if options is None:
             device = found.gpu or replace(host_cpu(), threads=self.threads)
-            options = best_known(Query.of(sized, given.views, device), nearest=self.nearest)
+            query = Query.of(sized, given.views, device)
+            options = best_known(query, nearest=self.nearest, relax=self.relax)
         executor: Calls[Any]
         if given.device == HOST:
             executor = Executor(sized, options, self.threads, wanted)

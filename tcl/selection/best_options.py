@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,7 +20,8 @@ from tcl.grammar.warn import warn, warn_once
 from tcl.selection.suggested_options import DEFAULT as DEFAULT
 from tcl.selection.suggested_options import Choices, Chosen, Suggested
 from tcl.tuner.cache.file import FILE_NAME
-from tcl.tuner.cache.key import differences, with_threads
+from tcl.tuner.cache.fingerprint import FIELDS, device_identity, differing, fields
+from tcl.tuner.cache.key import differences
 from tcl.tuner.cache.nearby import Near, explain, nearby
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
 from tcl.tuner.errors import CacheError
@@ -77,49 +78,56 @@ class Query:
         return self.sized.checked.name
 
 
-def best_known(query: Query, *, nearest: bool = False) -> Chosen:
+def best_known(query: Query, *, nearest: bool = False, relax: Collection[str] = ()) -> Chosen:
     """The best options that the user's cache has for this, else the heuristic default.
 
     ``nearest``: before the default, those for the nearest sizes that apply, with a warning.
+    ``relax``: likewise those of devices that are others in these fields.
     """
     folder = cache_folder()
     if folder is None:
         return DEFAULT
     try:
-        found = known_options(TuningCache(folder / FILE_NAME), query, nearest=nearest)
+        cache = TuningCache(folder / FILE_NAME)
+        found = known_options(cache, query, nearest=nearest, relax=relax)
     except CacheError as error:
         warn(f"cached options are not used: {error}")
         found = None
     return found or DEFAULT
 
 
-def known_options(cache: TuningCache, query: Query, *, nearest: bool = False) -> Choices | None:
+def known_options(
+    cache: TuningCache, query: Query, *, nearest: bool = False, relax: Collection[str] = ()
+) -> Choices | None:
     """What a cache suggests, best first; None if that is nothing.
 
-    ``nearest``: what it has for the nearest sizes comes after that; where it is the first, a
-    ``TclWarning`` says for which. Rows that cannot be read are passed over, with a warning. Raises
-    ``CacheError`` for a file that cannot be used.
+    ``nearest``: what it has for the nearest sizes comes after that, ``relax``: and what it has of
+    devices that differ in no more than these fields (``fingerprint.FIELDS``); where that is the
+    first, a ``TclWarning`` says what it was measured for. Rows that cannot be read are passed over,
+    with a warning. Raises ``CacheError`` for a file that cannot be used.
     """
     if not os.path.exists(cache.path):
         return None
     found = suggestions(cache, query.key, query.name)
-    if nearest:
+    if nearest or relax:
+        alike = nearby(cache, query.key, sizes=nearest, relax=relax)
         try:
-            near = _near(cache, query, first=found.preferred is None)
+            near = _near(alike, query, first=found.preferred is None)
         except CacheError as error:
-            warn_once(
-                (found.cache, str(error)), f"cached options for near sizes are not used: {error}"
-            )
+            what = "near sizes" if nearest else "other devices"
+            warn_once((found.cache, str(error)), f"cached options for {what} are not used: {error}")
         else:
             found = replace(found, entries=(*found.entries, *near))
     return found if found.entries else None
 
 
-def named_options(cache: TuningCache, query: Query, *, nearest: bool = False) -> Choices:
+def named_options(
+    cache: TuningCache, query: Query, *, nearest: bool = False, relax: Collection[str] = ()
+) -> Choices:
     """``known_options`` of a cache that somebody asks for, with a sentence about what is missing
     if that is nothing. A file that cannot be used has nothing, either."""
     try:
-        found = known_options(cache, query, nearest=nearest)
+        found = known_options(cache, query, nearest=nearest, relax=relax)
         if found is not None:
             return found
         missing = _missing(cache, query.key, query.name, nearest=nearest)
@@ -140,13 +148,24 @@ def _missing(cache: TuningCache, key: CacheKey, name: str, *, nearest: bool) -> 
         what = f"the nearest is for {near.entry} on {near.key.sizes}"
         if apart != ["shapes"]:
             what += f" (what differs: {', '.join(apart)})"
-        if not nearest and not {*apart} - {"shapes", "strides"}:
-            call = f"make_load_from_cache_options_factory({str(cache.path)!r}, nearest=True)"
+        argument = _allowing(apart, nearest=nearest)
+        if argument is not None:
+            call = f"make_load_from_cache_options_factory({str(cache.path)!r}, {argument})"
             remedy = f"for that one's options: {call}, or tune these sizes into this file"
     return (
         f"{cache.path} has no options for {name} on {key.sizes}, so the default is used "
         f"({what}); {remedy}"
     )
+
+
+def _allowing(apart: Sequence[str], *, nearest: bool) -> str | None:
+    """The argument that lets options be used that were measured for something else; None if one
+    alone does not, or did not. ``apart``: what differs."""
+    if not {*apart} - {"shapes", "strides"}:
+        return None if nearest else "nearest=True"
+    if not {*apart} - {*FIELDS}:
+        return f"relax={','.join(apart)!r}"
+    return None
 
 
 def suggestions(cache: TuningCache, key: CacheKey, name: str, count: int = _TRIES) -> Choices:
@@ -157,31 +176,56 @@ def suggestions(cache: TuningCache, key: CacheKey, name: str, count: int = _TRIE
     if damage is not None:
         about = f"for {name} on {key.sizes} (key {digits} in {file})"
         warn_once((file, digits, damage), f"a cached result {about} is passed over: {damage}")
-    entries = (_suggested(key, r.options, rank) for rank, r in enumerate(records, 1))
+    entries = (Suggested(r.options, digits, key.sizes, n) for n, r in enumerate(records, 1))
     return Choices(name, file, tuple(entries))
 
 
-def _suggested(key: CacheKey, options: str, rank: int) -> Suggested:
-    return Suggested(options, key.digest[:_DIGITS], key.sizes, rank)
-
-
-def _near(cache: TuningCache, query: Query, *, first: bool) -> list[Suggested]:
-    """Entries for the nearest sizes. ``first``: nothing is tried before them, so that the first one
-    has to apply to these sizes, and it is said that it is used."""
-    key, found = query.key, nearby(cache, query.key)
+def _near(found: Iterator[Near], query: Query, *, first: bool) -> list[Suggested]:
+    """Entries for the nearest sizes and devices. ``first``: nothing is tried before them, so that
+    the first one has to apply to these sizes, and it is said that it is used."""
     if first:
         applicable = _applicable(found, query)
         if applicable is None:
             return []
-        used = applicable.key
-        strides = used.sizes == key.sizes
-        warn(
-            f"{query.name} was not tuned for {key.sizes}"
-            f"{' with these strides' * strides}; the options for "
-            f"{'others' if strides else used.sizes} are used, which are the nearest that were"
-        )
+        warn(stand_in(query.name, query.key, applicable.key))
         found = chain([applicable], found)
-    return [_suggested(n.key, n.record.options, n.rank) for n in islice(found, _TRIES)]
+    device = query.key.device
+    return [
+        Suggested(
+            n.record.options,
+            n.key.digest[:_DIGITS],
+            n.key.sizes,
+            n.rank,
+            _values_apart(device, n.key.device),
+        )
+        for n in islice(found, _TRIES)
+    ]
+
+
+def stand_in(name: str, key: CacheKey, used: CacheKey) -> str:
+    """A sentence about options that were measured for another key of the same def, and are used:
+    what is different there."""
+    sizes, strides = used.sizes != key.sizes, used.inputs != key.inputs
+    values = _values_apart(key.device, used.device)
+    if not values:
+        return (
+            f"{name} was not tuned for {key.sizes}{' with these strides' * (not sizes)}; the "
+            f"options for {used.sizes if sizes else 'others'} are used, which are the nearest that "
+            "were"
+        )
+    besides = f", for {used.sizes}" if sizes else ", for other strides" if strides else ""
+    return (
+        f"{name} was not tuned on this device for {key.sizes}; options that were measured on "
+        f"another one ({values}){besides} are used, as relaxed"
+    )
+
+
+def _values_apart(device: str, other: str) -> str:
+    """The fields in which another device differs, with its values and this one's."""
+    here, there = fields(device), fields(other)
+    return ", ".join(
+        f"{field} {there[field]} instead of {here[field]}" for field in differing(device, other)
+    )
 
 
 def _applicable(found: Iterator[Near], query: Query) -> Near | None:
@@ -212,17 +256,3 @@ def _scheduling(query: Query) -> Callable[[MappingOptions], object]:
 
     on_gpu = gpu_layouts(sized, strides)
     return lambda options: gpu.schedule(sized, options, device, on_gpu)
-
-
-def device_identity(device: Device) -> str:
-    """What measured times depend on. Of a CPU: model and how it was narrowed, vector width, cores,
-    caches, whether there is a matrix unit that may be used, and threads if there are several; of a
-    GPU: model, architecture, multiprocessors."""
-    if isinstance(device, CpuProfile):
-        matrix = "; matrix unit" if device.has("amx-tile") else ""
-        return with_threads(
-            f"{device.title}; {device.vector_bits}-bit vectors; {device.cores} cores; "
-            f"L2 {device.l2_bytes >> 10} KiB{matrix}",
-            device.threads,
-        )
-    return f"{device.name}; {device.architecture}; {device.multiprocessors} multiprocessors"

@@ -33,6 +33,8 @@ class Suggested:
     sizes: str
     rank: int
     """Among the key's options, from 1."""
+    apart: str = ""
+    """In what the device differs that it was measured on; empty if it was this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ class Choices:
         elif used.key == entry.key:
             instead = f"rank {used.rank} is used"
         else:
-            instead = f"rank {used.rank} for {used.sizes} is used"
+            elsewhere = f", measured on another device ({used.apart})," * bool(used.apart)
+            instead = f"rank {used.rank} for {used.sizes}{elsewhere} is used"
         tell(
             f"cached options do not apply: rank {entry.rank} for {self.name} on {entry.sizes} "
             f"(key {entry.key} in {self.cache}): {reason}{besides}; {instead}",

@@ -31,7 +31,8 @@ from tcl.codegen.cpu.thread_count import thread_count, usable_cores
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
-from tcl.selection.best_options import cache_key, device_identity
+from tcl.selection.best_options import cache_key
+from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.pipeline import Job, Pipeline

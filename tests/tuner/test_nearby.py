@@ -17,7 +17,8 @@ from tcl.arrays.arguments import Array
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.schedule.cpu import schedule
 from tcl.selection.best_options import cache_key
-from tcl.tuner.cache.key import differences, split_threads, with_threads
+from tcl.tuner.cache.fingerprint import split_threads, with_threads
+from tcl.tuner.cache.key import differences
 from tcl.tuner.cache.nearby import distance, explain, nearby, seeds
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
@@ -123,7 +124,7 @@ def test_every_ingredient_that_differs_is_named() -> None:
         "def text": ("(nothing)", "line"),
         "backend": ("cpu", "cuda"),
         "dtypes": ("float32", "float64"),
-        "device": ("a cpu", "gpu"),
+        "model": ("a cpu", "gpu"),
         "shapes": ("[64,64]", "[32,64]"),
         "threads": ("2", "1"),
         "strides": ("row-major", "(8, 256)"),

@@ -8,6 +8,8 @@ import json
 import re
 from dataclasses import asdict, dataclass
 
+from tcl.tuner.cache.fingerprint import FIELDS, fields
+
 
 @dataclass(frozen=True, slots=True)
 class ArrayLayout:
@@ -43,7 +45,7 @@ class CacheKey:
     """``cpu``, ``cuda``."""
     inputs: tuple[ArrayLayout, ...]
     device: str
-    """Identity of the device, as the backend reports it, and its threads (``with_threads``)."""
+    """Identity of the device, as the backend reports it, and its threads (``fingerprint``)."""
     codegen_version: str
     """Kernels made by another version may be faster, slower or wrong."""
 
@@ -64,20 +66,6 @@ class CacheKey:
         return " ".join(map(str, self.inputs))
 
 
-_THREADS = re.compile(r"^(.*); (\d+) threads$", re.DOTALL)
-
-
-def with_threads(device: str, threads: int) -> str:
-    """A device that kernels use with so many threads."""
-    return device if threads == 1 else f"{device}; {threads} threads"
-
-
-def split_threads(device: str) -> tuple[str, int]:
-    """The inverse of ``with_threads``."""
-    found = _THREADS.match(device)
-    return (found[1], int(found[2])) if found else (device, 1)
-
-
 @dataclass(frozen=True, slots=True)
 class Difference:
     """An ingredient in which two keys differ."""
@@ -88,10 +76,11 @@ class Difference:
 
 
 INGREDIENTS = (
-    *("def text", "backend", "dtypes", "device", "shapes", "threads", "strides"),
-    "codegen version",
+    *("def text", "backend", "dtypes", *(name for name in FIELDS if name != "threads")),
+    *("shapes", "threads", "strides", "codegen version"),
 )
-"""What keys are compared by. What is named first sets results further apart."""
+"""What keys are compared by: the fields of their devices (``fingerprint.FIELDS``) and the rest.
+What is named first sets results further apart."""
 
 
 def differences(key: CacheKey, other: CacheKey) -> tuple[Difference, ...]:
@@ -112,15 +101,13 @@ def differences(key: CacheKey, other: CacheKey) -> tuple[Difference, ...]:
 
 
 def _ingredients(key: CacheKey) -> dict[str, str]:
-    device, threads = split_threads(key.device)
     strides = ["row-major" if i.row_major else str(i.strides) for i in key.inputs]
     return {
         "def text": key.definition,
         "backend": key.backend,
         "dtypes": " ".join(i.dtype for i in key.inputs),
-        "device": device,
+        **fields(key.device),
         "shapes": " ".join(f"[{','.join(map(str, i.shape))}]" for i in key.inputs),
-        "threads": str(threads),
         "strides": " ".join(strides),
         "codegen version": key.codegen_version,
     }

@@ -8,11 +8,12 @@ options apply.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
 from tcl.grammar.errors import TclError
+from tcl.tuner.cache.fingerprint import fields, remoteness
 from tcl.tuner.cache.key import INGREDIENTS, CacheKey, Difference, differences
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import Summary, TuningCache
@@ -51,24 +52,36 @@ def distance(key: CacheKey, other: CacheKey) -> float:
 
 
 def nearby(
-    cache: TuningCache, key: CacheKey, *, each: int = 3, versions: bool = False
+    cache: TuningCache,
+    key: CacheKey,
+    *,
+    each: int = 3,
+    versions: bool = False,
+    sizes: bool = True,
+    relax: Collection[str] = (),
 ) -> Iterator[Near]:
     """The best options for other sizes and strides of the same def, with the same element types,
     on the same device with as many threads, the nearest sizes first: ``each`` of every key, and no
-    options twice. ``versions``: also what other versions of the code generator measured, after
-    their like of this one. The key itself, in this version, is left out.
+    options twice. The key itself, in this version, is left out.
+
+    ``versions``: also what other versions of the code generator measured, after their like of this
+    one. ``sizes``: false for the same sizes and strides alone. ``relax``: fields in which the
+    device may be another one (``fingerprint.FIELDS``); what is nearer comes first.
     """
 
-    def apart(other: CacheKey) -> tuple[float, int, bool]:
+    def apart(other: CacheKey) -> tuple[object, ...]:
         pairs = zip(key.inputs, other.inputs, strict=True)
         strides = sum(a.row_major != b.row_major for a, b in pairs)
-        return distance(key, other), strides, other.codegen_version != key.codegen_version
+        device = remoteness(key.device, other.device)
+        version = other.codegen_version != key.codegen_version
+        return distance(key, other), strides, device, version
 
     alike = [
         other
         for other in cache.keys(key)
         if other != key
-        and _nature(other) == _nature(key)
+        and _nature(other, relax) == _nature(key, relax)
+        and (sizes or other.inputs == key.inputs)
         and (versions or other.codegen_version == key.codegen_version)
         and math.isfinite(distance(key, other))
     ]
@@ -111,10 +124,11 @@ def opening_configs(
     return list(found)
 
 
-def _nature(key: CacheKey) -> tuple[object, ...]:
-    """What near keys have in common."""
+def _nature(key: CacheKey, relax: Collection[str]) -> tuple[object, ...]:
+    """What near keys have in common. ``relax``: fields of the device that they need not."""
     dtypes = tuple(i.dtype for i in key.inputs)
-    return key.definition, key.backend, dtypes, key.device
+    device = [value for name, value in fields(key.device).items() if name not in relax]
+    return key.definition, key.backend, dtypes, device
 
 
 @dataclass(frozen=True, slots=True)

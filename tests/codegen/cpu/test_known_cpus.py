@@ -19,7 +19,7 @@ from tcl.codegen.devices.known_cpus import PROFILES, find
 from tcl.codegen.devices.named import device_named
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
-from tcl.selection.best_options import device_identity
+from tcl.tuner.cache.fingerprint import device_identity
 
 TITLES = [p.title for p in PROFILES]
 HASWELL, ZEN4, GRAVITON3 = (device_named(n) for n in ("haswell", "zen 4", "graviton3"))
