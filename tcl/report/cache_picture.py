@@ -1,0 +1,91 @@
+"""What the results of a tuning cache say together, as a picture."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tcl.report.cache_analysis import SHARES, device_names
+from tcl.tuner.cache.analysis import Analysis, Group
+
+_COLOURS = ("#1f6fb2", "#c2571a", "#3a8a3a", "#7a4fa3", "#8a6d3b", "#444444")
+_KNOBS = 12
+"""That are shown, those that lose most."""
+_GROUPS = len(_COLOURS)
+"""Defs and devices that are shown in colours of their own."""
+
+
+def draw(found: Analysis, title: str, path: Path) -> None:
+    """Write a picture (PNG, SVG or PDF, by the suffix): how much a growing pool of options keeps,
+    what fixing a knob loses, and the winners' margins. ``ImportError`` without matplotlib."""
+    matplotlib: Any = import_module("matplotlib")
+    matplotlib.use("Agg")
+    pyplot: Any = import_module("matplotlib.pyplot")
+    groups = sorted(found.groups, key=lambda g: -g.seconds)[:_GROUPS]
+    names = device_names(found.groups)
+    labels = [f"{g.entry}, {names[g.backend, g.device]}" for g in groups]
+    figure, (pool, margins, knobs) = pyplot.subplots(1, 3, figsize=(15, 5))
+    _pools(pool, groups, labels)
+    _margins(margins, groups, labels)
+    _fixed(knobs, groups, labels)
+    figure.suptitle(title, fontsize=9)
+    figure.tight_layout()
+    try:
+        figure.savefig(path, dpi=130)
+    finally:
+        pyplot.close(figure)
+
+
+def _pools(axes: Any, groups: list[Group], labels: list[str]) -> None:
+    for group, label, colour in zip(groups, labels, _COLOURS, strict=False):
+        for style, start, kept in (
+            ("-", group.options.start.by_time, group.options.by_time),
+            (":", group.options.start.plain, group.options.plain),
+        ):
+            values = [100 * share for share in (start, *kept)]
+            shown = label if style == "-" else None
+            axes.plot(range(len(values)), values, style, color=colour, label=shown, marker=".")
+    for share in SHARES:
+        axes.axhline(100 * share, color="black", linewidth=0.6)
+    axes.set_xlabel("options besides the untuned default")
+    axes.set_ylabel("% of the winners' speed (dotted: all keys count the same)")
+    axes.set_title("A smaller pool of candidates", fontsize=9)
+    axes.legend(fontsize=7)
+
+
+def _margins(axes: Any, groups: list[Group], labels: list[str]) -> None:
+    for place, group in enumerate(groups):
+        for offset, margins, colour in (
+            (-0.18, group.over_second, _COLOURS[0]),
+            (0.18, group.over_default, _COLOURS[1]),
+        ):
+            if margins is not None:
+                row = place + offset
+                axes.plot([100 * margins.least, 100 * margins.most], [row, row], color=colour)
+                axes.plot(100 * margins.median, row, "o", color=colour)
+                axes.plot(100 * margins.mean.by_time, row, "|", color=colour, markersize=12)
+    axes.plot([], [], color=_COLOURS[0], label="the second")
+    axes.plot([], [], color=_COLOURS[1], label="the untuned default")
+    axes.axvline(0, color="black", linewidth=0.6)
+    axes.set_yticks(range(len(labels)), labels, fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xlabel("% longer than the winner: range, median (dot), mean by time (bar)")
+    axes.set_title("Margins", fontsize=9)
+    axes.legend(fontsize=7)
+
+
+def _fixed(axes: Any, groups: list[Group], labels: list[str]) -> None:
+    every = [
+        (decision.fixed.lost.by_time, decision, label, colour)
+        for group, label, colour in zip(groups, labels, _COLOURS, strict=False)
+        for decision in group.decisions
+    ]
+    shown = sorted(every, key=lambda each: -each[0])[:_KNOBS]
+    for place, (lost, _, _, colour) in enumerate(shown):
+        axes.barh(place, 100 * lost, color=colour, height=0.7)
+    words = [f"{d.name} = {d.fixed.value}  ({label})" for _, d, label, _ in shown]
+    axes.set_yticks(range(len(words)), words, fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xlabel("% of the winners' speed that is lost, by time")
+    axes.set_title("Knobs fixed at the value that wins most", fontsize=9)

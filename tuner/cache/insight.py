@@ -1,0 +1,146 @@
+"""What results say of each key: how candidates ended, who won, by how much, since when."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tcl.grammar.closest import closest
+from tcl.tuner.cache import ranking
+from tcl.tuner.cache import table_rows as cache_rows
+from tcl.tuner.cache.key import CacheKey
+from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.tuning_cache import TuningCache
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInsight:
+    """What is known of a key."""
+
+    key: CacheKey
+    entry: str
+    """The def's name when it was first tuned."""
+    records: int
+    verdicts: Mapping[str, int]
+    """How many records ended so, by the verdict's word; the most frequent first."""
+    ranked: tuple[Record, ...]
+    """The correct candidates, best first, each with the record that counts."""
+    found: Mapping[str, Record]
+    """By options: the first record in which they were correct."""
+    default: float | None
+    """Seconds a call of the untuned default; None if it was not measured, or is not correct."""
+
+    @property
+    def best(self) -> float | None:
+        """Seconds a call of the winner."""
+        return self.ranked[0].time if self.ranked else None
+
+    @property
+    def over_second(self) -> float | None:
+        """The winner's margin over the second, see ``margin``."""
+        return margin(self.best, self.ranked[1].time) if len(self.ranked) > 1 else None
+
+    @property
+    def over_default(self) -> float | None:
+        """The winner's margin over the untuned default, see ``margin``."""
+        return margin(self.best, self.default)
+
+
+def margin(best: float | None, other: float | None) -> float | None:
+    """How much longer the other one takes, as a share of the best's time: 0.25 for a quarter more.
+    Below 0 where a first reading was faster than what won the finals. None if there is nothing to
+    compare."""
+    return None if best is None or other is None or best <= 0 else other / best - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which keys are looked at: those that have all that is said."""
+
+    entry: str | None = None
+    """The def's name."""
+    device: str | None = None
+    """A part of the device's identity, in whatever case."""
+    backend: str | None = None
+    sizes: str | None = None
+    """A part of the inputs as people see them, ``float32[64,64] float32[64,32]``; spaces do not
+    count."""
+    version: str | None = None
+    """Of the code generator."""
+
+    def names(self, key: CacheKey, entry: str) -> bool:
+        """Whether a key has all that is said."""
+        return all(matches(key, entry) for _, _, matches in self._rules())
+
+    def why_none(self, known: Sequence[KeyInsight]) -> str:
+        """Why none of the keys that there are has all that is said, in words that go on after "no
+        key": the first thing that none has, and what there is."""
+        for what, said, matches in self._rules():
+            if not any(matches(each.key, each.entry) for each in known):
+                there = list(dict.fromkeys(_VALUES[what](each.key, each.entry) for each in known))
+                near = closest(said, there)
+                hint = f"did you mean {near}?" if near else f"there are: {'; '.join(there[:8])}"
+                return f"has {what} {said!r}; {hint}"
+        return "has all of these at once"
+
+    def _rules(self) -> list[tuple[str, str, Callable[[CacheKey, str], bool]]]:
+        """What is said: its name, the words, and whether a key has it."""
+        entry, device, sizes = self.entry or "", self.device or "", self.sizes or ""
+        rules: list[tuple[str, str | None, Callable[[CacheKey, str], bool]]] = [
+            ("def", self.entry, lambda _, name: name == entry),
+            ("device", self.device, lambda key, _: device.casefold() in key.device.casefold()),
+            ("namespace", self.backend, lambda key, _: key.backend == self.backend),
+            ("sizes", self.sizes, lambda key, _: _plain(sizes) in _plain(key.sizes)),
+            ("version", self.version, lambda key, _: key.codegen_version == self.version),
+        ]
+        return [(what, said, matches) for what, said, matches in rules if said is not None]
+
+
+def _plain(sizes: str) -> str:
+    return "".join(sizes.split()).casefold()
+
+
+_VALUES: Mapping[str, Callable[[CacheKey, str], str]] = {
+    "def": lambda _, entry: entry,
+    "device": lambda key, _: key.device,
+    "namespace": lambda key, _: key.backend,
+    "sizes": lambda key, _: key.sizes,
+    "version": lambda key, _: key.codegen_version,
+}
+
+
+def insights(cache: TuningCache, default: str, wanted: Filter) -> tuple[KeyInsight, ...]:
+    """What is known of the wanted keys that have results, as of one moment; by def, device and
+    inputs. ``default``: the untuned default's options, as JSON. Raises ``CacheError``."""
+
+    def read(db: sqlite3.Connection) -> tuple[KeyInsight, ...]:
+        found = []
+        for problem, key, entry in cache_rows.problems(db):
+            if wanted.names(key, entry):
+                records = [record for _, record in cache_rows.records(db, problem)]
+                if records:
+                    found.append(insight(key, entry, records, default))
+        return tuple(sorted(found, key=_order))
+
+    return cache.read(read, ())
+
+
+def _order(each: KeyInsight) -> tuple[object, ...]:
+    key = each.key
+    return each.entry, key.backend, key.device, [i.shape for i in key.inputs], key.digest
+
+
+def insight(key: CacheKey, entry: str, records: Sequence[Record], default: str) -> KeyInsight:
+    """What these results say of a key."""
+    found: dict[str, Record] = {}
+    for record in sorted(records, key=lambda r: r.when):
+        if record.time is not None:
+            found.setdefault(record.options, record)
+    ranked = ranking.ranked(records)
+    verdicts = Counter(record.verdict.value for record in records)
+    untuned = next((record.time for record in ranked if record.options == default), None)
+    return KeyInsight(
+        key, entry, len(records), dict(verdicts.most_common()), ranked, found, untuned
+    )
