@@ -22,7 +22,7 @@ _COMMANDS = {
     "show": "show what becomes of a def: ast, ir, schedule, source, asm, resources, reference",
     "run": "run a def on random inputs, compare with the reference, print the time",
     "tune": "search for the fastest options and keep them",
-    "cache": "what was tuned: list, show, why, merge, prune, export, import",
+    "cache": "what was tuned: list, best, show, why, inspect, analyze, merge, prune, ...",
     "bench": "measure the benchmark suite side by side with its peers",
     "devices": "what this machine has",
     "docs": "print a page or a section of the documentation",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tcl.cli.cache_common import cache_option, named_cache, needed, writable_cache
 from tcl.cli.common import fail, reporting
 from tcl.cli.signals import exit_code
 from tcl.codegen.common.extras import installing
@@ -64,11 +65,7 @@ def command() -> None:
     type=click.FloatRange(min=0, min_open=True),
     help="Tune each row first, for this long.",
 )
-@click.option(
-    "--cache",
-    type=click.Path(path_type=Path),
-    help="Where tuned options come from, and go to. Default: the user's cache.",
-)
+@cache_option
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random inputs."
 )
@@ -92,7 +89,7 @@ def cpu(
     peers: str | None,
     rounds: int | None,
     tune_seconds: float | None,
-    cache: Path | None,
+    path: Path | None,
     seed: int,
     out: Path | None,
     resume: bool,
@@ -107,7 +104,6 @@ def cpu(
     from tcl.bench.peers.names import OURS
     from tcl.bench.rows import select
     from tcl.bench.run import Settings, run
-    from tcl.cli.cache_common import named_cache
     from tcl.common.placement import PLACEMENTS
 
     try:
@@ -132,7 +128,10 @@ def cpu(
     before = _before(out) if resume else None
     if out is not None:
         _make(out)  # now, rather than after an hour
-    path = named_cache(cache)
+    if tune_seconds is not None:
+        cache = writable_cache(path).path  # now, rather than after an hour
+    else:
+        cache = named_cache(None) if path is None else needed(path).path
     say = _progress()
     reports: list[Report] = []
 
@@ -144,8 +143,8 @@ def cpu(
     stopped: KeyboardInterrupt | None = None
     try:
         if tune_seconds is not None:
-            _tune(chosen, settings, tune_seconds, path, say)
-        keep(run(chosen, settings, say, peers=specs, cache=path, finished=keep, before=before))
+            _tune(chosen, settings, tune_seconds, cache, say)
+        keep(run(chosen, settings, say, peers=specs, cache=cache, finished=keep, before=before))
     except KeyboardInterrupt as error:
         stopped = error
     finally:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli import cache_show
+from tcl.cli import cache_analyze, cache_best, cache_inspect, cache_show
 from tcl.cli.cache_common import (
     SHORT,
     cache_option,
     existing,
     listed_key,
     moment,
+    named_cache,
     needed,
     plain,
     write_text,
@@ -52,7 +53,7 @@ def list_(path: Path | None) -> None:
     Every def and sizes that have results, device by device, those that were tuned last first.
     """
     from tcl.cli.tables import plain_table, print_table
-    from tcl.tuner.cache.key import split_threads
+    from tcl.tuner.cache.fingerprint import split_threads
 
     cache = existing(path)
     if cache is None:
@@ -140,24 +141,25 @@ def prune(
 
 
 @command.command("merge")
-@click.argument("into", type=_file)
 @click.argument("sources", metavar="FROM...", type=_file, nargs=-1, required=True)
+@cache_option
 @reporting
-def merge(into: Path, sources: tuple[Path, ...]) -> None:
+def merge(sources: tuple[Path, ...], path: Path | None) -> None:
     """Add the results of other caches.
 
-    All results of the caches FROM are added to the cache INTO, which is made if there is none. Each
-    is added whole or not at all and left as it is; what INTO has already is not added again.
+    All results of the caches FROM are added to the cache, which is made if there is none. Each is
+    added whole or not at all and left as it is; what is there already is not added again. Every
+    device keeps its own results, and uses no other's.
     """
     from tcl.tuner.cache import merge as merging
     from tcl.tuner.cache.tuning_cache import TuningCache
     from tcl.tuner.errors import CacheError
 
-    cache = TuningCache(into)
+    cache = TuningCache(named_cache(path))
     failed = False
     for source in sources:
         try:
-            click.echo(f"{source}: {_said(merging.merge(cache, source))}")
+            click.echo(f"{source}: {_said(merging.merge(cache, source))} to {cache.path}")
         except CacheError as error:
             report(str(error))
             failed = True
@@ -206,7 +208,7 @@ def import_(file: Path, form: str, path: Path | None) -> None:
     from tcl.tuner.cache.tuning_cache import TuningCache
 
     found = from_t4(read(file), str(file), _canonical)
-    cache = TuningCache(path)
+    cache = TuningCache(named_cache(path))
     click.echo(f"{file}: {_said(merging.add(cache, found))} to {cache.path}")
 
 
@@ -223,5 +225,8 @@ def _said(done: Added) -> str:
     return f"{plural(done.added, 'result')} added{known}"
 
 
-for _each in (cache_show.show, cache_show.why):
+for _each in (
+    *(cache_best.best, cache_show.show, cache_show.why),
+    *(cache_inspect.inspect, cache_analyze.analyze),
+):
     command.add_command(_each)

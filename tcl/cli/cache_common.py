@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import re
 import shlex
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.common import choose
+from tcl.cli.common import choose, fail
 from tcl.common.files import write_whole
 from tcl.grammar.errors import ArgumentError
 
@@ -25,8 +26,32 @@ if TYPE_CHECKING:
 cache_option = click.option(
     "--cache",
     "path",
+    metavar="FILE",
     type=click.Path(path_type=Path),
-    help="The cache file. Default: the user's.",
+    help="The tuning cache. Default: tuning.db in TCL_CACHE_DIR, else in your cache folder.",
+)
+"""Every command that reads or writes a cache takes it so."""
+
+
+def _relaxed(
+    context: click.Context, parameter: click.Parameter, given: str | None
+) -> frozenset[str]:
+    from tcl.tuner.cache.fingerprint import relaxed_fields
+
+    try:
+        return relaxed_fields(given, "--relax")
+    except ArgumentError as error:
+        if given is None:
+            fail(str(error))  # the command line is right, the environment is not
+        raise click.UsageError(str(error), context) from None
+
+
+relax_option = click.option(
+    "--relax",
+    metavar="FIELD,...",
+    callback=_relaxed,
+    help="Fields of the device that may be others, such as clock,cores, where nothing was tuned "
+    "for this one. Default: TCL_RELAX, else none.",
 )
 SHORT = 10
 """Digits by which people name a key."""
@@ -83,7 +108,7 @@ def how_to_load(work: Work, cache: Path, device: str, threads: int) -> tuple[str
 
 
 def existing(path: Path | None) -> TuningCache | None:
-    """The cache to work on; None, and said so, if it is the user's own, and there is none yet: that
+    """``needed``; None, and said so, if the cache is the user's own, and there is none yet: that
     is no mistake, and a file that is named and not there is one (``MissingCacheError``)."""
     if path is not None:
         return needed(path)
@@ -99,12 +124,15 @@ class MissingCacheError(ArgumentError):
 
 
 def needed(path: Path | None) -> TuningCache:
-    """The cache to work on; ``MissingCacheError`` if there is none yet."""
+    """The cache to look into; ``MissingCacheError`` if there is none yet, and ``CacheError`` for
+    a file that is damaged or of a newer version: one that is only looked into stays where it is."""
+    from tcl.tuner.cache.file import check_sound
     from tcl.tuner.cache.tuning_cache import TuningCache
 
     found = named_cache(path)
-    if not found.exists():
+    if not os.path.exists(found):
         raise MissingCacheError(f"{found} does not exist: nothing was tuned yet")
+    check_sound(found)
     return TuningCache(found)
 
 

@@ -153,8 +153,10 @@ def why(
     """Why sizes are tuned, or are not.
 
     Results are used for exactly what they were measured for. Where there are none, this names the
-    nearest key that has some, and the ingredients in which it differs.
+    nearest key that has some, and the ingredients in which it differs; of another device, the
+    fields. Those can be passed over: tcl run, tcl cache best --relax FIELD,...
     """
+    from tcl.tuner.cache.fingerprint import FIELDS
     from tcl.tuner.cache.nearby import explain
 
     key, name = named_key(str(file), entry, sizes, threads)
@@ -183,6 +185,9 @@ def why(
             f"  {each.ingredient:{width}}  asked for {plain(each.here)}\n"
             f"  {'':{width}}  there is  {plain(each.there)}"
         )
+    apart = [d.ingredient for d in answer.differences]
+    if answer.nearest.best is not None and not {*apart} - {*FIELDS}:
+        click.echo(f"it is used where that is passed over: --relax {','.join(apart)}")
 
 
 def _known(summary: Summary) -> str:

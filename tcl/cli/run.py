@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tcl.cli.cache_common import cache_option, needed, relax_option
 from tcl.cli.common import (
     entry_option,
     fail,
@@ -40,11 +41,8 @@ if TYPE_CHECKING:
     help="Mapping options: a preset's name, JSON, or the name of a JSON file. "
     "Default: the best that is known.",
 )
-@click.option(
-    "--cache",
-    type=click.Path(path_type=Path),
-    help="Use the best options that this cache has. Default: the user's cache, if it has any.",
-)
+@cache_option
+@relax_option
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -67,13 +65,18 @@ def command(
     entry: str | None,
     sizes: str | None,
     options: str | None,
-    cache: Path | None,
+    path: Path | None,
+    relax: frozenset[str],
     seed: int,
     threads: int | None,
     device: str,
     no_reference: bool,
 ) -> None:
-    """Run a def on random inputs, compare it with the reference, print the time."""
+    """Run a def on random inputs, compare it with the reference, print the time.
+
+    It runs with the best options that the cache has for these sizes on this device, else with the
+    default. A cache that --cache names has to have some.
+    """
     from tcl.cli.kernels import Work
     from tcl.codegen.cpu.thread_count import thread_count
 
@@ -87,7 +90,7 @@ def command(
 
         work = Work.load(file, entry, sizes, seed)
         query = Query.of(work.sized, work.inputs, replace(host_cpu(), threads=count))
-        _run_on_cpu(work, _chosen(query, options, cache, work.title), count, compare=compare)
+        _run_on_cpu(work, _chosen(query, options, path, relax, work.title), count, compare=compare)
         return
     from tcl.backends.targets import target
 
@@ -96,23 +99,24 @@ def command(
     work = Work.load(file, entry, sizes, seed)
     query = where.query(work.sized, work.inputs)
     with work.indexing():
-        _run_on_gpu(work, _chosen(query, options, cache, work.title), where, compare=compare)
+        _run_on_gpu(work, _chosen(query, options, path, relax, work.title), where, compare=compare)
 
 
-def _chosen(query: Query, options: str | None, cache: Path | None, title: str) -> Chosen:
+def _chosen(
+    query: Query, options: str | None, path: Path | None, relax: frozenset[str], title: str
+) -> Chosen:
     """What to run with: what was given, else what a cache has, else the default."""
-    from tcl.cli.cache_common import needed
     from tcl.cli.kernels import parse_options
     from tcl.selection.best_options import best_known, known_options
 
-    if cache is None:
-        return parse_options(options) or best_known(query)
+    if path is None:
+        return parse_options(options) or best_known(query, relax=relax)
     if options is not None:
         raise click.UsageError("--options and --cache both say which options to use; give one")
-    found = known_options(needed(cache), query)
+    found = known_options(needed(path), query, relax=relax)
     if found is None:
         raise ArgumentError(
-            f"{cache} has no options for {title} on this device with so many threads; "
+            f"{path} has no options for {title} on this device with so many threads; "
             "tcl cache why says what differs from those that it has"
         )
     return found

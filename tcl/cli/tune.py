@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from tcl.cli.cache_common import cache_option, writable_cache
 from tcl.cli.common import (
     entry_option,
     numpy_threads,
@@ -93,11 +94,7 @@ from tcl.grammar.errors import ArgumentError
     help="Seconds; then the search ends as with Ctrl+C, but not before a candidate is timed.",
 )
 @click.option("--options", "-o", help="Start from these: a preset's name, JSON or a JSON file.")
-@click.option(
-    "--cache",
-    type=click.Path(path_type=Path),
-    help="Where results are kept. Default: the user's cache, from which programs load them.",
-)
+@cache_option
 @click.option(
     "--report",
     "page",
@@ -116,16 +113,17 @@ def command(
     executor: str,
     resume: bool,
     fixed: tuple[str, ...],
-    cache: Path | None,
+    path: Path | None,
     page: Path | None,
     as_json: bool,
     **settings: Any,
 ) -> None:
     """Search for the fastest options of a def, or of many.
 
-    Every result is saved at once. Ctrl+C ends the search early and keeps the best (exit code
-    130); twice ends it immediately. After any end, even a power failure, --resume goes on as if
-    there had been none; then --generations, --time-limit and --jobs may be given anew.
+    Every result is saved at once, in the cache from which programs take the best. Ctrl+C ends the
+    search early and keeps the best (exit code 130); twice ends it immediately. After any end, even
+    a power failure, --resume goes on as if there had been none; then --generations, --time-limit
+    and --jobs may be given anew.
 
     The exit code with --grid is 0 if every point of the grid is accounted for. Its file has
     settings by the names of these options, at the top or in a table; lists of sizes stand for all
@@ -154,7 +152,7 @@ def command(
         check_executor(executor)
         with own_names(usage=True):
             search_config(settings)
-        wishes = Wishes(grid, settings, cache, page, executor, resume, as_json)
+        wishes = Wishes(grid, settings, path, page, executor, resume, as_json)
         sys.exit(tune_grid(points, wishes, dry_run=dry_run))
     if dry_run:
         raise click.UsageError("--dry-run is for --grid")
@@ -162,7 +160,7 @@ def command(
         raise click.UsageError("Missing argument 'FILE'; or name a file with many: --grid FILE.")
     sys.exit(
         _tune(
-            *(file, entry, sizes, settings, executor, _fixed(fixed), cache, page),
+            *(file, entry, sizes, settings, executor, _fixed(fixed), path, page),
             resume=resume,
             as_json=as_json,
         )
@@ -176,7 +174,7 @@ def _tune(
     settings: dict[str, Any],
     executor: str,
     fixed: Mapping[str, int | str],
-    cache: Path | None,
+    path: Path | None,
     page: Path | None,
     *,
     resume: bool,
@@ -191,7 +189,6 @@ def _tune(
     # NumPy has as many threads as our kernels may use, unless the user says otherwise.
     numpy_threads(count)
     from tcl.backends.targets import timed_target
-    from tcl.cli.cache_common import writable_cache
     from tcl.cli.kernels import Work, parse_options
     from tcl.cli.settings import check_executor, own_names, search_config
     from tcl.cli.tuned import Session, resumed
@@ -203,10 +200,10 @@ def _tune(
     with own_names(usage=True):
         config = search_config(settings)
     start = parse_options(settings["options"])
-    path = writable_cache(cache).path  # now, rather than after an hour
+    cache = writable_cache(path).path  # now, rather than after an hour
     if resume:
         with own_names(options=True):
-            config = resumed(config, Work.load(file, entry, sizes, 0), chosen, path)
+            config = resumed(config, Work.load(file, entry, sizes, 0), chosen, cache)
     # One seed for the search and the inputs, so that a resumed search knows both.
     config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
     with own_names(usage=True):
@@ -214,10 +211,10 @@ def _tune(
     work = Work.load(file, entry, sizes, config.settings.seed or 0)
     with workplace(executor, chosen.cores, lambda line: click.echo(line, err=as_json)) as place:
         session = Session(
-            work, chosen, config, path, page, place,
+            work, chosen, config, cache, page, place,
             threads=count, fixed=fixed, resume=resume, as_json=as_json,
         )  # fmt: skip
-        return session.run(start, default=cache is None).code
+        return session.run(start, default=path is None).code
 
 
 def _fixed(given: tuple[str, ...]) -> dict[str, int | str]:

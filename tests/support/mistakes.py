@@ -110,6 +110,7 @@ COMMAND = (
     ("A report in a folder that is not there",
      "tcl tune mm.tc --sizes M=5,K=6,N=7 --report no/page.html"),
     ("Nothing to remove", "tcl cache prune"),
+    ("A field that no device has", "tcl run mm.tc --sizes M=5,K=6,N=7 --relax clok"),
 )  # fmt: skip
 """What was meant, and what was typed."""
 
@@ -132,7 +133,8 @@ these codes:
 | 143 | terminated, by SIGTERM; likewise |
 
 A cache that is named with `--cache` and only read has to be there (1). Without `--cache` it is the
-user's own, and where there is none yet, `tcl cache list`, `why` and `prune` say so and are done (0).
+user's own, and where there is none yet, `tcl cache list`, `why`, `inspect`, `analyze` and `prune` say
+so and are done (0).
 """  # noqa: E501
 
 

@@ -141,12 +141,7 @@ def snapshot(path: Path, patience: float) -> sqlite3.Connection:
             _readable(path) as readable,
             contextlib.closing(_connect(readable, patience)) as source,
         ):
-            version = cache_schema.version(source, path)
-            if version > cache_schema.SCHEMA_VERSION:
-                raise CacheError(
-                    f"the tuning cache {path} cannot be used: it has schema version {version}, "
-                    f"this tcl knows up to {cache_schema.SCHEMA_VERSION}"
-                )
+            version = _check_version(source, path)
             source.backup(copy)
         damage = damage_in(copy)
         if damage is not None:
@@ -162,6 +157,35 @@ def snapshot(path: Path, patience: float) -> sqlite3.Connection:
     except BaseException:
         copy.close()
         raise
+
+
+def check_sound(path: Path, patience: float = 5.0) -> None:
+    """``CacheError`` unless the file is a sound cache, of this version or an older one. Nothing is
+    changed, nor set aside; all of the file is read once."""
+    try:
+        with (
+            _readable(path) as readable,
+            contextlib.closing(_connect(readable, patience)) as source,
+        ):
+            _check_version(source, path)
+            damage = damage_in(source)
+    except sqlite3.Error as error:
+        if is_damage(error) and not _was_a_cache(path):
+            raise CacheError(f"{path} is not a tuning cache; name another file") from None
+        raise explained(error, path, patience) from error
+    if damage is not None:
+        raise CacheError(f"the tuning cache {path} cannot be used: it is damaged ({damage})")
+
+
+def _check_version(db: sqlite3.Connection, path: Path) -> int:
+    """The schema version of a file; ``CacheError`` if it is newer than ours."""
+    version = cache_schema.version(db, path)
+    if version > cache_schema.SCHEMA_VERSION:
+        raise CacheError(
+            f"the tuning cache {path} cannot be used: it has schema version {version}, "
+            f"this tcl knows up to {cache_schema.SCHEMA_VERSION}"
+        )
+    return version
 
 
 def damage_in(db: sqlite3.Connection) -> str | None:

@@ -22,6 +22,7 @@ from command_line import MM, Done, here
 
 from tcl.cli import main
 from tcl.cli.cache_common import named_key
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.tuner.cache import schema as cache_schema
 from tcl.tuner.cache.merge import results
@@ -83,7 +84,8 @@ def filled(name: str, count: int = 5, sizes: str = SIZES, run: str = "run-of-min
 
 def test_help() -> None:
     done = tcl("--help")
-    for name in ("list", "show", "why", "merge", "export", "import", "prune"):
+    names = ("list", "best", "show", "why", "inspect", "analyze", "merge", "export", "import")
+    for name in (*names, "prune"):
         assert re.search(rf"^  {name} ", done.stdout, re.MULTILINE)
     assert tcl("prune", "--help").returncode == 0
 
@@ -162,14 +164,13 @@ def test_merge() -> None:
     filled("a.db", sizes="M=1,K=1,N=1")
     filled("b.db")
     Path("damaged.db").write_bytes(Path("b.db").read_bytes()[:5000])
-    done = tcl(
-        "merge", "new.db", "a.db", "nope.db", "damaged.db", "mm.tc", "b.db", "b.db", "new.db"
-    )
+    sources = ("a.db", "nope.db", "damaged.db", "mm.tc", "b.db", "b.db", "new.db")
+    done = tcl("merge", *sources, "--cache", "new.db")
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
-        "a.db: 6 results added",
-        "b.db: 6 results added",
-        "b.db: 0 results added (6 were there already)",
+        "a.db: 6 results added to new.db",
+        "b.db: 6 results added to new.db",
+        "b.db: 0 results added (6 were there already) to new.db",
     ]
     errors = done.stderr.splitlines()
     assert len(errors) == 4
@@ -182,7 +183,10 @@ def test_merge() -> None:
     assert len(TuningCache("new.db").list()) == 2
     assert Path("mm.tc").read_text() == MM
     assert not list(Path().glob("*.damaged-*"))
-    assert tcl("merge", "new.db", "a.db").returncode == 0
+    assert (
+        tcl("merge", "new.db").stdout
+        == f"new.db: 12 results added to {Path('home').resolve()}/tuning.db\n"
+    )
 
 
 def test_export_and_import() -> None:
@@ -233,9 +237,12 @@ def test_prune() -> None:
             1,
             "cache . cannot be used: it is a folder; name a file",
         ),
-        (("merge", "a.db"), 2, "Missing argument"),
-        (("merge", "mm.tc", "a.db"), 1, "mm.tc is not a tuning cache; choose another"),
-        (("merge", "mm.tc/x.db", "a.db"), 1, "cannot be created: Not a directory"),
+        (("merge", "--cache", "a.db"), 2, "Missing argument"),
+        (("merge", "a.db", "--cache", "mm.tc"), 1, "mm.tc is not a tuning cache; choose another"),
+        (("merge", "a.db", "--cache", "mm.tc/x.db"), 1, "cannot be created: Not a directory"),
+        (("best", "mm.tc", "-s", SIZES, "--cache", "none.db"), 1, "nothing was tuned yet"),
+        (("best", "mm.tc", "-s", SIZES, "--relax", "clok"), 2, "no field 'clok'; did you mean"),
+        (("best", "mm.tc", "-s", "M=1,K=2,N=3", "--cache", "a.db"), 1, "see tcl cache why"),
         (("export", "x.json", "--cache", "none.db"), 1, "nothing was tuned yet"),
         (("export", "x.json", "--format", "t3", "--cache", "a.db"), 2, "is not 't4'"),
         (("export", "no/x.json", "--cache", "a.db"), 1, "no/x.json cannot be written: No such"),
@@ -289,42 +296,135 @@ def test_names_of_others_do_not_reach_the_terminal_as_they_are() -> None:
     assert "\x1b" not in done.stdout + shown
 
 
-@pytest.mark.parametrize("name", ["list", "show", "why", "prune", "export", "import", "merge"])
-@pytest.mark.parametrize("how", ["damaged", "newer"])
-def test_bad_file_is_set_aside_with_one_line(name: str, how: str) -> None:
-    filled("good.db")
-    tcl("export", "good.json", "--cache", "good.db")
+def spoilt(how: str) -> bytes:
+    """A cache ``a.db`` that is damaged, or of a newer version; what is in the file."""
     filled("a.db")
     if how == "damaged":
         with open("a.db", "r+b") as file:
             file.write(os.urandom(1000))
+            file.seek(0)
+            file.write(b"SQLite format 3\0")  # so that it may be one of ours
     else:
         newer = cache_schema.SCHEMA_VERSION + 1
         cache = TuningCache("a.db")
         cache.transaction(lambda db: db.execute("INSERT INTO migrations VALUES (?, 0)", (newer,)))
         cache.close()
-    if how == "damaged":  # so that it may be one of ours
-        with open("a.db", "r+b") as file:
-            file.write(b"SQLite format 3\0")
-    content = Path("a.db").read_bytes()
-    arguments = {
-        "list": ("list", "--cache", "a.db"),
-        "show": ("show", "mm.tc", "-s", SIZES, "--cache", "a.db"),
-        "why": ("why", "mm.tc", "-s", SIZES, "--cache", "a.db"),
-        "prune": ("prune", "--keep", "1", "--cache", "a.db"),
-        "export": ("export", "out.json", "--cache", "a.db"),
-        "import": ("import", "good.json", "--cache", "a.db"),
-        "merge": ("merge", "a.db", "good.db"),
-    }[name]
-    done = tcl(*arguments)
-    assert done.returncode == (1 if name == "show" else 0)
-    first, *rest = done.stderr.splitlines()
-    assert first.startswith("warning: the tuning cache a.db cannot be used (")
-    assert len(rest) == (1 if name == "show" else 0)
+    return Path("a.db").read_bytes()
+
+
+@pytest.mark.parametrize("how", ["damaged", "newer"])
+def test_a_bad_file_that_is_only_read_stays_where_it_is(how: str) -> None:
+    content = spoilt(how)
+    why = (
+        f"it has schema version {cache_schema.SCHEMA_VERSION + 1}, this tcl knows up to "
+        f"{cache_schema.SCHEMA_VERSION}"
+        if how == "newer"
+        else "it is damaged ("
+    )
+    sized = ("mm.tc", "-s", SIZES)
+    commands = (
+        *(("cache", name) for name in ("list", "inspect", "analyze")),
+        *(("cache", name, *sized) for name in ("show", "why", "best")),
+        ("cache", "prune", "--keep", "1"),
+        ("cache", "export", "out.json"),
+        ("run", *sized),
+    )
+    for arguments in commands:
+        done = here(*arguments, "--cache", "a.db")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"error: the tuning cache a.db cannot be used: {why}")
+        assert len(done.stderr.splitlines()) == 1
+        assert Path("a.db").read_bytes() == content
+    assert [p.name for p in Path().glob("a.db*")] == ["a.db"]
+
+
+@pytest.mark.parametrize("name", ["import", "merge"])
+@pytest.mark.parametrize("how", ["damaged", "newer"])
+def test_a_bad_file_that_is_written_is_set_aside_with_one_line(name: str, how: str) -> None:
+    filled("good.db")
+    tcl("export", "good.json", "--cache", "good.db")
+    content = spoilt(how)
+    done = tcl(name, "good.json" if name == "import" else "good.db", "--cache", "a.db")
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("warning: the tuning cache a.db cannot be used (")
     (aside,) = Path().glob("a.db.*")
     assert aside.read_bytes() == content
-    left = len(TuningCache("a.db").history(key()))
-    assert left == (6 if name in ("import", "merge") else 0)
+    assert len(TuningCache("a.db").history(key())) == 6
+
+
+def test_every_command_takes_the_same_option() -> None:
+    """One name, one help text, and the environment variable in it."""
+    names = ("list", "best", "show", "why", "inspect", "analyze", "merge", "export", "import")
+    said = set()
+    for name in ("tune", "run", "bench cpu", *(f"cache {n}" for n in (*names, "prune"))):
+        text = " ".join(here(*name.split(), "--help").stdout.split())
+        said.add(re.search(r"--cache FILE (.*?your cache folder\.)", text)[1])  # type: ignore[index]
+    assert said == {
+        "The tuning cache. Default: tuning.db in TCL_CACHE_DIR, else in your cache folder."
+    }
+
+
+def of_device(fields: dict[str, str]) -> CacheKey:
+    """The key of ``SIZES`` on a device that is this one but for some words of its identity."""
+    device = key().device
+    for words, others in fields.items():
+        assert words in device
+        device = device.replace(words, others)
+    return replace(key(), device=device)
+
+
+CORES = f"{host_cpu().cores} cores"
+
+
+def test_best_and_run_with_fields_relaxed() -> None:
+    other = of_device({CORES: "4096 cores"})
+    TuningCache("a.db").store(
+        other, options(4), Outcome(Verdict.CORRECT, (2e-6,)), run="other-machine", entry="mm"
+    )
+    sized = ("mm.tc", "-s", SIZES, "--cache", "a.db")
+    assert tcl("best", *sized).stderr == (
+        "error: a.db has no options for mm on float32[8,16] float32[16,32]; see tcl cache why\n"
+    )
+    assert tcl("best", *sized, "--relax", "l2,clock").stderr == (
+        "error: a.db has no options for mm on float32[8,16] float32[16,32], nor of devices that "
+        "differ only in clock, l2; see tcl cache why\n"
+    )
+    warning = (
+        "warning: mm was not tuned on this device for float32[8,16] float32[16,32]; options that "
+        f"were measured on another one (cores 4096 instead of {host_cpu().cores}) are used, as "
+        "relaxed"
+    )
+    done = tcl("best", *sized, "--relax", "clock, cores")
+    assert (done.returncode, done.stdout) == (0, f"{options(4)}\n")
+    first, second = done.stderr.splitlines()
+    assert first == warning
+    assert second.startswith(f"2.00 µs a call on {other.device}, found by other-ma on ")
+    done = here("run", *sized, "--relax", "cores")
+    assert (done.returncode, done.stderr) == (0, f"{warning}\n")
+    assert f"with options {options(4)}" in done.stdout
+    done = here("run", *sized)
+    assert "a.db has no options for mm M=8 K=16 N=32 on this device" in done.stderr
+    done = tcl("why", *sized)
+    assert done.stdout.splitlines()[2:] == [
+        f"  cores  asked for {host_cpu().cores}",
+        "         there is  4096",
+        "it is used where that is passed over: --relax cores",
+    ]
+    TuningCache("a.db").store(key(), options(2), Outcome(Verdict.CORRECT, (3e-6,)), run="own")
+    done = tcl("best", *sized, "--relax", "cores")
+    assert done.stdout == f"{options(2)}\n" and "warning" not in done.stderr
+
+
+def test_an_unknown_field_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    filled("a.db")
+    monkeypatch.setenv("TCL_RELAX", "cores,colour")
+    done = tcl("best", "mm.tc", "-s", SIZES, "--cache", "a.db")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error: TCL_RELAX: a device has no field 'colour'; there are: model, architecture, "
+        "vectors, matrix-unit, narrowing, multiprocessors, cores, l2, clock, threads\n"
+    )
 
 
 @functools.cache
@@ -352,12 +452,13 @@ def test_read_only_cache_can_be_read() -> None:
     assert "was tuned" in run("why", "mm.tc", "-s", SIZES, *where).stdout
     assert run("export", "y.json", *where).returncode == 0
     assert Path("y.json").read_text() == Path("x.json").read_text()
-    assert run("merge", "new.db", "ro/a.db").stdout == "ro/a.db: 6 results added\n"
+    done = run("merge", "ro/a.db", "--cache", "new.db")
+    assert done.stdout == "ro/a.db: 6 results added to new.db\n"
     assert "4 of 6 results would be" in run("prune", "--keep", "2", "--dry-run", *where).stdout
     for arguments in (
         ("prune", "--keep", "2", *where),
         ("import", "x.json", *where),
-        ("merge", "ro/a.db", "new.db"),
+        ("merge", "new.db", *where),
     ):
         done = run(*arguments)
         assert done.returncode == 1
@@ -397,7 +498,7 @@ def test_full_disk_is_said_and_loses_nothing() -> None:
         return done
 
     full = "error: the tuning cache small/a.db cannot be used: the disk is full\n"
-    done = run("merge", "small/a.db", "large.db")
+    done = run("merge", "large.db", "--cache", "small/a.db")
     assert (done.returncode, done.stderr) == (1, full)
     done = run("import", "large.json", "--cache", "small/a.db")
     assert (done.returncode, done.stderr) == (1, full)
@@ -449,10 +550,10 @@ def test_cache_that_others_write(writers: list[subprocess.Popen[str]]) -> None:
         time.sleep(0.05)
     commands = (
         ("list", "--cache", "busy.db"),
-        ("merge", "busy.db", "other.db"),
+        ("merge", "other.db", "--cache", "busy.db"),
         ("export", "busy.json", "--cache", "busy.db"),
         ("why", "mm.tc", "-s", SIZES, "--cache", "busy.db"),
-        ("merge", "copy.db", "busy.db"),
+        ("merge", "busy.db", "--cache", "copy.db"),
         ("import", "busy.json", "--cache", "busy.db"),
         ("prune", "--codegen", "0", "--cache", "busy.db"),
         ("show", "mm.tc", "-s", SIZES, "--cache", "busy.db"),
@@ -489,7 +590,9 @@ def test_merge_that_is_killed_adds_all_or_nothing() -> None:
     rng = random.Random(0)
     for _ in range(4):
         shutil.copy("into.db", "try.db")
-        process = subprocess.Popen(command("merge", "try.db", "large.db"), stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            command("merge", "large.db", "--cache", "try.db"), stdout=subprocess.PIPE
+        )
         time.sleep(rng.uniform(0.2, 1.5))
         process.kill()
         process.communicate()

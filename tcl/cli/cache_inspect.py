@@ -1,0 +1,196 @@
+"""``tcl cache inspect``: the ranked candidates of each key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain
+from tcl.cli.common import reporting
+from tcl.common.number_format import duration, plural
+from tcl.grammar.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from tcl.tuner.cache.insight import KeyInsight
+    from tcl.tuner.cache.ranking import Record
+    from tcl.tuner.cache.tuning_cache import TuningCache
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--entry", "-e", metavar="NAME", help="Only keys of this def."),
+    click.option("--device", metavar="TEXT", help="Only devices in whose name this stands."),
+    click.option(
+        "--namespace",
+        "--backend",
+        "backend",
+        metavar="NAME",
+        help="Only results of this backend: cpu, cuda.",
+    ),
+    click.option(
+        "--sizes",
+        "-s",
+        metavar="TEXT",
+        help="Only keys in whose inputs this stands, as tcl cache list shows them: '[64,64]'.",
+    ),
+    click.option(
+        "--codegen", "version", metavar="VERSION", help="Only this version of the code generator."
+    ),
+)
+
+
+def filter_options(command: _F) -> _F:
+    """The options that say which keys are looked at."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def chosen(cache: TuningCache, **said: str | None) -> tuple[KeyInsight, ...]:
+    """What is known of the keys that the options name; ``ArgumentError`` if there are none."""
+    from tcl.selection.suggested_options import DEFAULT
+    from tcl.tuner.cache.insight import Filter, insights
+
+    wanted = Filter(**said)
+    if wanted.sizes is not None and "=" in wanted.sizes:
+        raise ArgumentError(
+            f"--sizes {wanted.sizes}: a cache knows shapes of inputs and no names of sizes; give a "
+            "part of what tcl cache list shows, as in --sizes '[64,64]', or see tcl cache show"
+        )
+    found = insights(cache, DEFAULT.to_json(), wanted)
+    if not found:
+        known = insights(cache, DEFAULT.to_json(), Filter())
+        if not known:
+            raise ArgumentError(f"{cache.path} has no results: nothing was tuned yet")
+        raise ArgumentError(f"no key of {cache.path} {plain(wanted.why_none(known))}")
+    return found
+
+
+@click.command("inspect")
+@filter_options
+@click.option("--best-only", is_flag=True, help="Only the winner of each key.")
+@click.option(
+    "--top-k",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    metavar="K",
+    help="Best candidates of each key.",
+)
+@click.option("--json", "as_json", is_flag=True, help="As JSON, times in seconds.")
+@cache_option
+@reporting
+def inspect(
+    best_only: bool, top_k: int, as_json: bool, path: Path | None, **said: str | None
+) -> None:
+    """The ranked candidates of each key.
+
+    Times as tcl cache show has them; how much longer than the winner's they are; when a candidate
+    was first right, and in which search. A line says how all candidates ended, and the winner's
+    margins over the second and over the untuned default.
+    """
+    if best_only and _given("top_k"):
+        raise click.UsageError("--best-only is --top-k 1; give one of them")
+    cache = existing(path)
+    if cache is None:
+        return
+    found = chosen(cache, **said)
+    count = 1 if best_only else top_k
+    if as_json:
+        click.echo(json.dumps([_data(each, count) for each in found], indent=1))
+        return
+    for each in found:
+        _show(each, count)
+    records = sum(each.records for each in found)
+    click.echo(f"{plural(len(found), 'key')}, {plural(records, 'result')} in {cache.path}")
+
+
+def _given(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def _show(each: KeyInsight, count: int) -> None:
+    from tcl.cli.tables import plain_table, print_table
+    from tcl.tuner.cache.insight import margin
+
+    key = each.key
+    click.echo(f"{plain(each.entry)} {plain(key.sizes)}; key {key.digest[:SHORT]}")
+    click.echo(plain(f"{key.backend}: {key.device}; code generator {key.codegen_version}"))
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in each.verdicts.items())
+    click.echo(f"{plural(each.records, 'result')}: {counts}")
+    if each.ranked:
+        click.echo(f"the winner's margin: {_margins(each)}")
+        table = plain_table(">", ">time", ">longer", "timed", "first found", "by", "options")
+        for rank, record in enumerate(each.ranked[:count], 1):
+            first = each.found[record.options]
+            table.add_row(
+                *(str(rank), duration(record.time or 0.0)),
+                *(_percent(margin(each.best, record.time)), _timed(record)),
+                *(moment(first.when), plain(first.run[:8]), plain(record.options)),
+            )
+        print_table(table)
+    click.echo()
+
+
+def _margins(each: KeyInsight) -> str:
+    second = (
+        "no second" if each.over_second is None else f"{_percent(each.over_second)} over the second"
+    )
+    default = f"{_percent(each.over_default)} over the untuned default"
+    if each.default is None:
+        default = "the untuned default was not measured"
+    elif each.over_default == 0:
+        default = "it is the untuned default"
+    return f"{second}, {default}"
+
+
+def _timed(record: Record) -> str:
+    return "finals" if record.place is not None else "first reading"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:+.1f} %"
+
+
+def _data(each: KeyInsight, count: int) -> dict[str, object]:
+    key = each.key
+    return {
+        "key": key.digest,
+        "entry": each.entry,
+        "namespace": key.backend,
+        "device": key.device,
+        "inputs": [{"shape": i.shape, "strides": i.strides, "dtype": i.dtype} for i in key.inputs],
+        "codegen_version": key.codegen_version,
+        "results": each.records,
+        "verdicts": each.verdicts,
+        "candidates": len(each.ranked),
+        "margin_over_second": each.over_second,
+        "default_seconds": each.default,
+        "margin_over_default": each.over_default,
+        "best": _candidates(each, each.ranked[:count]),
+    }
+
+
+def _candidates(each: KeyInsight, ranked: Sequence[Record]) -> list[dict[str, object]]:
+    from tcl.tuner.cache.insight import margin
+
+    return [
+        {
+            "rank": rank,
+            "seconds": record.time,
+            "longer": margin(each.best, record.time),
+            "finals": record.place is not None,
+            "samples": len(record.samples),
+            "when": record.when,
+            "run": record.run,
+            "first_found": each.found[record.options].when,
+            "first_run": each.found[record.options].run,
+            "options": record.options,
+        }
+        for rank, record in enumerate(ranked, 1)
+    ]
