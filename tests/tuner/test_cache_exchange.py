@@ -6,6 +6,8 @@ import contextlib
 import json
 import random
 import sqlite3
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,96 @@ def test_of_a_search_that_both_know_the_later_state_stays(
     merge(source, cache.path)
     for each in (cache, source):
         assert each.load_run("r1") == ({"seed": 1}, {"generation": 4})
+
+
+DEVICES = (
+    "Xeon @ 2.00GHz; 512-bit vectors; 8 cores; L2 1024 KiB",
+    "Xeon @ 2.00GHz; 512-bit vectors; 8 cores; L2 1024 KiB; 8 threads",
+    "Xeon @ 2.60GHz; 512-bit vectors; 8 cores; L2 1024 KiB",
+    "AMD EPYC; 256-bit vectors; 2 cores; L2 512 KiB",
+)
+
+
+def machine(path: Path, device: str, run: str, time: float) -> TuningCache:
+    """A machine's own cache: the same candidates as all others, other times, a search of its own,
+    and one that it took part in with all of them."""
+    cache, own = TuningCache(path), replace(KEY, device=device)
+    for options in ('{"a":1}', '{"a":2}'):
+        cache.store(own, options, correct(time), run=run, entry="f")
+        time *= 2
+    cache.store(own, '{"a":1}', correct(time), run="shared", entry="f")
+    cache.save_run(own, run, config={"seed": 1}, state={"device": device}, entry="f")
+    cache.close()
+    return cache
+
+
+def test_each_device_keeps_its_own(cache: TuningCache, tmp_path: Path) -> None:
+    """Results, winners and searches, in whatever order and however often they are merged."""
+    sources = [
+        machine(tmp_path / f"{number}.db", device, f"run {number}", 1.0 + number)
+        for number, device in enumerate(DEVICES)
+    ]
+    rng = random.Random(0)
+    twice = [*sources, *sources]
+    rng.shuffle(twice)
+    assert sum(merge(cache, each.path).added for each in twice) == 3 * len(DEVICES)
+    assert {summary.key.device for summary in cache.list()} == {*DEVICES}
+    for number, device in enumerate(DEVICES):
+        own = replace(KEY, device=device)
+        assert cache.history(own) == sources[number].history(own)
+        assert cache.top(own, 9) == sources[number].top(own, 9)
+        assert cache.runs(own) == (f"run {number}",)
+        assert cache.load_run(f"run {number}") == ({"seed": 1}, {"device": device})
+        assert len(cache.of_run(own, "shared")) == 1
+    again = TuningCache(tmp_path / "again.db")
+    assert merge(again, cache.path) == Added(3 * len(DEVICES), 0)
+    assert everything(again) == everything(cache)
+
+
+def test_two_processes_merge_at_once(cache: TuningCache, tmp_path: Path) -> None:
+    """The same sources into the same file, several times: nothing is lost, and nothing twice."""
+    for number, device in enumerate(DEVICES):
+        machine(tmp_path / f"{number}.db", device, f"run {number}", 1.0)
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from tcl.tuner.cache.merge import merge\n"
+        "from tcl.tuner.cache.tuning_cache import TuningCache\n"
+        "sources = [Path(name) for name in sys.argv[2:]]\n"
+        "sys.stdin.readline()\n"
+        "print(sum(merge(TuningCache(sys.argv[1]), s).added for s in sources))\n"
+    )
+    names = [str(tmp_path / f"{number}.db") for number in range(len(DEVICES))]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(cache.path), *order],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for order in (names, names[::-1])
+    ]
+    for process in started:  # both have imported everything, or soon will have
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    added = [int(process.communicate(timeout=60)[0]) for process in started]
+    assert [process.returncode for process in started] == [0, 0]
+    assert sum(added) == 3 * len(DEVICES)
+    assert sorted(len(each.records) for each in results(cache)) == [3] * len(DEVICES)
+
+
+def test_a_damaged_source_costs_nothing_but_itself(cache: TuningCache, tmp_path: Path) -> None:
+    good = machine(tmp_path / "good.db", DEVICES[0], "run", 1.0)
+    bad = machine(tmp_path / "bad.db", DEVICES[1], "run of another", 1.0)
+    content = bad.path.read_bytes()
+    bad.path.write_bytes(content[: len(content) // 2])
+    merge(cache, good.path)
+    before = everything(cache)
+    with pytest.raises(CacheError, match=r"bad\.db cannot be used: it is damaged \("):
+        merge(cache, bad.path)
+    assert everything(cache) == before
+    assert bad.path.read_bytes() == content[: len(content) // 2]
 
 
 def test_a_source_in_use_is_read_with_its_last_result(
