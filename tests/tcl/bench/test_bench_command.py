@@ -18,6 +18,7 @@ from tcl.bench.report import Report
 from tcl.bench.result import Entry, Result
 from tcl.bench.run import Settings
 from tcl.cli import main
+from tcl.tuner.cache.tuning_cache import TuningCache
 
 
 def result(name: str, placement: str = "aligned", threads: int = 1, error: str = "") -> Result:
@@ -168,9 +169,10 @@ def test_a_folder_that_cannot_be_written(measured: list[Settings], tmp_path: Pat
 def test_command_measures(tmp_path: Path) -> None:
     """The command as users have it, in a process of its own."""
     out = tmp_path / "out"
+    TuningCache(tmp_path / "empty.db").check_writable()
     arguments = (
         "--rows", "MLP3", "--peers", "numpy", "--quick", "--rounds", "1", "--cache",
-        tmp_path / "none.db", "--out", out,
+        tmp_path / "empty.db", "--out", out,
     )  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "tcl", "bench", "cpu", *map(str, arguments)],

@@ -304,7 +304,7 @@ def test_mistakes_end_in_a_sentence(mm: Path, arguments: tuple[str, ...], senten
 def test_a_file_named_as_cache_by_mistake_is_left_alone(mm: Path, tmp_path: Path) -> None:
     done = here("cache", "list", "--cache", mm)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "is not a tuning cache; choose another file" in done.stderr
+    assert "is not a tuning cache; name another file" in done.stderr
     assert mm.read_text() == MM
     assert list(tmp_path.iterdir()) == [mm]
 
