@@ -22,7 +22,7 @@ from tcl.codegen.cpu.run.chunked import ChunkedCall, Word, word_of
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.grammar.plural import plural
 from tcl.grammar.shown import kind_of, shown
-from tcl.selection.best_options import device_identity
+from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Run, by_clock
 from tcl.tuner.measure.machine_lock import locked

@@ -18,7 +18,7 @@ from tcl.codegen.cuda.run.occupancy import Resources, occupancy
 from tcl.codegen.devices.cupy_driver import WITHOUT_ASKING, cupy
 from tcl.codegen.devices.gpu import GpuProfile, of_device
 from tcl.grammar.shown import shown
-from tcl.selection.best_options import device_identity
+from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Run
 from tcl.tuner.measure.machine_lock import locked

@@ -172,9 +172,14 @@ def check_sound(path: Path, patience: float = 5.0) -> None:
     except sqlite3.Error as error:
         if is_damage(error) and not _was_a_cache(path):
             raise CacheError(f"{path} is not a tuning cache; name another file") from None
-        raise explained(error, path, patience) from error
+        if not is_damage(error):
+            raise explained(error, path, patience) from error
+        damage = str(error)
     if damage is not None:
-        raise CacheError(f"the tuning cache {path} cannot be used: it is damaged ({damage})")
+        raise CacheError(
+            f"the tuning cache {path} cannot be used: it is damaged ({damage}); move it away, or "
+            "name another file"
+        )
 
 
 def _check_version(db: sqlite3.Connection, path: Path) -> int:

@@ -312,9 +312,11 @@ def test_a_file_named_as_cache_by_mistake_is_left_alone(mm: Path, tmp_path: Path
 def test_a_damaged_cache_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "tuning.db").write_bytes(b"garbage" * 100)
     done = here("cache", "list", cache=tmp_path)
-    assert done.returncode == 0
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("warning: the tuning cache")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"error: the tuning cache {tmp_path / 'tuning.db'} cannot be used: it is damaged (file is "
+        "not a database); move it away, or name another file\n"
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
