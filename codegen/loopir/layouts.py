@@ -53,3 +53,9 @@ def gpu_layouts(
         fits = below % WIDEST == 0 if wide is None else name in wide
         found[name] = replace(layout, base=WIDEST if fits else layout.itemsize)
     return found
+
+
+def axis_order(source: ir.Layout) -> list[int]:
+    """The axes of a tensor in the order of its panel's. Lines of memory stay lines: the one that
+    is contiguous comes last."""
+    return sorted(range(len(source.strides)), key=lambda k: -abs(source.strides[k]))

@@ -21,7 +21,7 @@ from tcl.codegen.passes.building import (
     result_loops,
     wrap,
 )
-from tcl.codegen.passes.cpu.copies import as_kernel, copy
+from tcl.codegen.passes.cpu.copies import copy, filled
 from tcl.codegen.passes.cpu.fusion_limits import CpuFusionLimits
 from tcl.codegen.passes.cpu.levels import Levels
 from tcl.codegen.passes.cpu.shared_values import with_shared_values
@@ -81,7 +81,7 @@ def _kernels(
             yield ir.Kernel(*made, (nest.space,), ())
         for staged in nest.staged:
             if staged.inside is None:
-                yield ir.Kernel(*as_kernel(nest, copy(nest, staged)), (nest.space,), ())
+                yield filled(nest, staged)
     inside = [_in_chunk(g, scratch) for g in together]
     body = inside[0] if len(inside) == 1 else ir.Block(tuple(inside))
     yield ir.Kernel(grid(together), body, tuple(n.space for n in nests), points)
@@ -89,7 +89,8 @@ def _kernels(
 
 def _in_chunk(group: FusionGroup, scratch: list[ir.Tensor]) -> ir.Statement:
     nest, chunks = reading_panels(group.leader), group.leader.chunks
-    fills = fills_of(nest, lambda staged: copy(nest, staged))
+    pieces = replace(nest, staged=tuple(s for s in nest.staged if s.inside is not None))
+    fills = fills_of(pieces, lambda staged: copy(nest, staged))
     inner = nest.with_loops(x for x in nest.loops if x.fold not in chunks)
     rest = _body(replace(group, leader=inner), fills, scratch)
     first = fills.get(chunks[-1], ()) if chunks else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tcl.codegen.loopir import ir
@@ -84,9 +85,20 @@ def _several_at_once(
     return [*chunks, *serial, *(x for x in rest if x not in lanes), *own, *lanes], place
 
 
-def as_kernel(nest: ir.Nest, made: ir.Statement) -> tuple[ir.Grid, ir.Statement]:
+def filled(nest: ir.Nest, staged: ir.Staged) -> ir.Kernel:
+    """What fills a panel before all loops."""
+    if staged.fill is None:
+        return ir.Kernel(*as_kernel(nest, copy(nest, staged)), (nest.space,), ())
+    fill = staged.fill
+    made = wrap(fill.loops, ir.Store(fill.point.target, fill.point.value))
+    return ir.Kernel(*as_kernel(nest, made, fill.dims), (fill.space,), ())
+
+
+def as_kernel(
+    nest: ir.Nest, made: ir.Statement, dims: Sequence[ir.Dim] = ()
+) -> tuple[ir.Grid, ir.Statement]:
     """A copy as a kernel's grid and body: threads share its loops over chunks, or its outermost
-    loop, if they share the nest's chunks."""
+    loop, if they share the nest's chunks. ``dims``: those of its loops, if not the nest's."""
     chunks: list[tuple[ir.Fold, ...]] = []
     while isinstance(made, ir.For) and made.loop.kind is ir.Kind.PARALLEL:
         chunks.append((made.loop.fold,))
@@ -98,6 +110,7 @@ def as_kernel(nest: ir.Nest, made: ir.Statement) -> tuple[ir.Grid, ir.Statement]
         inner = inner.body
     # Loops that are written out have to know the length of what is around them.
     written_out = isinstance(inner, ir.For) and fixed(inner.loop)
-    if written_out and nest.dim(fold.dim).extent % fold.step:
+    extents = {d.name: d.extent for d in dims or nest.dims}
+    if written_out and extents[fold.dim] % fold.step:
         return (), made
     return ((fold,),), made.body

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.loopir.terms import dot_factors
-from tcl.codegen.loopir.walk import children, loads, operands, values_of, walk
+from tcl.codegen.loopir.walk import children, loads, operands, replaced, values_of, walk
 from tcl.codegen.passes.base import refuse
+from tcl.codegen.passes.vectorize import vectorized
 from tcl.grammar.types import ScalarType
 
 ALIGNMENT = 64
@@ -43,13 +46,19 @@ class Stage:
         for position, load in enumerate(operands(nest.point)[: len(self.levels)]):
             if self.levels[position] >= 0:
                 inside = levels_of(nest)[self.levels[position]]
+                name = f"{nest.name}.panel{position}"
+                if inside is None and overlaps(nest, load):
+                    panel, copied = _box(program, nest, load, name)
+                    panels.append(panel)
+                    staged.append(copied)
+                    continue
                 value = copied_of(nest, load)
                 type_ = _held(nest, value)
                 axes, size = _axes(nest, load, inside)
                 extents = (size + ALIGNMENT // type_.itemsize,)
                 layout = replace(ir.contiguous(type_, extents, (0,)), base=ALIGNMENT)
                 private = inside is not None and bool(nest.chunks)
-                panel = ir.Tensor(f"{nest.name}.panel{position}", ir.Role.SCRATCH, layout, private)
+                panel = ir.Tensor(name, ir.Role.SCRATCH, layout, private)
                 panels.append(panel)
                 at = ir.TensorRef(panel.name, (ir.Affine(tuple(sorted(axes.items()))),))
                 staged.append(ir.Staged(load, value, at, inside, _across(program, nest, load)))
@@ -77,7 +86,8 @@ def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> st
             )
         if level == 0 and load.ref.tensor in made:
             return f"{operand}: the nests whose chunks it shares write it"
-        _, size = _axes(nest, load, places[level])
+        boxed = places[level] is None and overlaps(nest, load)
+        size = elements_of(nest, load) if boxed else _axes(nest, load, places[level])[1]
         # What is made of an operand is no wider than what is computed with, or dot products take:
         # most of the time it need not be known.
         if (
@@ -86,6 +96,57 @@ def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> st
         ):
             return f"{operand}: its panel would need {size} elements"
     return None
+
+
+def overlaps(nest: ir.Nest, load: ir.Load) -> bool:
+    """Whether an operand that can be copied is read through a window: several dimensions move along
+    one of its axes. A copy with an axis for each of these would hold most elements several times,
+    so that before all loops a box of the tensor is copied instead."""
+    return nest.dot is None and any(
+        isinstance(s, ir.Affine) and len(s.terms) > 1 for s in load.ref.subscripts
+    )
+
+
+def elements_of(nest: ir.Nest, load: ir.Load) -> int:
+    """Elements of the box of a tensor that an operand touches, whose place no data decides."""
+    return math.prod(last - first + 1 for first, last in _intervals(nest, load))
+
+
+def _intervals(nest: ir.Nest, load: ir.Load) -> list[tuple[int, int]]:
+    """The first and the last index of an operand along each axis of its tensor."""
+    dims = {d.name: d for d in nest.dims}
+    return [s.interval(dims) for s in load.ref.subscripts if isinstance(s, ir.Affine)]
+
+
+def _box(
+    program: ir.Program, nest: ir.Nest, load: ir.Load, name: str
+) -> tuple[ir.Tensor, ir.Staged]:
+    """A panel with the axes of the tensor, in the order in which these lie in memory, and its copy:
+    all that the nest reads, once."""
+    value = copied_of(nest, load)
+    type_ = _held(nest, value)
+    order = axis_order(program.tensor(load.ref.tensor).layout)
+    shape = [
+        ir.Dim(f"{name}.{axis}", first, last - first + 1, False)
+        for axis, (first, last) in enumerate(_intervals(nest, load))
+    ]
+    dims = tuple(shape[k] for k in order)
+    layout = ir.contiguous(type_, (d.extent for d in dims), (d.first for d in dims))
+    panel = ir.Tensor(name, ir.Role.SCRATCH, replace(layout, base=ALIGNMENT))
+
+    def at(tensor: str, axes: Iterable[ir.Dim]) -> ir.TensorRef:
+        return ir.TensorRef(tensor, tuple(ir.Affine.of(d.name) for d in axes))
+
+    element = replace(load, ref=at(load.ref.tensor, shape))
+    point = ir.Point((), at(name, dims), type_, "=", False, replaced(value, load, element))
+    # The longest loops are outside, so that threads can share them.
+    moving = sorted(dims, key=lambda d: d.extent == 1)
+    loops = (ir.Loop(ir.Fold(d.name, "point", 1, d.extent)) for d in moving)
+    fill = ir.Nest(name, dims, tuple(loops), point)
+    if nest.lane is not None and dims[-1].extent >= nest.lane.count:
+        fill = vectorized(fill, len(dims) - 1, nest.lane.count)
+    place = ir.TensorRef(name, tuple(load.ref.subscripts[k] for k in order))
+    return panel, ir.Staged(load, value, place, None, fill=fill)
 
 
 def why_not_copied(nest: ir.Nest, load: ir.Load, *, partly: bool = False) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tcl.codegen.devices.gpu import SHARED_LINE
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.passes.gpu.banks import padded
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.mma_shape import Sizes
@@ -50,12 +51,6 @@ def ordered(ref: ir.TensorRef, source: ir.Layout) -> tuple[ir.Affine, ...]:
 def extent(subscript: ir.Affine, inside: Mapping[str, int]) -> int:
     """Elements that a subscript reaches."""
     return 1 + sum(abs(c) * (inside[name] - 1) for name, c in subscript.terms)
-
-
-def axis_order(source: ir.Layout) -> list[int]:
-    """The axes of a tensor in the order of its panel's. Lines of memory stay lines: the one that
-    is contiguous comes last."""
-    return sorted(range(len(source.strides)), key=lambda k: -abs(source.strides[k]))
 
 
 def panel_bytes(layout: ir.Layout) -> int:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.stage import why_not_copied
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
-from tcl.codegen.passes.gpu.panel import Panel, axis_order, extent
+from tcl.codegen.passes.gpu.panel import Panel, extent
 from tcl.grammar.types import BOOL, INT32, INT64
 
 VECTOR = 16
