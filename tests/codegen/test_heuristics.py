@@ -46,6 +46,26 @@ def test_a_matrix_product(device: CpuProfile) -> None:
     assert found.stage is not None and found.stage[1] >= 0, "B is read by many rows"
 
 
+@pytest.mark.parametrize("size", [512, 1024, 2048])
+def test_rows_far_apart_are_not_read_again_for_each_column(size: int) -> None:
+    text = "double(M, K) A, double(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    found = chosen(NARROW, text, (size, size), (size, size))
+    assert found.vectorize == (1, 4), "not along m, nor along k, where B would be read across rows"
+    assert found.stage is not None and found.stage[1] >= 0
+
+
+def test_a_large_image_is_not_read_again_for_each_channel() -> None:
+    text = """float(N, C, H, W) I, float(F, C, R, S) K) -> (O) {
+        O(n, f, h, w) +=! I(n, c, h + r, w + s) * K(f, c, r, s) }"""
+    found = chosen(NARROW, text, (8, 64, 56, 56), (64, 64, 3, 3))
+    assert found.vectorize == (1, 8), "lanes of channels: few passes over the image"
+    assert found.stage == (-1, 1), "the image is read where it is"
+    narrow = chosen(NARROW, text.replace("float", "bfloat16"), (8, 64, 56, 56), (64, 64, 3, 3))
+    assert narrow.stage == (0, 1), "but converted once"
+    few = chosen(NARROW, text, (8, 4, 56, 56), (4, 4, 3, 3))
+    assert few.vectorize == (3, 8)
+
+
 @DEVICES
 def test_an_operand_across_the_lanes_is_copied(device: CpuProfile) -> None:
     found = chosen(device, TRANSPOSED, (128, 512), (512, 512))

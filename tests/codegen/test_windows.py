@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+
 import numpy as np
 import pytest
 from comparing import check_equal, outputs_of

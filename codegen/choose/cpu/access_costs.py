@@ -10,7 +10,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import guard, product, terms
 from tcl.codegen.loopir.walk import children, walk
-from tcl.codegen.passes.cpu.stage import why_not_copied
+from tcl.codegen.passes.cpu.stage import overlaps, why_not_copied
 from tcl.codegen.passes.fusion.groups import SHORT
 
 SCALAR_LOAD = 0.5
@@ -48,6 +48,8 @@ class Access:
     """Bytes of the tensor."""
     stageable: bool
     """It can be copied to a panel without becoming larger."""
+    overlapping: bool = False
+    """Neighbours are read through a window: a box of the tensor can be copied before all loops."""
     parts: int = 1
     """Elements that have to be put together to be read at once, as a word of a dot product is that
     does not lie so in memory."""
@@ -124,12 +126,15 @@ def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
     affine = [s for s in load.ref.subscripts if isinstance(s, ir.Affine)]
     scattered = len(affine) < len(load.ref.subscripts)
     # Where two dimensions move along one axis, a panel would hold elements more than once.
-    stageable = all(len(s.terms) < 2 for s in affine) and why_not_copied(nest, load) is None
+    copied, apart = why_not_copied(nest, load) is None, not overlaps(nest, load)
     elements = reach(layout, load.ref, {d.name: d.extent for d in nest.dims})
     whole = math.prod(layout.extents) * layout.itemsize
     span = layout.itemsize + sum(abs(c) * (nest.dim(d).extent - 1) for d, c in total.terms)
     strides = dict(total.terms)
-    return Access(strides, layout.itemsize, scattered, elements, span, whole, stageable)
+    return Access(
+        strides, layout.itemsize, scattered, elements, span, whole,
+        stageable=copied and apart, overlapping=copied and not apart,
+    )  # fmt: skip
 
 
 def reach(layout: ir.Layout, ref: ir.TensorRef, points: Mapping[str, int]) -> int:

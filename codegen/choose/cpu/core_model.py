@@ -11,8 +11,16 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tcl.codegen.choose.cpu.access_costs import PAGE, SCALAR_LOAD, Access, access_of, arithmetic
+from tcl.codegen.choose.cpu.access_costs import (
+    LARGEST,
+    PAGE,
+    SCALAR_LOAD,
+    Access,
+    access_of,
+    arithmetic,
+)
 from tcl.codegen.choose.cpu.dot_products import DotProducts, dot_products
+from tcl.codegen.choose.cpu.far_reads import from_memory, passes
 from tcl.codegen.choose.cpu.lists import HELD, listed_dims, listing
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
@@ -42,10 +50,6 @@ _LOST = 8.0
 """Cycles more for a line that comes from behind the first cache in each step."""
 _DEPTH = 256
 """Steps after which partial results are stored, as a rule."""
-_MEMORY = 8.0
-"""Bytes from memory per cycle."""
-_BEHIND = 40.0
-"""Likewise, from behind the second cache, where the arithmetic hides most of it."""
 _WINDOW = 256
 """Operations that the core looks ahead: it waits for memory in a shorter register tile while it
 works on the one before."""
@@ -211,6 +215,15 @@ class Core:
         least = _REUSE_NEAR if self.near(access, lane) else _REUSE
         return access.stageable and self.again(access, lane, sizes) >= least
 
+    def worth_widening(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+        """Whether 16-bit floats that are read through a window should be made wider beforehand. In
+        lanes that takes little where they are read; for one element at a time it counts."""
+        times = self.again(access, lane, sizes)
+        if lane not in access.strides:
+            times *= math.prod(self.nest.dim(name).extent for name in access.strides)
+            times //= access.elements
+        return access.overlapping and times >= _REUSE and access.elements <= LARGEST
+
     def near(self, access: Access, lane: str | None) -> bool:
         """Whether the second cache keeps an operand, which has the lanes in order, where it lies.
         Rows that are far apart push each other out of it even if there are few of them."""
@@ -339,40 +352,16 @@ class Core:
         for access in self.reads:
             # Words that are put together come from panels.
             together = access.parts > 1 and self.staged(access, lane, sizes)
-            total += self._memory(access) if waits and not together else 0.0
+            total += from_memory(self, access) if waits and not together else 0.0
             if lane is not None and dims[lane].reduction:
                 # Memory is faster if several rows are read side by side.
                 rows = access.count({n: s for n, s in sizes.items() if n != lane})
-                total += self._memory(access) * _ALONE / rows
-            total += self._passes(access, lane, sizes)
+                total += from_memory(self, access) * _ALONE / rows
+            total += passes(self, access, lane, sizes)
             if self.staged(access, lane, sizes):
                 each = access.copying(lane, self.device.l2_bytes)
                 total += math.prod(dims[name].extent for name in access.strides) * each
         return total
-
-    def _passes(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> float:
-        """Cycles in which rows that the second cache does not hold come from behind it again for
-        each column of register tiles, where columns are copied as they lie in memory."""
-        if lane is None or lane in access.strides or self.nest.dim(lane).reduction:
-            return 0.0
-        columns = (a for a in self.reads if a.strides.get(lane) == a.itemsize)
-        if all(self.near(a, lane) for a in columns):
-            return 0.0
-        inside = (d for d in self.nest.dims if d.reduction or d.name in sizes)
-        points = math.prod(d.extent for d in inside if d.name in access.strides)
-        if points * access.itemsize <= self.device.l2_bytes:
-            return 0.0
-        read = access.elements * access.itemsize * self.again(access, lane, sizes)
-        # Few accumulators hide less of it.
-        few = max(0.0, 2 * _LATENCY + _SPARE - math.prod(sizes.values()))
-        return read / _BEHIND * (1.0 + few)
-
-    def _memory(self, access: Access) -> float:
-        """Cycles in which an operand comes from memory, if nothing reads it twice."""
-        points = math.prod(self.nest.dim(name).extent for name in access.strides)
-        once = points <= access.elements
-        far = access.whole > self.device.l2_bytes
-        return access.elements * access.itemsize / _MEMORY if once and far else 0.0
 
     def _step(
         self, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int], steps: int

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tcl.codegen.choose.cpu.access_costs import PanelCost, access_of
+from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
@@ -100,9 +100,14 @@ def _levels(
     for level, load in zip(inside.stage or (), operands(nest.point), strict=False):
         dims = dims_of(load.ref)
         copies = math.prod(f.count for f in nest.chunks if f.dim not in dims)
-        cost = PanelCost(access_of(program, nest, load), lane, device)
-        once = cost.before(copies) < cost.inside(copies) and load.ref.tensor not in made
-        found.append(-1 if level < 0 else 0 if once else level + 1)
+        access = access_of(program, nest, load)
+        cost = PanelCost(access, lane, device)
+        if level < 0 or load.ref.tensor in made:
+            found.append(-1 if level < 0 or access.overlapping else level + 1)
+        elif access.overlapping:
+            found.append(0 if access.elements <= LARGEST else -1)
+        else:
+            found.append(0 if cost.before(copies) < cost.inside(copies) else level + 1)
     return tuple(found)
 
 

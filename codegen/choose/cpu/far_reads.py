@@ -1,0 +1,70 @@
+"""What a nest waits for that the second cache does not hold, for the model of a core."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from tcl.codegen.choose.cpu.access_costs import Access
+
+if TYPE_CHECKING:
+    from tcl.codegen.choose.cpu.core_model import Core
+
+_MEMORY = 8.0
+"""Bytes from memory per cycle."""
+_BEHIND = 40.0
+"""Likewise, from behind the second cache, where the arithmetic hides most of it."""
+_IN_PIECES = 10.0
+"""Likewise, where a few elements of each row are read at a time."""
+_HIDING = 10.0
+"""Accumulators that are enough to hide it."""
+
+
+def from_memory(core: Core, access: Access) -> float:
+    """Cycles in which an operand comes from memory, if nothing reads it twice."""
+    points = math.prod(core.nest.dim(name).extent for name in access.strides)
+    once = points <= access.elements
+    far = access.whole > core.device.l2_bytes
+    return access.elements * access.itemsize / _MEMORY if once and far else 0.0
+
+
+def passes(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]) -> float:
+    """Cycles in which rows that the second cache does not hold come from behind it again for each
+    column of register tiles, where columns are copied, or for each row of these, where they cannot
+    be."""
+    if lane is None or core.nest.dim(lane).reduction:
+        return 0.0
+    if lane in access.strides:
+        return _in_place(core, access, lane, sizes)
+    columns = (a for a in core.reads if a.strides.get(lane) == a.itemsize)
+    if all(core.near(a, lane) for a in columns):
+        return 0.0
+    inside = (d for d in core.nest.dims if d.reduction or d.name in sizes)
+    points = math.prod(d.extent for d in inside if d.name in access.strides)
+    if points * access.itemsize <= core.device.l2_bytes:
+        return 0.0
+    read = access.elements * access.itemsize * core.again(access, lane, sizes)
+    # Few accumulators hide less of it.
+    few = max(0.0, _HIDING - math.prod(sizes.values()))
+    return read / _BEHIND * (1.0 + few)
+
+
+def _in_place(core: Core, access: Access, lane: str, sizes: Mapping[str, int]) -> float:
+    """As ``passes``, of an operand that is read through a window, so that pieces of it are not
+    copied: loops are in the order of the dimensions."""
+    if not access.overlapping:
+        return 0.0
+    names = [d.name for d in core.nest.dims if not d.reduction and d.extent > 1]
+    first = next((k for k, name in enumerate(names) if name not in access.strides), len(names))
+    if _inside(core, access, names[:first]) <= core.device.l2_bytes // 2:
+        return 0.0
+    read = access.elements * access.itemsize * (core.again(access, lane, sizes) - 1)
+    return read / _IN_PIECES
+
+
+def _inside(core: Core, access: Access, outer: Collection[str]) -> int:
+    """Bytes of an operand inside of loops over some dimensions."""
+    apart = (d for d in core.nest.dims if d.name in outer and not d.reduction)
+    times = math.prod(d.extent for d in apart if d.name in access.strides)
+    return access.elements * access.itemsize // times
