@@ -104,11 +104,18 @@ def tiles_ahead(
     return tuple(found.get(k, 0) for k in range(max(found, default=-1) + 1))
 
 
-def far_alone(ahead: Sequence[int]) -> tuple[int, ...]:
-    """Distances without those to what is read next in order, for processors that read ahead
-    themselves. What is written past the caches gets into the way of that: there they stay."""
-    far = tuple(0 if distance <= NEAR else distance for distance in ahead)
-    return far if any(far) else ()
+def far_alone(
+    program: ir.Program, nest: ir.Nest, ahead: Sequence[int], kept: int
+) -> tuple[int, ...]:
+    """Distances without those to what is read next in order, of tensors that caches do not keep,
+    which have so many bytes: for processors that read ahead themselves. What is written past the
+    caches gets into the way of that: there all of them are needed."""
+    found = []
+    for load, distance in zip(operands(nest.point), ahead, strict=False):
+        layout = program.tensor(load.ref.tensor).layout
+        near = math.prod(layout.extents) * layout.itemsize < kept
+        found.append(distance if near or distance > NEAR else 0)
+    return tuple(found) if any(found) else ()
 
 
 @dataclass(frozen=True, slots=True)

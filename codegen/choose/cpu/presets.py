@@ -72,7 +72,7 @@ class CpuPreset:
         stream = _not_kept(program, nest, self.device)
         ahead = self.ahead.get(nest.name, ())
         if self.device.reads_ahead and not stream:
-            ahead = far_alone(ahead)
+            ahead = far_alone(program, nest, ahead, _kept(self.device))
         ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
         return replace(chosen, stream=stream, prefetch=ahead, peel=stream)
 
@@ -123,11 +123,15 @@ def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
         return False
     target = program.tensor(nest.point.target.tensor)
     written = math.prod(target.layout.extents) * target.layout.itemsize
-    kept = max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
-    if written < kept:
+    if written < _kept(device):
         return False
     readers = (n for n in program.nests if n.name != nest.name)
     return all(load.ref.tensor != target.name for n in readers for load in operands(n.point))
+
+
+def _kept(device: CpuProfile) -> int:
+    """Bytes that caches are taken to keep."""
+    return max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
 
 
 def _one_chunk(nest: ir.Nest) -> ir.Nest:
