@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 
-FEATURES = ("avx512vnni", "avxvnni", "avxvnniint8", "avxvnniint16", "avx512bf16")
-"""LLVM's names of the features that have them."""
+FEATURES = ("avx512vnni", "avxvnni", "avxvnniint8", "avx10.2", "avx512bf16")
+"""LLVM's names of the features that have them: those of ``tcl.codegen.devices.fragments``."""
 
-_INTEGERS = re.compile(r"llvm\.x86\.avx(?:2|512)\.vpdp([bw])([us])([us])d\.(128|256|512)")
+_INTEGERS = re.compile(r"llvm\.x86\.avx(?:2|512|10)\.vpdp(b|w(?=ss))([us])([us])d\.(128|256|512)")
 _BFLOAT16 = re.compile(r"llvm\.x86\.avx512bf16\.dpbf16ps\.(128|256|512)")
 
 

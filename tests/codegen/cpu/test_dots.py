@@ -104,6 +104,7 @@ MACHINES = {
     "AVX-VNNI": replace(HOST, emulated="+avxvnni"),
     "AVX512-VNNI": replace(HOST, emulated="+avx512vnni", vector_bits=512),
     "AVX-VNNI-INT8": replace(HOST, emulated="+avxvnni,+avxvnniint8"),
+    "AVX10.2": replace(HOST, emulated="+avx512vnni,+avx10.2", vector_bits=512),
 }
 ON_MACHINES = pytest.mark.parametrize("machine", MACHINES)
 
