@@ -144,6 +144,13 @@ def test_the_default_reaches_over_the_page_where_there_is_one_pass() -> None:
     assert distances(sized(sums, I=(512, 4096))) == [(2048,), ()]
 
 
+def test_the_default_asks_for_what_is_furthest_ahead() -> None:
+    rows = "def f(float(M, N) I) -> (O) { O(i, j) = %s where i in 1:M - 1, j in 0:N }"
+    near, far = "I(i, j) + I(i - 1, j)", "I(i, j) + I(i + 1, j)"
+    assert distances(sized(rows % near, I=(2048, 1024))) == [(2048,)]
+    assert distances(sized(rows % far, I=(2048, 1024))) == [(0, 2048)]
+
+
 def test_the_default_leaves_rows_that_are_read_side_by_side_to_the_processor() -> None:
     text = "def f(float(M, N) I) -> (S) { S(%s) +=! I(m, n) }"
     assert distances(sized(text % "n", I=(2048, 1024))) == [()]

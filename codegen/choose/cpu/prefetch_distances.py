@@ -201,7 +201,7 @@ def _next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, room: int) 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A nest's first operand of a tensor."""
+    """The operand of a tensor that is first to come to what a nest reads of it."""
 
     nest: ir.Nest
     position: int
@@ -209,9 +209,10 @@ class Read:
 
 
 def from_memory(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[Read]:
-    """The first operand of each tensor that the nest reads in order and once, and which the
-    second cache does not hold."""
+    """The operand of each tensor that is furthest ahead in memory, of tensors that the nest reads
+    in order and once, and which the second cache does not hold."""
     found: dict[str, Read] = {}
+    places: dict[str, int] = {}
     points = nest.points
     for position, load in enumerate(operands(nest.point)):
         layout = program.tensor(load.ref.tensor).layout
@@ -219,8 +220,11 @@ def from_memory(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> list[
         if elements * layout.itemsize <= device.l2_bytes or points > _AGAIN * elements:
             continue
         whole = all(isinstance(s, ir.Affine) for s in load.ref.subscripts)
-        if whole and layout.in_order(load.ref):
-            found.setdefault(load.ref.tensor, Read(nest, position, load.ref))
+        if not whole or not layout.in_order(load.ref):
+            continue
+        name, place = load.ref.tensor, layout.place(load.ref).constant
+        if name not in found or place > places[name]:
+            found[name], places[name] = Read(nest, position, load.ref), place
     return list(found.values())
 
 
