@@ -123,6 +123,27 @@ def test_sums_of_rows_and_columns(device: CpuProfile) -> None:
     assert total.vectorize == (0, lanes)
 
 
+@DEVICES
+def test_few_rows_of_a_column_sum_are_read_side_by_side(device: CpuProfile) -> None:
+    text = "float(M, N) A) -> (S) { S(n) +=! A(m, n) }"
+    found = chosen(device, text, (300, 4096))
+    assert (found.tile, found.order) == ((0, 8), (1, 0))
+    vectors = (found.register or (1,))[0]
+    assert vectors & (vectors - 1) == 0, "whole pairs of lines"
+    assert chosen(device, text, (8, 4096)).tile == ()
+    whole = chosen(device, text, (300, 6 * device.vector_bits // 32))
+    assert (whole.register or ())[0] == 6
+
+
+@DEVICES
+def test_rows_that_data_decides_are_added_while_they_are_near(device: CpuProfile) -> None:
+    text = "float(E, D) T, int32(B, L) I) -> (O) { O(b, d) +=! T(I(b, l), d) }"
+    few = chosen(device, text, (100_000, 64), (128, 50))
+    assert (few.tile, few.order) == ((), ())
+    many = chosen(device, text, (100_000, 256), (4, 5000))
+    assert (many.tile, many.order) == ((0, 0, device.l1_bytes // 2048), (2, 0, 1))
+
+
 def test_lanes_go_where_memory_is_in_order() -> None:
     text = "float(M, N) A) -> (O) { O(n, m) = A(m, n) + A(m, n + 1) + A(m, n + 2) where n in 0:62 }"
     assert chosen(WIDE, text, (64, 64)).vectorize == (0, 16)
