@@ -52,6 +52,14 @@ def test_all_threads_are_busy(threads: int, text: str, shapes: Shapes) -> None:
     assert longest * threads < 1.2
 
 
+def test_short_pieces_of_rows_are_not_cut_again() -> None:
+    columns = "float(M, N) A) -> (S) { S(n) +=! A(m, n) }"
+    for size, pieces in ((4096, 2), (16384, 4)):
+        device, each = replace(WIDE, threads=2), sized(columns, (2048, size))
+        chunk = plan_cpu(lower(each), MappingOptions("mlp"), device).options["s0"].chunk
+        assert chunk == (size // pieces, 0)
+
+
 def test_chunks_are_no_longer_than_options_take() -> None:
     text = "int8(M, N) A) -> (O) { O(m, n) = A(m, n) }"
     each, device = sized(text, (100_000, 100_000)), replace(WIDE, threads=2)

@@ -17,6 +17,9 @@ from tcl.codegen.passes.fuse import refs
 _SHARES = (4, 8, 2, 1)
 """Chunks per thread, the best ones first: with several, a thread that is held up has less to do. Of
 dimensions along which memory lies in order, long pieces are better."""
+_PIECE = 16 << 10
+"""Bytes of rows below which a longer piece counts for more than a second chunk per thread does: at
+each piece's end, processors lose what they have read ahead."""
 _NEARLY = 0.02
 """How much longer a thread may take than with the shortest of all."""
 
@@ -30,7 +33,9 @@ def balanced(
     if device.threads == 1 or not extents:
         return extents
     work = _Work.of(program, nest, device) if _reuses(nest) else None
-    found = list(_candidates(extents, dims, in_lanes(program, nest), work, device.threads))
+    # Rows that are added up are read a piece of each at a time.
+    piece = _PIECE // nest.point.type.itemsize if nest.reduces and work is None else 0
+    found = list(_candidates(extents, dims, in_lanes(program, nest), piece, work, device.threads))
     least = min(takes for takes, _, _ in found)
     good = (c for c in found if c[0] <= least + _NEARLY)
     return min(good, key=lambda c: _SHARES.index(c[1]))[2]
@@ -40,10 +45,13 @@ def _candidates(
     extents: Sequence[int],
     dims: Sequence[str],
     in_order: Container[str],
+    piece: int,
     work: _Work | None,
     threads: int,
 ) -> Iterator[tuple[float, int, tuple[int, ...]]]:
-    """What the thread with most work takes, chunks per thread that were asked for, and sizes."""
+    """What the thread with most work takes, chunks per thread that were asked for, and sizes.
+    ``in_order``: the dimensions along which memory lies so, with pieces of so many points at
+    least."""
     units = [work.unit(dim) if work is not None else 1 for dim in dims]
 
     def whole(size: int, k: int) -> int:
@@ -54,7 +62,11 @@ def _candidates(
         if outer is not None:
             sizes[outer] = whole(-(-extents[outer] // parts), outer) if parts else 1
         before = math.prod(-(-e // s) for e, s in zip(extents, sizes, strict=True))
-        for share in _SHARES[2:] if dims[k] in in_order else _SHARES:
+        shares: tuple[int, ...] = _SHARES
+        if dims[k] in in_order:
+            short = extents[k] * before < _SHARES[2] * threads * piece
+            shares = _SHARES[3:] if short else _SHARES[2:]
+        for share in shares:
             sizes[k] = whole(-(-extents[k] * before // (threads * share)), k)
             takes = _longest(extents, sizes, threads)
             if work is not None:
