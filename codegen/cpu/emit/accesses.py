@@ -404,7 +404,8 @@ class Memory:
         if lanes > 1:
             lane = b.call(f"llvm.cttz.i{lanes}", f"i{lanes}", 1, bits, Val("false", "i1"))
             worst = b.op(f"extractelement {value}, {lane}", "i64")
-        b.do(f"call void @tcl_fail(ptr %error, i64 {site}, {worst})")
+        # LLVM then reads a subscript once for all vectors that have it.
+        b.do_besides(f"call void @tcl_fail(ptr %error, i64 {site}, {worst})")
         b.branch(after)
         b.start(after)
         return b.select(inside, value, number(first))

@@ -101,6 +101,8 @@ class Builder:
 
     apart: dict[str, str] = field(default_factory=dict)
     """Tensor → what is written behind its loads and stores."""
+    tensors: tuple[str, ...] = ()
+    """What LLVM knows the tensors by that are set apart."""
     leaving: list[str] = field(default_factory=list)
     """What has to be done before a call ends early."""
     features: frozenset[str] = frozenset()
@@ -159,6 +161,12 @@ class Builder:
             others = ", ".join(s for s in scopes if s != scope)
             own, apart = self._node(f"!{{{{{scope}}}}}"), self._node(f"!{{{{{others}}}}}")
             self.apart[tensor] = f", !alias.scope {own}, !noalias {apart}"
+        self.tensors = tuple(scopes)
+
+    def do_besides(self, text: str) -> None:
+        """A call that touches no tensor: LLVM need not read any again after it."""
+        every = ", ".join(self.tensors)
+        self.do(text + (f", !noalias {self._node(f'!{{{{{every}}}}}')}" if every else ""))
 
     def do(self, text: str) -> None:
         """An instruction that gives none."""

@@ -43,6 +43,13 @@ def test_a_short_loop_of_a_reduction_stays_one() -> None:
     assert not spilled
 
 
+def test_vectors_of_a_row_that_data_decides_share_its_subscript() -> None:
+    each = sized("float(E, D) T, int32(L) I) -> (O) { O(d) +=! T(I(l), d) }", (100, 64), (50,))
+    code = assembled(each, MappingOptions().vectorize(8, 0).register(4), AVX2)
+    assert len(re.findall(r"vaddps.*\(", code)) == 4
+    assert code.count("movslq") == 1
+
+
 @pytest.mark.parametrize("device", [AVX2, AVX512], ids=lambda d: d.name)
 def test_a_part_of_a_vector_is_written(device: CpuProfile) -> None:
     """By a masked store, where that is one plain instruction; in two pieces elsewhere."""
