@@ -148,6 +148,19 @@ def test_a_matrix_unit(name: str) -> None:
     assert space.to_options(chosen).nests[0].mma
 
 
+def test_points_left_out() -> None:
+    """A nest that may share chunks with the one that writes what its condition reads."""
+    text = """def f(float(M, K) A, float(K, N) B) -> (S, C) {
+        S(m, k) = A(m, k) + 1
+        C(m, n) +=! S(m, k) > 0 ? A(m, k) * B(k, n) : 0
+    }"""
+    definition = infer(check(text)["f"], {"A": (64, 64), "B": (64, 512)})
+    names = {k.name for k in MappingSpace(lower(definition), CPUS[1]).space.knobs}
+    assert {"s1.skip", "s1.fuse"} <= names
+    refused = _on_cpu_of(definition, CPUS[1], "skip", 60)
+    assert refused[True] and refused[False]
+
+
 def on_cpu(name: str, small: bool, device: CpuProfile, count: int) -> Counter[bool]:
     """How many candidates were refused, and how many not."""
     return _on_cpu_of(sized(DEFS[name], small=small), device, f"{name} {small}", count)

@@ -131,6 +131,14 @@ class ChunkKnobs:
         position = self.group.nests.index(nest)
         return {n.point.target.tensor for n in self.group.nests[:position]}
 
+    def made_with(self, values: Mapping[str, Value], nest: ir.Nest) -> set[str]:
+        """Those of them that nests write whose chunks it then shares."""
+        position, fused, found = self.group.nests.index(nest), self.fused(values), set[str]()
+        while self.group.nests[position].name in fused:
+            position -= 1
+            found.add(self.group.nests[position].point.target.tensor)
+        return found
+
 
 def _size(nest: ir.Nest, options: NestOptions, dim: str) -> int:
     """The points per chunk of a dimension; its extent if it is whole."""

@@ -164,9 +164,10 @@ def _skipped(knobs: NestKnobs, device: CpuProfile, values: Mapping[str, Value]) 
     if not knobs.skip.chosen(values):
         return None
     nest = _with_loops(knobs, device, values)
-    # Where it may share chunks with a nest that writes what its condition reads, it has no knob.
-    reason = why_not_skipped(nest, set()) if nest is not None else None
-    return refusal("skip", knobs.nest.name, reason)
+    if nest is None:
+        return None
+    made = knobs.chunks[0].made_with(values, knobs.nest) if knobs.chunks else set()
+    return refusal("skip", nest.name, why_not_skipped(nest, made))
 
 
 def _panels(

@@ -100,7 +100,7 @@ class NestKnobs:
         dot = DotKnobs.of(nest, device, () if default.mma else default.dot or ())
         return NestKnobs(
             *(nest, movable, tiles, orders, vector, matrix, dot, register, stage, stream),
-            *(prefetch, SkipKnobs.of(nest, made, bool(default.skip)), chunks, (lanes_of, width)),
+            *(prefetch, SkipKnobs.of(nest), chunks, (lanes_of, width)),
         )
 
     @property

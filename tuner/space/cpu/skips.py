@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
@@ -17,10 +17,9 @@ class SkipKnobs:
     knobs: tuple[Knob, ...]
 
     @staticmethod
-    def of(nest: ir.Nest, made: Set[str], default: bool) -> SkipKnobs:
-        """The knob of an untiled nest, off by default. ``made``: the tensors that nests write whose
-        chunks it may share; with ``default``, the knob can say so."""
-        if not default and why_not_skipped(nest, made) is not None:
+    def of(nest: ir.Nest) -> SkipKnobs:
+        """The knob of an untiled nest, off by default."""
+        if why_not_skipped(nest, set()) is not None:
             return SkipKnobs(())
         return SkipKnobs((Knob(f"{nest.name}.skip", (0, 1), 0, ordered=False),))
 
