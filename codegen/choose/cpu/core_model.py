@@ -34,7 +34,7 @@ from tcl.codegen.passes.cpu.skip import unguarded
 _ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 _SECOND_ROWS = (1, 2, 3, 4)
 _VECTORS = (1, 2, 3, 4, 6)
-_LONG_ROWS = (8, 10, 12, 14, 16, 20, 24, 28)
+_LONG_ROWS = (7, 8, 10, 12, 14, 16, 20, 24, 28)
 """Vectors more, where there is one row."""
 _LANES = 2
 """Dimensions with lanes for which rows of two dimensions are tried."""
@@ -102,7 +102,10 @@ class Core:
     """What one instruction adds up: of the dimension along it, points are such groups here."""
     listed: frozenset[str] = frozenset()
     """The dimensions of the condition of a reduction that goes through lists of its points, which
-    are the same for all points of a register tile; none if it goes through all points."""
+    are the same for all points of a register tile; none if it goes through all points. The nest
+    has no condition here."""
+    before: float = 0.0
+    """Cycles to make the lists."""
 
     @staticmethod
     def of(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
@@ -128,8 +131,8 @@ class Core:
             if any(core._may_have_lanes(d) and d.extent > 1 for d in core.nest.dims):
                 found.append(core)
         if sums == 1 and (listed := listed_dims(program, nest)):
-            bare = replace(nest, point=unguarded(nest.point))
-            found.append(replace(plain, arithmetic=arithmetic(bare), listed=listed))
+            bare = Core.of(program, replace(nest, point=unguarded(nest.point)), device)
+            found.append(replace(bare, listed=listed, before=listing(nest, device)))
         return min(found, key=lambda c: c.cycles(*c.best())) if len(found) > 1 else plain
 
     def in_words(self, dot: DotProducts) -> Core:
@@ -156,7 +159,7 @@ class Core:
         moving = [d for d in self.nest.dims if d.extent > 1 and d.name not in self.listed]
         lanes = [d.name for d in moving if self.lanes > 1 and self._may_have_lanes(d)]
         # The last ones first, whose points tend to lie closer to each other.
-        results = [d.name for d in reversed(moving) if not d.reduction]
+        results = [d.name for d in reversed(moving) if not d.reduction and not self.listed]
         if not self.nest.reduces:
             plain: list[tuple[str | None, dict[str, int]]] = [(x, {}) for x in (None, *lanes)]
             return min(plain, key=lambda c: self.cycles(*c))
@@ -202,13 +205,14 @@ class Core:
         return found
 
     def staged(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
-        """Whether an operand that has the lanes apart from each other should be copied. With the
-        lanes along a reduction none is."""
+        """Whether an operand should be copied that has the lanes apart from each other, or whose
+        vectors a single row reads, each for one product. With the lanes along a reduction none
+        is."""
         if lane is None or self.nest.dim(lane).reduction:
             return False
         stride = access.strides.get(lane, 0)
         apart = stride not in (0, access.itemsize) or access.parts > 1
-        return apart and self.worth_staging(access, lane, sizes)
+        return (apart or bool(self.listed and stride)) and self.worth_staging(access, lane, sizes)
 
     def worth_staging(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether an operand is read often enough for a copy to pay."""
@@ -326,7 +330,7 @@ class Core:
 
     def cycles(self, lane: str | None, sizes: Mapping[str, int]) -> float:
         """What the nest takes, register tiles that are cut short included."""
-        total = 0.0
+        total = self.before
         dims = {d.name: d for d in self.nest.dims}
         outer = math.prod(d.extent for d in dims.values() if d.name not in sizes and d.name != lane)
         if lane is not None and lane not in sizes:
@@ -343,16 +347,15 @@ class Core:
             steps = -(-steps // self.lanes)
         share = HELD if self.listed else 1.0
         steps = math.ceil(steps * share)
-        total += listing(self.nest, self.device) if self.listed else 0.0
         for combination in itertools.product(*kinds):
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
             times = math.prod(count for _, count in combination) * outer * share
             total += times * self._step(lane, cut, sizes, steps)
         waits = steps < _AHEAD and steps * math.prod(sizes.values()) > _WINDOW
         for access in self.reads:
-            # Words that are put together come from panels.
-            together = access.parts > 1 and self.staged(access, lane, sizes)
-            total += from_memory(self, access) if waits and not together else 0.0
+            # Words that are put together come from panels, and what rows of lists read again.
+            copied = bool(access.parts > 1 or self.listed) and self.staged(access, lane, sizes)
+            total += from_memory(self, access) if waits and not copied else 0.0
             if lane is not None and dims[lane].reduction:
                 # Memory is faster if several rows are read side by side.
                 rows = access.count({n: s for n, s in sizes.items() if n != lane})
@@ -419,7 +422,8 @@ class Core:
         if self.staged(access, lane, whole):
             steps = math.prod(d.extent for d in self.nest.dims if d.reduction)
             column = whole.get(lane or "", 1) * self.device.vector_bits // 8 * steps
-            first = column <= self.device.l1_bytes // 2
+            # Beside a row that reads it once and again, little else wants to be in the first cache.
+            first = column <= self.device.l1_bytes * (7 if self.listed else 4) // 8
             return count * (0.5 if first else _PANEL_LOAD)
         near = access.count({n: s for n, s in sizes.items() if access.near(n)})
         found = count * each + _FAR * (count - near)

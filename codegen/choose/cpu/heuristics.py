@@ -43,7 +43,9 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     if not nest.reduces:
         return replace(PLAIN, vectorize=vectorize, register=register)
     tile, order, inner = _blocking(core, lane, sizes)
-    stage = _panels(core, lane, sizes, tile, order)
+    copied = _panels(core, lane, sizes, tile, order)
+    levels = dict(zip(operands(core.nest.point), copied, strict=False))
+    stage = tuple(levels.get(load, -1) for load in operands(nest.point)) if copied else ()
     dot = tuple(core.group(d.name) if core.group(d.name) > 1 else 0 for d in nest.dims)
     return replace(
         PLAIN,

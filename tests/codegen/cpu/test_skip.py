@@ -92,7 +92,7 @@ CASES = [
     product(),
     product(op="+="),
     product("S(m, k) == 1 ? A(m, k) - B(k, n) : 2147483647", "min=!", "int32"),
-    product("S(m, k) == 1 ? A(m, k) * 0.25 + 0.5 : 1", "*=!"),
+    product("S(m, k) == 1 ? A(m, k) * 0.25 + B(k, n) * 0.125 : 1", "*=!"),
     product("S(m, k) == 1 ? int32(A(m, k)) * B(k, n) : 0", type_="int8", result="int32"),
     product(WHERE.format("0"), type_="bfloat16"),
     product("m + k < 20 && S(m, k) == 1 ? fmax(A(m, k), 0.0) * B(k, n) : 0"),
