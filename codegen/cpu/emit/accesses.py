@@ -52,9 +52,17 @@ class Memory:
     asked: set[tuple[str, str, str, int]] = field(default_factory=set)
     """Lines of memory that were prefetched, each by the block of code that did."""
     across: Across = field(init=False)
+    places: dict[ir.TensorRef, ir.Affine] = field(default_factory=dict)
+    """As of ``Layout.place``: code that is written out asks for the same ones again and again."""
 
     def __post_init__(self) -> None:
         self.across = Across(self.b, self.pointers)
+
+    def place(self, ref: ir.TensorRef) -> ir.Affine:
+        """Bytes from the first element of a tensor to this one."""
+        if ref not in self.places:
+            self.places[ref] = self.program.tensor(ref.tensor).layout.place(ref)
+        return self.places[ref]
 
     def load(self, load: ir.Load, scope: Scope) -> Val:
         """The value of an element, in the type it is computed in."""
@@ -65,7 +73,7 @@ class Memory:
         """Whether an element and those of the next points of a dot product, of which so many
         exist, lie in memory as one word."""
         tensor = self.program.tensor(load.ref.tensor)
-        index = tensor.layout.place(load.ref)
+        index = self.place(load.ref)
         step = index.coefficient(fold.dim) + index.coefficient(fold.name)
         in_order = step == tensor.layout.itemsize and 0 not in tensor.layout.extents
         # Panels have room behind the last point.
@@ -334,7 +342,7 @@ class Memory:
         """The neighbours in memory that unrolled loops go through, where lanes lie apart."""
         if at.spread or at.step in (0, layout.itemsize, -layout.itemsize):
             return None
-        index = layout.place(ref)
+        index = self.place(ref)
         for dim, whole in scope.written_out.items():
             in_order = dim != scope.lane_dim and index.coefficient(dim) == layout.itemsize
             if in_order and isinstance(whole.span, int) and whole.span > 1:
@@ -348,7 +356,7 @@ class Memory:
     def _address(self, ref: ir.TensorRef, scope: Scope, mask: Val | None) -> Address:
         b = self.b
         layout = self.program.tensor(ref.tensor).layout
-        first, step = affine(b, layout.place(ref), self.dims, scope)
+        first, step = affine(b, self.place(ref), self.dims, scope)
         own: Val | None = None
         for axis, subscript in enumerate(ref.subscripts):
             if isinstance(subscript, ir.Affine):

@@ -305,8 +305,10 @@ class Loops:
         """All lanes at once; those behind the end of the dimension switched off."""
         span, lanes = self._known(fold, scope), fold.count
         inside = replace(
-            scope.copied(),
+            scope,
             folds={**scope.folds, fold.name: At()},
+            variables=dict(scope.variables),
+            accumulators=dict(scope.accumulators),
             lanes=lanes,
             lane_dim=fold.dim,
             lane_fold=fold.name,

@@ -102,8 +102,13 @@ class Scope:
 
     def moved(self, ranges: Mapping[str, Range], folds: Mapping[str, At]) -> Scope:
         """An inner place of these loops, for a block of its own."""
-        inner = self.copied()
-        return replace(inner, ranges={**self.ranges, **ranges}, folds={**self.folds, **folds})
+        return replace(
+            self,
+            ranges={**self.ranges, **ranges},
+            folds={**self.folds, **folds},
+            variables=dict(self.variables),
+            accumulators=dict(self.accumulators),
+        )
 
 
 def leading(lanes: int, active: int) -> Val:

@@ -29,7 +29,9 @@ class Val:
         return vector(self.type, self.lanes)
 
     def __str__(self) -> str:
-        return f"{self.ty} {self.text}"
+        if self.lanes == 1:  # most of them
+            return f"{self.type} {self.text}"
+        return f"<{self.lanes} x {self.type}> {self.text}"
 
 
 def vector(type_: str, lanes: int) -> str:
@@ -275,7 +277,8 @@ class Builder:
 
     def binary(self, name: str, left: Val, right: Val) -> Val:
         """``add``, ``fmul``, ``and``, ...; flags may be part of the name."""
-        left, right = self.level(left, right)
+        if left.lanes != right.lanes:
+            left, right = self.level(left, right)
         return self.op(f"{name} {left}, {right.text}", left.type, left.lanes)
 
     def compare(self, name: str, left: Val, right: Val) -> Val:
