@@ -6,10 +6,11 @@
 
 Every def of the examples, and of ``emitted.tc``, is emitted with all presets and with 20 random
 options each for the CPU and for GPUs, at its ``test`` sizes and larger ones, for tensors that lie
-in memory one way or another. The devices are data, so that the machine makes no difference. What
-was emitted is kept as hashes in ``benchmarks/results/emitted.json.gz``, together with the options,
-which were drawn once: search spaces may change, what they drew stays what it is. ``--record`` draws
-for defs of which nothing is kept.
+in memory one way or another; a part of them for known CPUs as well, which have a matrix unit or are
+AArch64. The devices are data, so that the machine makes no difference. What was emitted is kept as
+hashes in ``benchmarks/results/emitted.json.gz``, together with the options, which were drawn once:
+search spaces may change, what they drew stays what it is. ``--record`` draws for defs of which
+nothing is kept.
 
 Exit codes: 1 if anything differs from what is kept.
 """
@@ -43,6 +44,7 @@ from tcl.codegen.cpu.run.kernel import kernel_code
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile, profile
+from tcl.codegen.devices.known_cpus import PROFILES
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
 from tcl.codegen.loopir.lower import lower
@@ -62,6 +64,8 @@ KEPT = HERE / "results" / "emitted.json.gz"
 
 RANDOM = 20
 """Random options of a def, for the CPU and for GPUs each."""
+RANDOM_FOR_KNOWN = 4
+"""For each known CPU."""
 _AVX2 = "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+avx,+avx2,+fma,+f16c"
 _AVX512 = f"{_AVX2},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
 _KIB, _MIB = 1 << 10, 1 << 20
@@ -78,6 +82,9 @@ CPUS = {
     "avx2": _cpu("haswell", _AVX2, 256, 256 * _KIB, 1),
     "avx2 2 threads": _cpu("haswell", _AVX2, 256, 256 * _KIB, 2),
 }
+KNOWN = {p.title: p for p in PROFILES if p.title in ("Sapphire Rapids", "Graviton3")}
+"""CPUs for which a part of the defs is emitted."""
+EVERY_CPU = {**CPUS, **KNOWN}
 GPUS = {name: profile(name) for name in ("H200", "A100", "T4")}
 WAYS = ("plain", "unaligned", "strided", "unchecked")
 """How tensors lie in memory: row-major and aligned; row-major, and aligned to elements or not at
@@ -91,7 +98,7 @@ class Case:
     """One def with options, for a device."""
 
     target: str
-    """Among ``CPUS`` or ``GPUS``."""
+    """Among ``EVERY_CPU`` or ``GPUS``."""
     name: str
     """``file.def``."""
     sizes: str
@@ -104,7 +111,7 @@ class Case:
     @property
     def kind(self) -> str:
         """``cpu`` or ``cuda``."""
-        return "cpu" if self.target in CPUS else "cuda"
+        return "cpu" if self.target in EVERY_CPU else "cuda"
 
     def __str__(self) -> str:
         return f"{self.target}: {self.name}({self.sizes}), {self.way}: {self.options}"
@@ -182,7 +189,7 @@ def search_space(case: Case) -> GpuMappingSpace | MappingSpace:
     at = sized(case.name, case.sizes)
     if case.target in GPUS:
         return GpuMappingSpace(lower(at, on_gpu_at(at, case.way)), GPUS[case.target])
-    return MappingSpace(lower(at, on_cpu_at(at, case.way)), CPUS[case.target])
+    return MappingSpace(lower(at, on_cpu_at(at, case.way)), EVERY_CPU[case.target])
 
 
 # What is compared.
@@ -192,8 +199,8 @@ def fingerprint(case: Case) -> str:
     """A hash of what is emitted, or ``REFUSED``, whatever the words."""
     at, options = sized(case.name, case.sizes), MappingOptions.from_json(case.options)
     try:
-        if case.target in CPUS:
-            texts = on_cpu(at, options, CPUS[case.target], case.way)
+        if case.target in EVERY_CPU:
+            texts = on_cpu(at, options, EVERY_CPU[case.target], case.way)
         else:
             texts = on_gpu(at, options, GPUS[case.target], case.way)
     except OptionsError:
@@ -244,6 +251,34 @@ def drawn(name: str) -> list[Case]:
             if targets is GPUS and entry.startswith("product"):
                 cases.append(replace(case, options=_on_tensor_cores(rng, checked)))
     return list(dict.fromkeys(cases))
+
+
+def drawn_for_known(name: str) -> list[Case]:
+    """The cases of a def for known CPUs: the default, and random options."""
+    warnings.simplefilter("ignore")
+    file, entry = name.split(".")
+    checked = definitions(file)[entry]
+    both = [parse_sizes("test", checked), default_sizes(checked)]
+    small, large = (",".join(f"{k}={v}" for k, v in sizes.items()) for sizes in both)
+    cases = []
+    for target in KNOWN:
+        cases += [Case(target, name, sizes, "plain", _preset("mlp")) for sizes in (small, large)]
+        rng = random.Random(f"{name} {target}")
+        for number in range(RANDOM_FOR_KNOWN):
+            case = Case(target, name, large if number % 2 else small, rng.choice(WAYS), "")
+            cases.append(replace(case, options=_random(rng, case, partly=False)))
+    return list(dict.fromkeys(cases))
+
+
+def names_for_known() -> list[str]:
+    """The defs that are emitted for known CPUs: those on narrow numbers, and every fourth."""
+
+    def narrow(name: str) -> bool:
+        file, entry = name.split(".")
+        return any(t.type.itemsize < 4 for t in definitions(file)[entry].inputs)
+
+    names = all_names()
+    return [name for k, name in enumerate(names) if k % 4 == 0 or narrow(name)]
 
 
 def _preset(name: str) -> str:
@@ -339,9 +374,12 @@ def main() -> int:
     with ProcessPoolExecutor(given.jobs, mp_context=context) as pool:
         cases = list(kept)[:: given.sample]
         if given.record:
-            known = {case.name for case in kept}
+            known = {case.name for case in kept if case.target not in KNOWN}
             new = [name for name in all_names() if name not in known]
             cases += [case for found in pool.map(drawn, new) for case in found]
+            known = {case.name for case in kept if case.target in KNOWN}
+            new = [name for name in names_for_known() if name not in known]
+            cases += [case for found in pool.map(drawn_for_known, new) for case in found]
         groups = _grouped(cases)
         made = zip(groups, pool.map(fingerprints, groups), strict=True)
         found = {case: said for group, all_ in made for case, said in zip(group, all_, strict=True)}
