@@ -29,9 +29,9 @@ from tcl.bench.arrays import Array
 from tcl.bench.rows import Row, select
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.placement import aligned
 from tcl.executors.executor import Executor
 from tcl.selection.best_options import DEFAULT
+from tcl.tuner.measure.placement import aligned
 
 PLACES = (0, 16, 32, 48)
 """Bytes past a cache line."""

@@ -18,14 +18,13 @@ which is part of every kernel's module, runs such a record on the calling thread
 
 from __future__ import annotations
 
+from tcl.codegen.devices.cpu import LINE as LINE
+
 ENTRY = "tcl_kernel"
 """The symbol of every kernel."""
 
 ALONE = "tcl_alone"
 """The symbol of the function that takes a call's record and runs the kernel on this thread."""
-
-LINE = 64
-"""Bytes that threads do not have to share with each other."""
 
 STOP = LINE // 8 - 1
 """The word of ``error`` by which whoever called asks a call to end."""

@@ -25,7 +25,8 @@ VARIABLE = "TCL_CPU_FEATURES"
 """The environment variable that narrows the machine for the whole process."""
 
 LINE = 64
-"""Bytes that memory hands over at once."""
+"""Bytes of a cache line: what memory hands over at once, what threads need not share with each
+other, and the widest vector."""
 
 SHORTEST_STREAM = 16
 """Bytes of the shortest vector that processors can store past their caches."""

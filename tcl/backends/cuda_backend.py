@@ -28,8 +28,8 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 from tcl.executors import machine
 from tcl.tuner.measure.backend import Kernel, Problem
-from tcl.tuner.measure.guarded import ALIGNED
 from tcl.tuner.measure.harness import Bench
+from tcl.tuner.measure.placement import ALIGNED
 
 SPILLS = 256
 """Bytes that a thread may move to and from memory for want of registers."""

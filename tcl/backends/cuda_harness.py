@@ -19,9 +19,10 @@ from typing import Any, Protocol
 from tcl.arrays.arguments import Array
 from tcl.codegen.devices.cupy_driver import Memory
 from tcl.codegen.devices.gpu import GpuProfile
-from tcl.tuner.measure.guarded import Guarded, Placement
+from tcl.tuner.measure.guarded import Guarded
 from tcl.tuner.measure.harness import Bench, Held, Run
 from tcl.tuner.measure.machine_lock import locked
+from tcl.tuner.measure.placement import Placement
 from tcl.tuner.measure.timing import MeasureSettings
 
 TIMING = MeasureSettings(sample=2e-5, discard=3, samples=15, budget=0.1, slow=3.0)

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.common.placement import aligned
 from tcl.grammar.types import BFLOAT16
+from tcl.tuner.measure.placement import aligned
 
 Array = npt.NDArray[Any]
 

@@ -23,7 +23,7 @@ from tcl.codegen.cpu.object_code.compile import compile_object, new_machine
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.devices.fragments import MATRIX_REGISTERS
 from tcl.codegen.loopir.cost import Cost
-from tcl.common.placement import aligned
+from tcl.tuner.measure.placement import aligned
 
 _BUFFER = 256 << 20
 """Bytes that are read, or copied: far more than a core's own caches."""

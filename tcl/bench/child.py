@@ -28,7 +28,7 @@ import numpy as np
 
 from tcl.bench.arrays import Array, load, save
 from tcl.bench.task import Form, Peer, Task
-from tcl.common.placement import aligned
+from tcl.tuner.measure.placement import aligned
 
 _LONG = 0.5
 """Seconds of a call beyond which one call is all that choosing among forms may take."""

@@ -58,7 +58,7 @@ class Result:
     products: Mapping[str, int] = dataclasses.field(default_factory=dict)
     """As ``Cost.products``."""
     placement: str = "aligned"
-    """Where arrays began: a name in ``tcl.common.placement.PLACEMENTS``."""
+    """Where arrays began: a name in ``tcl.tuner.measure.placement.PLACEMENTS``."""
     run: int = 1
     """Which one, from 1."""
 

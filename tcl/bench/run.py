@@ -29,10 +29,10 @@ from tcl.bench.rows import Row
 from tcl.bench.task import Task
 from tcl.bench.tuning import tuned_options
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.common.placement import PLACEMENTS
 from tcl.grammar.errors import ArgumentError
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.config import available_cores
+from tcl.tuner.measure.placement import PLACEMENTS
 
 Say: TypeAlias = Callable[[str], object]
 
@@ -48,7 +48,7 @@ class Settings:
 
     threads: tuple[int, ...] = (1,)
     placements: tuple[str, ...] = ("aligned",)
-    """Where arrays begin: names in ``tcl.common.placement.PLACEMENTS``."""
+    """Where arrays begin: names in ``tcl.tuner.measure.placement.PLACEMENTS``."""
     runs: int = 1
     """How often everything is measured, by new processes each time: what they get of the machine's
     memory differs, and with it times, by more than the samples of one run do."""
@@ -243,7 +243,7 @@ def _row(
         for name, array in zip(names, arrays, strict=True):
             save(Path(folder), f"input-{name}", array)
         for placement in settings.placements:
-            past = PLACEMENTS[placement]
+            past = PLACEMENTS[placement].past
             tuned = "" if cache is None else tuned_options(row, arrays, cache, threads, past=past)
             task = Task(row.text, row.entry, sizes, names, row.results, tuned, past)
             where = f"{row.name}, {placement}" if len(settings.placements) > 1 else row.name

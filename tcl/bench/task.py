@@ -26,7 +26,7 @@ class Task:
     """Tuned mapping options of ours, as JSON, if any are known."""
     past: int = 0
     """Bytes past the beginning of a cache line at which arrays begin, where a contender can choose:
-    see ``tcl.common.placement``."""
+    see ``tcl.tuner.measure.placement``."""
 
     def as_json(self) -> dict[str, Any]:
         """The inverse of ``from_json``."""

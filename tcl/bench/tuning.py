@@ -10,9 +10,9 @@ from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.targets import target
 from tcl.bench.arrays import Array
 from tcl.bench.rows import Row
-from tcl.common.placement import aligned
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
+from tcl.tuner.measure.placement import aligned
 from tcl.tuning import Tuner
 
 _GENERATIONS = 1000

@@ -104,7 +104,7 @@ def cpu(
     from tcl.bench.peers.names import OURS
     from tcl.bench.rows import select
     from tcl.bench.run import Settings, run
-    from tcl.common.placement import PLACEMENTS
+    from tcl.tuner.measure.placement import PLACEMENTS
 
     try:
         chosen = select(rows, quick)

@@ -27,9 +27,7 @@ from tcl.bench.summary import (
 )
 from tcl.cli.tables import plain_table
 from tcl.common.number_format import duration, plural
-
-_SHIFTED = {"aligned": "", "numpy": " +16"}
-"""What headings say of a placement."""
+from tcl.tuner.measure.placement import PLACEMENTS
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -97,11 +95,11 @@ def _columns(report: Report, threads: int) -> Iterator[_Column]:
     yield _Column("tcl", lambda row: _own(row, first))
     yield _Column("thr", lambda row: _threads(row, first))
     for p in report.placements:
-        yield _ratio_column(f"ratio{_SHIFTED[p]}", ratio(p), None)
+        yield _ratio_column(f"ratio{PLACEMENTS[p].heading}", ratio(p), None)
     for p in report.placements:
-        yield _ratio_column(f"default{_SHIFTED[p]}", ratio(p, DEFAULT), None)
+        yield _ratio_column(f"default{PLACEMENTS[p].heading}", ratio(p, DEFAULT), None)
     for p in report.placements:
-        yield _ratio_column(f"def/tuned{_SHIFTED[p]}", gain(p), gain(p))
+        yield _ratio_column(f"def/tuned{PLACEMENTS[p].heading}", gain(p), gain(p))
     yield _Column("+16/64", lambda row: _number(row.spread(shift)), shift)
 
     def share(result: Result, ours: bool) -> float | None:
@@ -178,7 +176,7 @@ def _means(report: Report) -> RenderableType:
     columns: list[tuple[str, int, Quantity, bool]] = []
     for threads in by_threads:
         for p in report.placements:
-            where = f"{threads} thr{_SHIFTED[p]}"
+            where = f"{threads} thr{PLACEMENTS[p].heading}"
             columns += [
                 (f"{where} ratio", threads, ratio(p), False),
                 (f"{where} default", threads, ratio(p, DEFAULT), False),

@@ -14,7 +14,7 @@ from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check import check
 from tcl.selection.best_options import DEFAULT
-from tcl.tuner.measure.guarded import ALIGNED, NUMPY
+from tcl.tuner.measure.placement import ALIGNED, NUMPY
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict

@@ -23,7 +23,7 @@ from tcl.tuner.measure.finals import (
     race,
     winner,
 )
-from tcl.tuner.measure.guarded import ALIGNED, NUMPY
+from tcl.tuner.measure.placement import ALIGNED, NUMPY
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict

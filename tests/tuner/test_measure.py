@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcl.common.placement import LINE
+from tcl.codegen.devices.cpu import LINE
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch, tolerance
-from tcl.tuner.measure.guarded import ALIGNED, NUMPY, Guarded, Placement, fingerprint
+from tcl.tuner.measure.guarded import Guarded, fingerprint
+from tcl.tuner.measure.placement import ALIGNED, NUMPY, Placement
 from tcl.tuner.measure.timing import MeasureSettings, measure, spread, together
 
 Array = np.ndarray[Any, Any]

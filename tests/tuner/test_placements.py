@@ -32,7 +32,7 @@ from tcl.tuner.measure.evaluate import (
     compute_reference,
     race_candidates,
 )
-from tcl.tuner.measure.guarded import ALIGNED, NUMPY
+from tcl.tuner.measure.placement import ALIGNED, NUMPY
 from tcl.tuner.measure.stop_slow import TooSlowError, at_most
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.events import Interrupted, Note

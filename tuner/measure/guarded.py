@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import zlib
-from dataclasses import dataclass
 
 import numpy as np
 
-from tcl.common.placement import LINE, PLACEMENTS
+from tcl.codegen.devices.cpu import LINE
 from tcl.tuner.measure.correctness import EPSILON, Array
+from tcl.tuner.measure.placement import ALIGNED, Placement
 
 _MARGIN = 256
 """Bytes of poison on either side of an output."""
@@ -23,22 +23,6 @@ _ROW = 1 << 15
 """Bytes of a row of what is summed up ..."""
 _ROWS = 16
 """... so many at a time, which a cache holds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where arrays begin."""
-
-    name: str
-    """As users read it, after a time."""
-    past: int
-    """Bytes past the beginning of a cache line."""
-
-
-ALIGNED = Placement("at 64 bytes", PLACEMENTS["aligned"])
-"""As ``tcl`` allocates outputs, and torch and JAX their tensors."""
-NUMPY = Placement("as NumPy's", PLACEMENTS["numpy"])
-"""As NumPy's arrays lie: 16 bytes past a multiple of 64, or of a page if they are large."""
 
 
 class Guarded:

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from tcl.tuner.measure.correctness import Array
-from tcl.tuner.measure.guarded import ALIGNED, NUMPY, Guarded, Placement
+from tcl.tuner.measure.guarded import Guarded
+from tcl.tuner.measure.placement import ALIGNED, NUMPY, Placement
 
 Run: TypeAlias = Callable[[], object]
 Timer: TypeAlias = Callable[[Run, int], float]

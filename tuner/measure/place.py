@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tcl.tuner.measure.backend import Kernel, Problem
 from tcl.tuner.measure.correctness import Array
-from tcl.tuner.measure.guarded import Placement
 from tcl.tuner.measure.harness import Run
+from tcl.tuner.measure.placement import Placement
 
 
 class Place:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.cpu.register import MAX_POINTS
-from tcl.codegen.passes.cpu.stage import ALIGNMENT
 
 _COPIED = 32
 """Bytes that are copied at once of an operand that all lanes share."""
@@ -70,7 +70,7 @@ def _several_at_once(
     held = [x for x in loops if fixed(x)]
     chunks = [x for x in loops if x.kind is ir.Kind.PARALLEL]
     fold = [x.fold for x in serial if x.fold.dim == staged.across][-1]
-    line = max(1, ALIGNMENT // staged.source.type.itemsize)
+    line = max(1, LINE // staged.source.type.itemsize)
     room = MAX_POINTS // math.prod(x.fold.count for x in held if x.kind is ir.Kind.UNROLL)
     count = min(line // fold.step, room, fold.count)
     if count > 1:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
+from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.loopir.terms import dot_factors
@@ -14,8 +15,6 @@ from tcl.codegen.passes.base import refuse
 from tcl.codegen.passes.vectorize import vectorized
 from tcl.grammar.types import ScalarType
 
-ALIGNMENT = 64
-"""Bytes: a cache line, and the widest vector."""
 MAX_BYTES = 1 << 28
 _DOT_BYTES = 2
 """Of the widest factors of dot products."""
@@ -55,8 +54,8 @@ class Stage:
                 value = copied_of(nest, load)
                 type_ = _held(nest, value)
                 axes, size = _axes(nest, load, inside)
-                extents = (size + ALIGNMENT // type_.itemsize,)
-                layout = replace(ir.contiguous(type_, extents, (0,)), base=ALIGNMENT)
+                extents = (size + LINE // type_.itemsize,)
+                layout = replace(ir.contiguous(type_, extents, (0,)), base=LINE)
                 private = inside is not None and bool(nest.chunks)
                 panel = ir.Tensor(name, ir.Role.SCRATCH, layout, private)
                 panels.append(panel)
@@ -91,8 +90,8 @@ def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> st
         # What is made of an operand is no wider than what is computed with, or dot products take:
         # most of the time it need not be known.
         if (
-            size * max(_held(nest, load).itemsize, _DOT_BYTES) + ALIGNMENT > MAX_BYTES
-            and size * _held(nest, copied_of(nest, load)).itemsize + ALIGNMENT > MAX_BYTES
+            size * max(_held(nest, load).itemsize, _DOT_BYTES) + LINE > MAX_BYTES
+            and size * _held(nest, copied_of(nest, load)).itemsize + LINE > MAX_BYTES
         ):
             return f"{operand}: its panel would need {size} elements"
     return None

@@ -16,7 +16,7 @@ from typing import Any
 from tcl.bench.arrays import Array
 from tcl.bench.peers.library import Library, element_type
 from tcl.bench.task import Form, Registry, Task, Values, values
-from tcl.common.placement import aligned
+from tcl.tuner.measure.placement import aligned
 
 hl: Any = import_module("halide")
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tcl.bench.arrays import Array
 from tcl.bench.task import Builder, Form, Registry, Task, Values, as_tuple, values
-from tcl.common.placement import aligned
+from tcl.tuner.measure.placement import aligned
 
 NARROW_FLOATS = ("float16", "bfloat16")
 IN_FLOAT32 = "in float32"

@@ -20,9 +20,9 @@ from tcl.bench.peers.library import exact_blocks, largest_term
 from tcl.bench.rows import ROWS, Row
 from tcl.bench.task import Peer, Task
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.common.placement import PLACEMENTS
 from tcl.grammar.types import BFLOAT16
 from tcl.tuner.measure.correctness import mismatch
+from tcl.tuner.measure.placement import PLACEMENTS
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -157,7 +157,7 @@ def test_arrays_of_bfloat16_travel(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("past", PLACEMENTS.values())
+@pytest.mark.parametrize("past", [p.past for p in PLACEMENTS.values()])
 def test_outputs_of_peers_begin_where_they_are_asked_to(past: int) -> None:
     row = next(r for r in ROWS if r.entry == "matmul_int8")
     sizes = replace(row, sizes="test").values

@@ -26,7 +26,7 @@ from tcl.report.data import collect
 from tcl.report.log import SearchLog
 from tcl.report.page import render
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.measure.guarded import ALIGNED, NUMPY
+from tcl.tuner.measure.placement import ALIGNED, NUMPY
 from tcl.tuner.run import events
 from tcl.tuner.run.checkpoint import SavedSearch
 

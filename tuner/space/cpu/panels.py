@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.passes.cpu.stage import (
-    ALIGNMENT,
     MAX_BYTES,
     dims_of,
     natural_level,
@@ -74,7 +74,7 @@ class StageKnobs:
             load = self.reads[position]
             axes = len(dims_of(load.ref))
             room = _points(self.nest, load.ref) * load.type.compute.itemsize
-            if room * lanes * _ROUNDED**axes + ALIGNMENT > MAX_BYTES:
+            if room * lanes * _ROUNDED**axes + LINE > MAX_BYTES:
                 found.append(knob)
         return tuple(found)
 
