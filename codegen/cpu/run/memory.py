@@ -23,6 +23,7 @@ import mmap
 import os
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,8 +41,12 @@ VARIABLE = "TCL_KEPT_MEMORY"
 """The environment variable with the most bytes that wait to be used again."""
 _MOST = 1 << 30
 _SHARE = 8
-"""Kept is no more than so many bytes, and this part of the machine's memory, unless the variable
-says something else."""
+"""Kept is no more than so many bytes, and this part of the memory that the process may have, unless
+the variable says something else."""
+_GROUP = Path("/sys/fs/cgroup")
+"""Where Linux says what a container may have: the root of its control group as it sees it."""
+_SIZES = 256
+"""Sizes of arrays for which what makes them is kept."""
 
 _PRIVATE: int = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 _HUGE_PAGES: int | None = getattr(mmap, "MADV_HUGEPAGE", None)
@@ -125,11 +130,13 @@ def _limit() -> int:
         if not (text.isascii() and text.isdigit() and len(text) <= 18):
             raise ArgumentError(f"{VARIABLE} must be a whole number of bytes, not {text[:40]!r}")
         return int(text)
-    try:
-        memory = os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
-    except (AttributeError, OSError, ValueError):
-        memory = 0
-    return min(_MOST, memory // _SHARE) if memory > 0 else _MOST
+    found = [_MOST]
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        found.append(os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE // _SHARE)
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # of version 2, and of version 1
+        with contextlib.suppress(OSError, ValueError):  # none, or "max"
+            found.append(int((_GROUP / name).read_text("ascii")) // _SHARE)
+    return min(bytes_ for bytes_ in found if bytes_ > 0)
 
 
 def check_variable() -> None:
@@ -144,7 +151,7 @@ def _pool() -> _Pool:
     return _Pool()
 
 
-@functools.cache
+@functools.lru_cache(_SIZES)
 def _makers(size: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
     """What makes arrays of so many bytes of the pool's memory."""
     unit = HUGE if size >= HUGE else POOLED

@@ -131,7 +131,7 @@ def _box(
     ]
     dims = tuple(shape[k] for k in order)
     layout = ir.contiguous(type_, (d.extent for d in dims), (d.first for d in dims))
-    panel = ir.Tensor(name, ir.Role.SCRATCH, replace(layout, base=ALIGNMENT))
+    panel = ir.Tensor(name, ir.Role.SCRATCH, replace(layout, base=LINE))
 
     def at(tensor: str, axes: Iterable[ir.Dim]) -> ir.TensorRef:
         return ir.TensorRef(tensor, tuple(ir.Affine.of(d.name) for d in axes))

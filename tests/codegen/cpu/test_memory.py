@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -204,3 +205,17 @@ def test_a_search_refuses_it_before_kernels_fail_of_it(monkeypatch: pytest.Monke
 def test_what_the_system_has_no_room_for_is_an_error() -> None:
     with pytest.raises(MemoryError, match=r"no .* bytes of memory left"):
         empty((1 << 60,), np.uint8)
+
+
+@pytest.mark.parametrize("name", ["memory.max", "memory/memory.limit_in_bytes"])
+def test_a_container_keeps_a_part_of_what_it_may_have(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(memory.VARIABLE, raising=False)
+    monkeypatch.setattr(memory, "_GROUP", tmp_path)
+    free = memory._limit()
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("max\n")
+    assert memory._limit() == free
+    (tmp_path / name).write_text(f"{80 << 20}\n")
+    assert memory._limit() == 10 << 20 < free
