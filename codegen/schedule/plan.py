@@ -248,8 +248,8 @@ def _refuse_what_no_nest_has(plan: Plan[Any], choices: NestOptions) -> None:
         why = [(name, nest.why_nothing(key)) for name, nest in asked]
         if why and all(reason for _, reason in why):
             name, reason = why[-1 if key == "fuse" else 0]  # the first has no nest before it
-            none = "" if len(plan.nests) == 1 else "no nest can have it: "
-            raise NoNestError(f"{key}: {none}nest {name}: {reason}")
+            others = "" if len(plan.nests) == 1 else "; no other nest can have it, either"
+            raise NoNestError(f"{key}: nest {name}: {reason}{others}")
 
 
 def with_chunks(

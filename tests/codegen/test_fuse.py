@@ -169,7 +169,7 @@ def test_chunks_are_ordered_for_all_nests_that_share_them() -> None:
         chunks_of(joined.nest(0).chunk_order(1, 0).nest(1).chunk_order(0, 1))
     with pytest.raises(OptionsError, match="chunk_order: nest s0: it has 2 dimensions"):
         chunks_of(joined.nest(0).chunk_order(1, 0, 2))
-    with pytest.raises(OptionsError, match="chunk_order: no nest can have it: nest s0: it has 2"):
+    with pytest.raises(OptionsError, match=r"chunk_order: nest s0: it has 2 dim.*; no other"):
         chunks_of(joined.chunk_order(1, 0, 2))
 
 
@@ -202,7 +202,7 @@ def test_what_was_chosen_for_all_nests_is_left_off_where_it_cannot_be() -> None:
     sized = sized_of(ROWS % "n", A=(4, 4))
     program = schedule(sized, MappingOptions("naive").chunk(2, 2), host_cpu())
     assert [len(k.grid) for k in program.kernels] == [1, 2]
-    with pytest.raises(OptionsError, match=r"fuse: .* nest s1: its chunks are not"):
+    with pytest.raises(OptionsError, match=r"fuse: nest s1: its chunks are not"):
         schedule(sized, MappingOptions("naive").chunk(2, 2).fuse(), host_cpu())
     text = "def f(float(M, N) A) -> (S, E, O) { S(m) +=! A(m, n)\n %s }"
     two = "E(m, n) = exp(A(m, n))\n O(m, n) = E(m, n) * S(m)"

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from comparing import check_equal, outputs_of, sized_of
+from cpu_kernels import accepted
 from strategies import random_program
 from team_kernels import keep_together
 
@@ -17,7 +18,7 @@ import tcl
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.reference import compile_reference
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
@@ -54,7 +55,10 @@ def compare(seed: int, options: int) -> int:
     space = MappingSpace(lower(sized), host_cpu())
     for _ in range(options):
         option, threads = random_options(rng, space), rng.choice(THREADS)
-        kernel = compile_cpu(sized, option, device=replace(host_cpu(), threads=threads))
+        device = replace(host_cpu(), threads=threads)
+        if not accepted(sized, option, device):  # no nest can be divided so, or joined
+            option = replace(option, default=NestOptions())
+        kernel = compile_cpu(sized, option, device=device)
         shared += kernel.launcher.threads > 1
         for _ in range(2):  # the second call finds what the first one left in its frame
             actual = outputs_of(sized)
