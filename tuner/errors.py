@@ -11,3 +11,7 @@ class CacheError(TclError):
 
 class ExecutorLostError(TclError):
     """The machines that compile and measure cannot be reached any more."""
+
+
+class ModelError(TclError):
+    """A learned model cannot be read, or was made for something else."""

@@ -23,6 +23,7 @@ _COMMANDS = {
     "run": "run a def on random inputs, compare with the reference, print the time",
     "tune": "search for the fastest options and keep them",
     "cache": "what was tuned: list, best, show, why, inspect, analyze, merge, prune, ...",
+    "model": "learn from what was tuned, and choose without a search: train, evaluate, predict",
     "bench": "measure the benchmark suite side by side with its peers",
     "devices": "what this machine has",
     "docs": "print a page or a section of the documentation",

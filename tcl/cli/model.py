@@ -1,0 +1,235 @@
+"""``tcl model``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tcl.cli.cache_common import cache_option, needed, write_text
+from tcl.cli.common import choose, entry_option, load, reporting, sizes_option, threads_option
+from tcl.common.number_format import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tcl.codegen.devices.cpu import CpuProfile
+    from tcl.tuner.training.boosting import Boosting
+    from tcl.tuner.training.evaluate import Evaluation
+    from tcl.tuner.training.history import History
+
+_files = click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+_trees = click.option(
+    "--trees",
+    type=click.IntRange(1, 2000),
+    default=80,
+    show_default=True,
+    help="Of each of the model's four members.",
+)
+_scope = click.option(
+    "--for",
+    "scope",
+    type=click.Choice(["device", "architecture", "generic"]),
+    default="device",
+    show_default=True,
+    help="Whose choices the model is for: only this machine's, those with its architecture and "
+    "vectors, or any CPU.",
+)
+
+
+@click.group("model", context_settings={"help_option_names": ["-h", "--help"]})
+def command() -> None:
+    """Learn from what was tuned, and choose without a search."""
+
+
+@command.command("train")
+@_files
+@_scope
+@click.option("--out", type=click.Path(path_type=Path), help="Where to write the model.")
+@click.option(
+    "--warm-start",
+    "before",
+    type=click.Path(path_type=Path),
+    help="A model to whose trees others are added; its features have to be this version's.",
+)
+@_trees
+@cache_option
+@reporting
+def train(
+    files: tuple[Path, ...],
+    scope: str,
+    out: Path | None,
+    before: Path | None,
+    trees: int,
+    path: Path | None,
+) -> None:
+    """Train a model on all results of a tuning cache, and say how good it is.
+
+    FILES have the defs that were tuned; those of the benchmark suite are known without. How good it
+    is at sizes and defs that it has not seen is measured by leaving these out, and written beside
+    it.
+    """
+    from tcl.grammar.folder import place
+    from tcl.tuner.model.file import read, text_of
+    from tcl.tuner.model.lookup import file_name
+    from tcl.tuner.training.boosting import Boosting
+    from tcl.tuner.training.learn import learn
+    from tcl.tuner.training.manifest import manifest, manifest_path
+
+    earlier = read(before) if before is not None else None
+    known = _known(files, path)
+    settings = Boosting(trees=trees)
+    parts = ("sizes", "def")
+    evaluations = [e for held_out in parts for e in _evaluated(known, held_out, settings)]
+    model = learn(known.problems, settings, earlier)
+    target = out or place() / "models" / file_name(scope, _devices()[0])
+    if out is None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    write_text(str(target), text_of(model))
+    if str(target) != "-":
+        beside = manifest_path(target)
+        write_text(str(beside), manifest(known, settings, model.forest, evaluations))
+        click.echo(f"{target}: {len(model.forest.leaves)} trees; {beside.name} says more")
+
+
+@command.command("evaluate")
+@_files
+@_trees
+@cache_option
+@reporting
+def evaluate(files: tuple[Path, ...], trees: int, path: Path | None) -> None:
+    """How good models of a tuning cache's results are at what they have not seen."""
+    from tcl.tuner.training.boosting import Boosting
+
+    known = _known(files, path)
+    for held_out in ("sizes", "def"):
+        if not any(_evaluated(known, held_out, Boosting(trees=trees))):
+            click.echo(f"held out: {held_out}: there is only one, and nothing to learn from")
+
+
+@command.command("predict")
+@click.argument("file", type=click.Path(path_type=Path))
+@entry_option
+@sizes_option
+@threads_option
+@click.option("--model", "path", type=click.Path(path_type=Path), help="Default: the best known.")
+@click.option("--candidates", type=click.IntRange(2), default=500, show_default=True)
+@click.option("--top", type=click.IntRange(1), default=5, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@reporting
+def predict(
+    file: Path,
+    entry: str | None,
+    sizes: str | None,
+    threads: int | None,
+    path: Path | None,
+    candidates: int,
+    top: int,
+    seed: int,
+) -> None:
+    """What the model would choose for a def in FILE, and what it expects of that."""
+    import math
+    from dataclasses import replace
+
+    from tcl.arrays.annotations import sizes_of
+    from tcl.cli.cache_common import layouts_of
+    from tcl.codegen.cpu.thread_count import thread_count
+    from tcl.codegen.devices.cpu import host_cpu
+    from tcl.codegen.loopir.layouts import cpu_layouts
+    from tcl.codegen.loopir.lower import lower
+    from tcl.grammar.errors import ArgumentError
+    from tcl.grammar.folder import cache_folder
+    from tcl.grammar.ranges import infer
+    from tcl.selection.suggested_options import DEFAULT
+    from tcl.tuner.model.candidates import candidates as drawn
+    from tcl.tuner.model.features import extract
+    from tcl.tuner.model.file import read
+    from tcl.tuner.model.lookup import lookup
+    from tcl.tuner.model.subject import Subject
+    from tcl.tuner.space.cpu.mapping import MappingSpace
+
+    _, checked = choose(file, entry)
+    device = replace(host_cpu(), threads=thread_count(threads))
+    folder = cache_folder()
+    if path is not None:
+        model, where = read(path), path
+    else:
+        found = lookup(device, folder / "models" if folder is not None else None)
+        if found is None:
+            raise ArgumentError("there is no model yet; `tcl model train` makes one")
+        model, where, wrong = found
+        for sentence in wrong:
+            click.echo(f"warning: {sentence}", err=True)
+    shapes, _ = layouts_of(checked, sizes_of(checked, sizes))
+    sized = infer(checked, shapes)
+    program = lower(sized, cpu_layouts(sized))
+    subject = Subject.of(program, device)
+    options = drawn(MappingSpace(program, subject.device), DEFAULT, candidates, seed)
+    described = subject.describable(options)
+    rows, seconds = extract(subject, [choices for _, choices in described])
+    expected = model.of_rows(rows, seconds)
+    order = expected.cautious.argsort(kind="stable")
+    click.echo(f"{checked.name}: {len(described)} candidates, ranked by {where}")
+    outside = model.unseen(rows[0])
+    if outside:
+        click.echo(f"the model has seen nothing like it ({outside}): the default stands")
+    for rank, k in enumerate(order[:top].tolist(), 1):
+        ratio = math.exp(float(expected.logs[k] - expected.logs[0]))
+        text = options[described[k][0]].to_json()
+        click.echo(
+            f"{rank}. {ratio:.2f} of the default's time, give or take "
+            f"{expected.spread[k]:.0%}: {text}"
+        )
+
+
+def _devices() -> list[CpuProfile]:
+    """This machine with each number of threads that it can have."""
+    from dataclasses import replace
+
+    from tcl.codegen.devices.cpu import host_cpu
+
+    host = host_cpu()
+    return [replace(host, threads=count) for count in range(1, host.cores + 1)]
+
+
+def _known(files: tuple[Path, ...], path: Path | None) -> History:
+    from tcl.bench.rows import EXAMPLES
+    from tcl.grammar.errors import ArgumentError
+    from tcl.tuner.cache.fingerprint import device_identity
+    from tcl.tuner.training.history import history, reasons
+
+    texts = [*sorted(EXAMPLES.glob("*.tc")), *files]
+    defs = [checked for file in texts for checked in load(file)[1].values()]
+    known = history(needed(path), defs, {device_identity(d): d for d in _devices()})
+    for line in reasons(known):
+        click.echo(f"passed over: {line}")
+    if not known.problems:
+        raise ArgumentError("there is nothing to learn from; tune first, and give the defs' FILES")
+    tuned = plural(len(known.problems), "tuning run")
+    click.echo(f"{tuned} with {plural(known.candidates, 'candidate')}")
+    return known
+
+
+def _evaluated(known: History, held_out: str, settings: Boosting) -> Iterator[Evaluation]:
+    """Scores are printed, too."""
+    from tcl.selection.suggested_options import DEFAULT
+    from tcl.tuner.training.evaluate import evaluate
+    from tcl.tuner.training.learn import learn, predictor
+
+    found = evaluate(known.problems, held_out, lambda ps: predictor(learn(ps, settings)), DEFAULT)
+    if found is None:
+        return
+    click.echo(f"best time / time of what is chosen, held out: {held_out}")
+    names = {
+        "chosen": "model, default unless it promises 3 %",
+        "model": "model alone",
+        "default": "heuristic default",
+        "expected": "analytic model alone",
+    }
+    for name, score in found.scores().items():
+        click.echo(
+            f"  {names[name]:<38} mean {score.mean:.3f}  10th percentile {score.tenth:.3f}  "
+            f"least {score.least:.3f}"
+        )
+    yield found

@@ -1,0 +1,116 @@
+"""``tcl model``, on a cache of made-up times."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from command_line import here
+
+from tcl.cli.cache_common import layouts_of
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.selection.best_options import DEFAULT, layout_key
+from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.model.features import extract
+from tcl.tuner.space.cpu.mapping import MappingSpace
+from tcl.tuner.training.history import subject_of
+
+FEW = ("--trees", "3")
+MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! 3 * A(m, k) * B(k, n) }\n"
+"""The suite has none like it."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder with results of ``mm`` at two sizes, as this machine could have measured."""
+    found = tmp_path_factory.mktemp("model")
+    (found / "mm.tc").write_text(MM)
+    checked, device = check(MM)["mm"], replace(host_cpu(), threads=1)
+    cache, rng = TuningCache(found / "tuning.db"), Random(0)
+    for m in (32, 64):
+        shapes, layouts = layouts_of(checked, {"M": m, "N": 32, "K": 48})
+        key = layout_key(infer(checked, shapes), layouts, device)
+        subject = subject_of(key, checked, device)
+        space = MappingSpace(subject.program, device)
+        drawn = [space.space.sample(rng) for _ in range(8)]
+        options = [DEFAULT, *(space.to_options(c) for c in drawn if c is not None)]
+        _, seconds = extract(subject, [subject.choices(o) for o in options])
+        outcomes = [Outcome(Verdict.CORRECT, (float(s),)) for s in seconds]
+        pairs = zip(options, outcomes, strict=True)
+        cache.add(key, [Record.of(o.to_json(), x, 1.0, "run") for o, x in pairs], entry="mm")
+    return found
+
+
+def test_a_model_is_trained_asked_and_trained_on(folder: Path) -> None:
+    file, out = folder / "mm.tc", folder / "models/mine.json"
+    out.parent.mkdir()
+    done = here("model", "train", file, "--out", out, *FEW, cache=folder)
+    assert done.returncode == 0, done.stderr
+    assert "2 tuning runs with 18 candidates" in done.stdout
+    assert "best time / time of what is chosen, held out: sizes" in done.stdout
+    assert f"{out}: 12 trees; mine.manifest.json says more" in done.stdout
+    about = json.loads((folder / "models/mine.manifest.json").read_text())
+    assert (about["searches"], about["candidates"], about["defs"]) == (2, 18, {"mm": 2})
+    assert {f["group"] for f in about["schema"]["features"]} == {
+        *("problem", "mapping", "interaction", "hardware")
+    }
+
+    sizes = ("--sizes", "M=48,N=32,K=48", "--threads", "1")
+    asked = here(
+        *("model", "predict", file, *sizes, "--model", out, "--candidates", "20", "--top", "2"),
+        cache=folder,
+    )
+    assert asked.returncode == 0, asked.stderr
+    first, *ranked = asked.stdout.splitlines()
+    assert first == f"mm: 20 candidates, ranked by {out}"
+    assert [line.split(" of the default's time, ")[0][:3] for line in ranked] == ["1. ", "2. "]
+    again = here(
+        *("model", "predict", file, *sizes, "--model", out, "--candidates", "20", "--top", "2"),
+        cache=folder,
+    )
+    assert again.stdout == asked.stdout
+
+    more = here("model", "train", file, "--out", out, "--warm-start", out, *FEW, cache=folder)
+    assert f"{out}: 24 trees" in more.stdout
+
+
+def test_what_lies_outside_is_said(folder: Path) -> None:
+    file = folder / "mm.tc"
+    assert here("model", "train", file, *FEW, cache=folder).returncode == 0
+    sizes = ("--sizes", "M=2000,N=32,K=48", "--threads", "1")
+    done = here("model", "predict", file, *sizes, "--candidates", "4", cache=folder)
+    assert "the model has seen nothing like it (flops): the default stands" in done.stdout
+
+
+def test_how_good_it_is(folder: Path) -> None:
+    done = here("model", "evaluate", folder / "mm.tc", *FEW, cache=folder)
+    assert done.stdout.splitlines()[-1] == (
+        "held out: def: there is only one, and nothing to learn from"
+    )
+
+
+def test_what_is_missing_is_said(folder: Path, tmp_path: Path) -> None:
+    done = here("model", "evaluate", cache=folder)
+    assert done.returncode == 1
+    assert "passed over: 18 results of defs whose text was not given" in done.stdout
+    assert done.stderr == (
+        "error: there is nothing to learn from; tune first, and give the defs' FILES\n"
+    )
+    (tmp_path / "mm.tc").write_text(MM)
+    sizes = ("--sizes", "M=4,N=4,K=4")
+    none = here("model", "predict", tmp_path / "mm.tc", *sizes, cache=tmp_path)
+    assert none.stderr == "error: there is no model yet; `tcl model train` makes one\n"
+    (tmp_path / "bad.json").write_text("{}")
+    bad = ("--model", tmp_path / "bad.json")
+    done = here("model", "predict", tmp_path / "mm.tc", *sizes, *bad, cache=tmp_path)
+    assert done.stderr == (
+        f"error: the model {tmp_path / 'bad.json'} is damaged: it does not say that it is a "
+        "'tcl model 1'\n"
+    )

@@ -1,0 +1,105 @@
+"""What a model knows of candidates, compared with the loops that become of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from nests import NARROW, WIDE, sized
+from recounted import RECOUNTED, Recount
+
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir.layouts import cpu_layouts
+from tcl.codegen.loopir.lower import lower
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.schedule.cpu import plan_cpu
+from tcl.grammar.sized import SizedDef
+from tcl.tuner.model.features import GROUPS, NAMES, SCHEMA, extract
+from tcl.tuner.model.subject import Subject
+from tcl.tuner.space.cpu.mapping import MappingSpace
+
+SMALL = replace(NARROW, l1_bytes=1 << 10, l2_bytes=4 << 10, l3_bytes=16 << 10)
+"""Caches that small arrays do not fit into."""
+DEFS = {
+    "product": sized(
+        "float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }", (20, 32), (32, 48)
+    ),
+    "window": sized(
+        "float(N, W) I, float(K) F) -> (O) { O(n, w) +=! I(n, w + k) * F(k) }", (18, 80), (17,)
+    ),
+    "pointwise": sized("float(M, N) A) -> (B) { B(m, n) = exp(A(m, n)) * 2 }", (12, 64)),
+    "two": sized(
+        "float(N, D) I) -> (S, O) { S(n) +=! I(n, d)  O(n, d) = exp(I(n, d)) / S(n) }", (16, 64)
+    ),
+}
+"""Rows are whole lines of a cache, so that what is touched can be counted without their places."""
+
+
+def candidates(
+    def_: SizedDef, device: CpuProfile, count: int, seed: int = 0
+) -> tuple[Subject, list[MappingOptions]]:
+    """Random ones."""
+    program = lower(def_, cpu_layouts(def_))
+    space, rng = MappingSpace(program, device), Random(seed)
+    drawn = (space.space.sample(rng) for _ in range(count))
+    return Subject.of(program, device), [space.to_options(c) for c in drawn if c is not None]
+
+
+def test_every_feature_is_counted_again() -> None:
+    assert set(RECOUNTED) == {f.name for f in SCHEMA}
+
+
+@pytest.mark.parametrize("name", DEFS)
+@pytest.mark.parametrize("device", [SMALL, replace(WIDE, threads=2)], ids=["small", "wide"])
+def test_features_are_what_the_passes_make(name: str, device: CpuProfile) -> None:
+    subject, options = candidates(DEFS[name], device, 6)
+    rows, seconds = extract(subject, [subject.choices(o) for o in options])
+    for row, expected, each in zip(rows, seconds, options, strict=True):
+        *_, (_, program) = plan_cpu(subject.program, each, subject.device).applied()
+        counted = [
+            Recount(subject.program, program, program.nests[n.position], subject.device)
+            for n in subject.nests
+        ]
+        cycles = [r.cycles() for r in counted]
+        longest = counted[int(np.argmax(cycles))]
+        for feature, value in zip(SCHEMA, row, strict=False):
+            again = float(RECOUNTED[feature.name](longest))
+            assert value == pytest.approx(again, abs=1e-9), (feature.name, each)
+        for averaged, value in zip(NAMES[len(SCHEMA) :], row[len(SCHEMA) :], strict=True):
+            own = [float(RECOUNTED[averaged.removeprefix("mean.")](r)) for r in counted]
+            assert value == pytest.approx(np.average(own, weights=cycles), abs=1e-9), averaged
+        assert expected == pytest.approx(sum(cycles) / 3e9)
+
+
+@pytest.mark.parametrize("name", DEFS)
+def test_one_candidate_has_the_features_that_it_has_among_others(name: str) -> None:
+    subject, options = candidates(DEFS[name], NARROW, 12)
+    choices = [subject.choices(o) for o in options]
+    rows, seconds = extract(subject, choices)
+    for row, expected, each in zip(rows, seconds, choices, strict=True):
+        alone, time = extract(subject, [each])
+        assert np.array_equal(alone[0], row)
+        assert time[0] == expected
+
+
+def test_names_are_different_and_every_feature_says_what_it_is() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+    assert all(f.meaning for f in SCHEMA)
+    assert [f.group for f in SCHEMA if f.name in ("flops", "width", "steps", "l1")] == list(GROUPS)
+
+
+def test_what_options_leave_open_is_planned() -> None:
+    subject, _ = candidates(DEFS["two"], NARROW, 0)
+    (choices,) = [subject.choices(MappingOptions("mlp"))]
+    assert len(choices) == len(subject.nests) == 2
+    assert all(c.complete_on("CPU") for c in choices)
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (1, 1), (1, 7)])
+def test_edges_have_features(shape: tuple[int, int]) -> None:
+    def_ = sized("float(M, N) A) -> (B) { B(m) +=! A(m, n) }", shape)
+    subject, options = candidates(def_, NARROW, 3)
+    rows, seconds = extract(subject, [subject.choices(o) for o in [*options, MappingOptions()]])
+    assert np.isfinite(rows).all() and (seconds > 0).all()

@@ -1,0 +1,1 @@
+"""What is learned from measured candidates: features, a model of them, and how good it is."""

@@ -1,0 +1,188 @@
+"""The analytic model: what a nest takes with given loops, for many candidates at once.
+
+Instructions of a register tile as in ``tcl.codegen.choose.cpu.core_model``, whose costs of accesses
+and operations it asks; and what moves between the caches, from the footprints of the loops: a cache
+keeps what the innermost loops touch, as far out as that fits, and all else comes from behind it.
+The bandwidths are those of processors of the last ten years; what is learned from measured times is
+how far off all this is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcl.tuner.model.loops import Bools, Floats, Ints, Loops
+from tcl.tuner.model.subject import Touched
+
+_LATENCY = 4.0
+"""Cycles from one step of an accumulator to the next."""
+_OVERLAP = 0.15
+"""The part of shorter works that does not run beside the longest."""
+_PANEL_LOAD = 0.5
+"""Cycles to load a vector from a panel."""
+_STORE = 2.0
+"""Times as long to store as to load."""
+_BANDWIDTH = (32.0, 16.0, 6.0)
+"""Bytes per cycle from behind the first cache, the second, and the third."""
+_CYCLES = 3e9
+"""In a second: profiles do not tell the clock. A constant changes nothing of what is learned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Of one nest, by candidate (N each), in cycles of one thread unless said otherwise."""
+
+    steps: Floats
+    """How many register tiles are computed."""
+    arithmetic: Floats
+    loads: Floats
+    latency: Floats
+    stores: Floats
+    copies: Floats
+    traffic: tuple[Floats, Floats, Floats]
+    """Bytes from behind the first, second and third cache."""
+    footprints: Floats
+    """L x N: bytes that all accesses touch inside of each level of loops."""
+    held: Floats
+    """Reduction points that are added up between two stores of a result."""
+    chunks: Floats
+    """How many pieces threads share."""
+    waves: Floats
+    """Chunks of the thread that has the most of them."""
+    cycles: Floats
+    """All of it, on all threads."""
+
+    @property
+    def seconds(self) -> Floats:
+        """What it takes, by a clock of 3 GHz."""
+        return self.cycles / _CYCLES
+
+
+def estimate(loops: Loops) -> Estimate:
+    """What a nest takes with these loops."""
+    subject, device = loops.subject, loops.device
+    steps = loops.pieces(loops.unit).prod(axis=1)
+    written = np.minimum(loops.vectors, 64).astype(np.float64)
+    arithmetic = np.zeros(loops.count)
+    for dims, cycles in subject.work:
+        arithmetic += cycles * written[:, np.array(dims)].prod(axis=1)
+    hardware = np.ceil(loops.width / device.lanes(subject.nest.point.type))
+    arithmetic *= steps * hardware
+    packed = [loops.stage[:, k] >= 0 for k in range(len(subject.reads))]
+    loads = np.zeros(loops.count)
+    for touched, panel in zip(subject.reads, packed, strict=True):
+        each = np.where(panel, _PANEL_LOAD * hardware, _each(loops, touched))
+        loads += steps * each * written[:, np.array(touched.moves)].prod(axis=1)
+    held = _held(loops)
+    reduced = np.where(loops.reduced, loops.extents, 1).prod()
+    results = np.where(loops.reduced, 1.0, loops.pieces(_of_vectors(loops))).prod(axis=1)
+    stores = results * (reduced / held) * _STORE * _each(loops, subject.target)
+    serial = np.where(loops.reduced & ~_lanes(loops), written, 1.0).prod(axis=1)
+    latency = steps * serial * _LATENCY * float(subject.nest.reduces)
+    copies = sum((_copying(loops, k) for k in range(len(packed))), np.zeros(loops.count))
+    footprints, traffic = _traffic(loops, packed)
+    chunks = np.ceil(loops.extents / loops.chunk).prod(axis=1)
+    waves = np.ceil(chunks / device.threads)
+    works = np.stack(
+        [
+            *(np.maximum(arithmetic, latency), loads + stores + copies),
+            *(moved / rate for moved, rate in zip(traffic, _BANDWIDTH, strict=True)),
+        ]
+    )
+    longest = works.max(axis=0)
+    alone = longest + _OVERLAP * (works.sum(axis=0) - longest)
+    cycles = alone * waves / chunks
+    return Estimate(
+        *(steps, arithmetic, loads, latency, stores, copies, traffic, footprints, held, chunks),
+        *(waves, np.maximum(cycles, 1.0)),
+    )
+
+
+def _lanes(loops: Loops) -> Bools:
+    """N x D: whether lanes run along a dimension."""
+    found: Bools = np.arange(loops.rank) == loops.lane[:, None]
+    return found
+
+
+def _of_vectors(loops: Loops) -> Ints:
+    """N x D: points of a vector."""
+    return np.where(_lanes(loops), loops.width[:, None], 1)
+
+
+def _each(loops: Loops, touched: Touched) -> Floats:
+    """Cycles to read or write one vector of a tensor where it lies."""
+    dims = loops.subject.nest.dims
+    pairs, places = np.unique(np.stack([loops.lane, loops.width]), axis=1, return_inverse=True)
+    found = [
+        touched.access.cycles(dims[lane].name if lane >= 0 else None, int(width))
+        for lane, width in pairs.T
+    ]
+    return np.array(found)[places.ravel()]
+
+
+def _held(loops: Loops) -> Floats:
+    """Reductions among the innermost loops inside a tile, and lanes: their results stay in
+    registers meanwhile."""
+    # From the innermost loop outwards, up to the first over results.
+    order = np.argsort(-loops.point_rank, axis=1)
+    kept = np.logical_and.accumulate(loops.reduced[order], axis=1)
+    whole = np.take_along_axis(loops.tile, order, axis=1)
+    once = np.take_along_axis(np.minimum(loops.unit, loops.tile), order, axis=1)
+    points = np.where(loops.reduced[order], np.where(kept, whole, once), 1)
+    found: Floats = points.astype(np.float64).prod(axis=1)
+    return found
+
+
+def _copying(loops: Loops, operand: int) -> Floats:
+    """Cycles to fill the panels of an operand."""
+    touched, level = loops.subject.reads[operand], loops.stage[:, operand]
+    if not (level >= 0).any():
+        return np.zeros(loops.count)
+    names = [d.name for d in loops.subject.nest.dims]
+    lanes, places = np.unique(loops.lane, return_inverse=True)
+    l2 = loops.device.l2_bytes
+    each = np.array([touched.access.copying(names[k] if k >= 0 else None, l2) for k in lanes])[
+        places.ravel()
+    ]
+    return each * _copied(loops, operand)
+
+
+def _copied(loops: Loops, operand: int) -> Floats:
+    """Elements that are copied to the panels of an operand in all."""
+    touched, level = loops.subject.reads[operand], loops.stage[:, operand]
+    # Levels count the loops that there are: those over chunks as one, then each over tiles.
+    tiles = np.where(level > 0, level - loops.chunked, 0)
+    by_rank = np.take_along_axis(loops.tile < loops.chunk, np.argsort(loops.tile_rank, axis=1), 1)
+    outside = (by_rank.cumsum(axis=1) < tiles[:, None]).sum(axis=1) + (tiles > 0)
+    place = np.where(level == 0, 3 * loops.rank, 2 * loops.rank - np.minimum(outside, loops.rank))
+    at = np.arange(loops.count)
+    copied = loops.elements(touched)[place, at] * loops.executions()[place, at]
+    return np.where(level >= 0, copied, 0.0)
+
+
+def _traffic(loops: Loops, packed: list[Bools]) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
+    """Footprints of all accesses together, and bytes from behind each cache."""
+    subject, device = loops.subject, loops.device
+    none = np.zeros(loops.count, np.bool_)
+    parts = [
+        *(loops.footprint(t, p) for t, p in zip(subject.reads, packed, strict=True)),
+        loops.footprint(subject.target, none),
+    ]
+    whole: Floats = np.sum(parts, axis=0)
+    times = loops.executions()
+
+    def behind(size: int) -> Floats:
+        # The outermost level that fits, or the innermost of all.
+        fits = np.maximum((whole <= size).sum(axis=0) - 1, 0)
+        levels = np.arange(len(whole))[:, None]
+        found = np.zeros(loops.count)
+        for part in parts:
+            kept = np.take_along_axis(part, fits[None], axis=0)
+            # Loops outside of that level which touch nothing else of it leave it where it is.
+            stays = (levels >= fits) & (part <= kept)
+            found += np.where(stays, part * times, np.inf).min(axis=0)
+        return found
+
+    return whole, (behind(device.l1_bytes), behind(device.l2_bytes), behind(device.l3_bytes))

@@ -1,0 +1,376 @@
+"""What a model knows of a candidate: numbers of a fixed length, for any def.
+
+They follow from the def, the options and the device; nothing is scheduled or compiled for them. A
+feature is a row of ``SCHEMA``. What is said of a nest is said of the one that takes the longest, as
+``estimate`` has it; some are said again as a mean over nests, weighted by what they take. Counts
+and bytes are logarithms to base 2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcl.codegen.options.options import NestOptions
+from tcl.tuner.model.estimate import Estimate, estimate
+from tcl.tuner.model.loops import Bools, Floats, Loops
+from tcl.tuner.model.subject import Subject
+
+VERSION = 1
+"""Of the meanings: a feature that comes to mean something else has another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A nest of some candidates."""
+
+    subject: Subject
+    loops: Loops
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A number that is known of every candidate."""
+
+    name: str
+    unit: str
+    meaning: str
+    of: Callable[[Described], Floats | Bools | float]
+    """Of a nest, by candidate, or one for all of them."""
+    averaged: bool = False
+    """Whether the mean over nests is a feature, too: ``mean.`` and the name."""
+
+    @property
+    def group(self) -> str:
+        """``problem``, ``mapping``, ``interaction`` or ``hardware``."""
+        return next(group for group, rows in GROUPS.items() if self in rows)
+
+
+def _log(values: Floats | float) -> Floats:
+    """To base 2, of what is at least 1 or counts as that."""
+    found: Floats = np.log2(np.maximum(values, 1.0))
+    return found
+
+
+def _share(part: Floats | float, whole: Floats | float) -> Floats:
+    """log2 of a ratio, of which neither side counts as less than 1."""
+    return _log(part) - _log(whole)
+
+
+def _reads(d: Described) -> list[int]:
+    return list(range(len(d.loops.subject.reads)))
+
+
+def _in_order(d: Described) -> Floats:
+    """The share of operands that the lanes read one after the other, or all of which read one."""
+    loops, found = d.loops, np.zeros(d.loops.count)
+    for k, touched in enumerate(loops.subject.reads):
+        strides = [touched.access.strides.get(x.name, 0) for x in loops.subject.nest.dims]
+        step = np.array([*strides, 0])[loops.lane]
+        found += (loops.stage[:, k] >= 0) | np.isin(step, (0, touched.access.itemsize))
+    return found / max(1, len(loops.subject.reads))
+
+
+def _target_in_order(d: Described) -> Bools:
+    loops, access = d.loops, d.loops.subject.target.access
+    strides = [access.strides.get(x.name, 0) for x in loops.subject.nest.dims]
+    found: Bools = np.array([*strides, 0])[loops.lane] == access.itemsize
+    return found
+
+
+def _innermost_reduced(d: Described) -> Bools:
+    found: Bools = d.loops.reduced[d.loops.point_rank.argmax(axis=1)]
+    return found
+
+
+def _lane_reduced(d: Described) -> Bools:
+    found: Bools = d.loops.reduced[d.loops.lane] & (d.loops.lane >= 0)
+    return found
+
+
+def _vectors(d: Described, *, reduced: bool) -> Floats:
+    loops = d.loops
+    found: Floats = np.where(loops.reduced == reduced, loops.vectors, 1).prod(axis=1).astype(float)
+    return found
+
+
+def _live(d: Described) -> Floats:
+    """Vector registers that accumulators take, a vector of the lanes' operand and one value."""
+    loops = d.loops
+    hardware = np.ceil(loops.width / d.subject.device.lanes(loops.subject.nest.point.type))
+    at_lanes = np.where(loops.lane >= 0, loops.along(loops.vectors), 1.0)
+    found: Floats = (_vectors(d, reduced=False) + at_lanes) * hardware + 1
+    return found
+
+
+def _lost(d: Described, unit: str) -> Floats:
+    """log2 of (points with those that pieces at the ends lack / points), over all dimensions."""
+    size = getattr(d.loops, unit)
+    whole = (np.ceil(d.loops.extents / size) * size / d.loops.extents).prod(axis=1)
+    found: Floats = np.log2(whole)
+    return found
+
+
+def _lost_lanes(d: Described) -> Floats:
+    loops = d.loops
+    at = np.arange(loops.rank) == loops.lane[:, None]
+    unit = np.where(at, loops.width[:, None], 1)
+    found: Floats = np.log2((loops.pieces(unit) * unit / loops.extents).prod(axis=1))
+    return found
+
+
+def _divides(d: Described, unit: str) -> Floats:
+    """The share of dimensions whose extent these sizes divide."""
+    found: Floats = (d.loops.extents % getattr(d.loops, unit) == 0).mean(axis=1)
+    return found
+
+
+def _footprint(d: Described, level: int) -> Floats:
+    """Bytes inside of 0: register tiles, 1: tiles, 2: chunks, 3: the nest."""
+    found: Floats = d.estimate.footprints[level * d.loops.rank]
+    return found
+
+
+def _widest_panel(d: Described) -> Floats:
+    """Bytes of the largest operand that is copied, of what is touched inside of a tile."""
+    found = np.zeros(d.loops.count)
+    for k in _reads(d):
+        touched = d.loops.subject.reads[k]
+        size = d.loops.elements(touched)[d.loops.rank] * touched.access.itemsize
+        found = np.maximum(found, np.where(d.loops.stage[:, k] >= 0, size, 0.0))
+    return found
+
+
+def _per_point(d: Described, cycles: Floats) -> Floats:
+    """log2 of cycles for each point of the nest."""
+    points = float(d.loops.extents.prod())
+    found: Floats = np.log2(np.maximum(cycles / points, 1e-4))
+    return found
+
+
+def _extents(d: Described, *, reduced: bool) -> float:
+    return float(np.where(d.loops.reduced == reduced, d.loops.extents, 1).prod())
+
+
+def _least(d: Described) -> float:
+    """Bytes that all accesses touch, each element once."""
+    loops = d.loops.subject
+    every = (*loops.reads, loops.target)
+    return float(sum(t.access.elements * t.access.itemsize for t in every))
+
+
+GROUPS: dict[str, tuple[Feature, ...]] = {
+    "problem": (
+        Feature("flops", "log2", "operations of a call", lambda d: _log(d.subject.cost.operations)),
+        Feature("bytes", "log2 B", "bytes that have to move", lambda d: _log(d.subject.cost.moved)),
+        Feature(
+            *("intensity", "log2 1/B", "operations per byte that has to move"),
+            lambda d: _share(d.subject.cost.operations, d.subject.cost.moved),
+        ),
+        Feature("nests", "", "nests with loops of their own", lambda d: len(d.subject.nests)),
+        Feature("results", "log2", "points of results", lambda d: _log(_extents(d, reduced=False))),
+        Feature("depth", "log2", "points per result", lambda d: _log(_extents(d, reduced=True))),
+        Feature(
+            "dims", "", "dimensions of more than a point", lambda d: (d.loops.extents > 1).sum()
+        ),
+        Feature("operands", "", "different elements read", lambda d: len(d.loops.subject.reads)),
+        Feature(
+            *("itemsize", "B", "bytes of a result"),
+            lambda d: d.loops.subject.target.access.itemsize,
+        ),
+        Feature(
+            *("work", "cycles", "arithmetic of a point, on one vector"),
+            lambda d: sum(cycles for _, cycles in d.loops.subject.work),
+        ),
+        Feature(
+            *("reuse", "log2 1/B", "points of the nest per byte that it touches"),
+            lambda d: _share(float(d.loops.extents.prod()), _least(d)),
+        ),
+        Feature(
+            *("scattered", "", "operands whose place depends on data"),
+            lambda d: sum(t.access.scattered for t in d.loops.subject.reads),
+        ),
+    ),
+    "mapping": (
+        Feature("width", "log2", "lanes", lambda d: _log(d.loops.width.astype(float)), True),
+        Feature("lanes_reduced", "", "lanes are of a reduction", _lane_reduced),
+        Feature("in_order", "", "share of operands that lanes read in order", _in_order, True),
+        Feature("writes_in_order", "", "lanes write in order", _target_in_order, True),
+        Feature(
+            *("accumulators", "log2", "results in a register tile, vectors as one"),
+            *(lambda d: _log(_vectors(d, reduced=False)), True),
+        ),
+        Feature(
+            *("rows", "log2", "those that lie not along the lanes"),
+            lambda d: _share(_vectors(d, reduced=False), _columns(d)),
+        ),
+        Feature(
+            *("unroll", "log2", "reduction steps that are written out"),
+            lambda d: _log(_vectors(d, reduced=True)),
+        ),
+        Feature(
+            *("registers", "", "share of the vector registers in use"),
+            lambda d: _live(d) / d.subject.device.vector_registers,
+        ),
+        Feature(
+            *("tile_points", "log2", "points in a tile"),
+            lambda d: _log(d.loops.inside[d.loops.rank].prod(axis=1)),
+        ),
+        Feature(
+            *("chunk_points", "log2", "points in a chunk"),
+            lambda d: _log(d.loops.inside[2 * d.loops.rank].prod(axis=1)),
+        ),
+        Feature("innermost_reduced", "", "the innermost loop is a reduction", _innermost_reduced),
+        Feature("held", "log2", "steps between two stores", lambda d: _log(d.estimate.held), True),
+        Feature("staged", "", "operands copied", lambda d: (d.loops.stage >= 0).sum(axis=1), True),
+        Feature(
+            *("stage_level", "", "loops outside of the innermost copying, -1 without any"),
+            lambda d: d.loops.stage.max(axis=1, initial=-1),
+        ),
+        Feature(
+            "panel", "log2 B", "the largest panel, of a tile", lambda d: _log(_widest_panel(d))
+        ),
+        Feature("stream", "", "results go past the caches", lambda d: d.loops.flags["stream"]),
+        Feature("peel", "", "loops begin on boundaries", lambda d: d.loops.flags["peel"]),
+        Feature("fuse", "", "shares chunks with the nest before", lambda d: d.loops.flags["fuse"]),
+        Feature(
+            *("prefetch", "log2 B", "how far ahead memory is asked for, at most"),
+            lambda d: _log(d.loops.prefetch.max(axis=1, initial=0)),
+        ),
+        Feature(
+            "dot", "log2", "steps in an instruction", lambda d: _log(d.loops.dot.astype(float))
+        ),
+        Feature("mma", "", "the matrix unit computes it", lambda d: d.loops.flags["mma"]),
+    ),
+    "interaction": (
+        Feature("steps", "log2", "register tiles in all", lambda d: _log(d.estimate.steps)),
+        Feature(
+            *("tiles", "log2", "tiles in a chunk, parts counted as such"),
+            lambda d: _log((d.loops.chunk / d.loops.tile).prod(axis=1)),
+        ),
+        Feature("chunks", "log2", "pieces that threads share", lambda d: _log(d.estimate.chunks)),
+        Feature("waves", "log2", "chunks of one thread", lambda d: _log(d.estimate.waves)),
+        Feature(
+            *("idle", "", "share of the threads' time without a chunk, in the last wave"),
+            lambda d: 1 - d.estimate.chunks / (d.estimate.waves * d.subject.device.threads),
+        ),
+        Feature("lost_lanes", "log2", "lanes without a point", _lost_lanes, True),
+        Feature(
+            "lost_tile", "log2", "points that tiles at the ends lack", lambda d: _lost(d, "tile")
+        ),
+        Feature(
+            *("lost_chunk", "log2", "points that chunks at the ends lack"),
+            lambda d: _lost(d, "chunk"),
+        ),
+        Feature("unit_divides", "", "share of dims cut evenly", lambda d: _divides(d, "unit")),
+        Feature("tile_divides", "", "likewise by tiles", lambda d: _divides(d, "tile")),
+        Feature("chunk_divides", "", "likewise by chunks", lambda d: _divides(d, "chunk")),
+        Feature(
+            *("unit_in_l1", "log2", "what a register tile touches / first cache"),
+            lambda d: _share(_footprint(d, 0), d.subject.device.l1_bytes),
+        ),
+        Feature(
+            *("tile_in_l1", "log2", "what a tile touches / first cache"),
+            lambda d: _share(_footprint(d, 1), d.subject.device.l1_bytes),
+        ),
+        Feature(
+            *("tile_in_l2", "log2", "what a tile touches / second cache"),
+            lambda d: _share(_footprint(d, 1), d.subject.device.l2_bytes),
+        ),
+        Feature(
+            *("chunk_in_l2", "log2", "what a chunk touches / second cache"),
+            lambda d: _share(_footprint(d, 2), d.subject.device.l2_bytes),
+        ),
+        Feature(
+            *("nest_in_l3", "log2", "what the nest touches / third cache"),
+            lambda d: _share(_footprint(d, 3), d.subject.device.l3_bytes),
+        ),
+        *(
+            Feature(
+                *(f"beyond_l{k + 1}", "log2", f"bytes from behind cache {k + 1} / bytes touched"),
+                *(lambda d, k=k: _share(d.estimate.traffic[k], _least(d)), k < 2),
+            )
+            for k in range(3)
+        ),
+        *(
+            Feature(
+                *(
+                    f"{name}_cycles",
+                    "log2 cycles",
+                    f"{meaning} per point, as the core model has it",
+                ),
+                *(lambda d, name=name: _per_point(d, getattr(d.estimate, name)), True),
+            )
+            for name, meaning in (
+                ("arithmetic", "operations"),
+                ("loads", "loads"),
+                ("latency", "waiting for accumulators"),
+                ("stores", "storing results"),
+                ("copies", "copying to panels"),
+            )
+        ),
+        Feature(
+            *("cycles", "log2 cycles", "all of it per point, as estimated"),
+            lambda d: _per_point(d, d.estimate.cycles),
+        ),
+    ),
+    "hardware": (
+        Feature("l1", "log2 B", "first cache", lambda d: _log(d.subject.device.l1_bytes)),
+        Feature("l2", "log2 B", "second cache", lambda d: _log(d.subject.device.l2_bytes)),
+        Feature("l3", "log2 B", "third cache", lambda d: _log(d.subject.device.l3_bytes)),
+        Feature("vector", "log2 bit", "a vector", lambda d: _log(d.subject.device.vector_bits)),
+        Feature("cores", "", "of the machine", lambda d: d.subject.device.cores),
+        Feature("threads", "", "that are woken", lambda d: d.subject.device.threads),
+        Feature("fused", "", "multiplies and adds at once", lambda d: d.subject.device.fused),
+    ),
+}
+SCHEMA = tuple(feature for rows in GROUPS.values() for feature in rows)
+"""Every feature of a nest, in their order."""
+NAMES = (*(f.name for f in SCHEMA), *(f"mean.{f.name}" for f in SCHEMA if f.averaged))
+"""What the columns are called."""
+
+
+def schema_digest() -> str:
+    """A few hex digits that differ where names, units, meanings or the version do."""
+    rows = [(f.name, f.unit, f.meaning, f.averaged) for f in SCHEMA]
+    return hashlib.sha256(repr((VERSION, rows)).encode()).hexdigest()[:12]
+
+
+def _columns(d: Described) -> Floats:
+    """Vectors along the lanes, if these are results."""
+    return np.where(_lane_reduced(d), 1.0, d.loops.along(d.loops.vectors))
+
+
+def extract(subject: Subject, choices: Sequence[tuple[NestOptions, ...]]) -> tuple[Floats, Floats]:
+    """Features (N x F) of complete choices for the subject's nests, and what the analytic model
+    expects each to take, in seconds (N)."""
+    count = len(choices)
+    if not choices or not subject.nests:
+        return np.zeros((count, len(NAMES))), np.ones(count)
+    rows, cycles = [], []
+    for place, nest in enumerate(subject.nests):
+        loops = Loops.of(nest, subject.device, [each[place] for each in choices])
+        described = Described(subject, loops, estimate(loops))
+        rows.append(_row(described))
+        cycles.append(described.estimate.seconds)
+    own, seconds = np.stack(rows), np.stack(cycles)
+    longest = own[seconds.argmax(axis=0), :, np.arange(count)]
+    averaged = [k for k, f in enumerate(SCHEMA) if f.averaged]
+    # One after the other: other orders of adding up have other last digits.
+    total, means = np.zeros(count), np.zeros((len(averaged), count))
+    for values, taken in zip(own, seconds, strict=True):
+        total += taken
+        means += values[averaged] * taken
+    return np.hstack([longest, (means / total).T]), total
+
+
+def _row(described: Described) -> Floats:
+    """F x N, of one nest."""
+    found = np.empty((len(SCHEMA), described.loops.count))
+    for k, feature in enumerate(SCHEMA):
+        found[k] = feature.of(described)
+    return found

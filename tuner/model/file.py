@@ -1,0 +1,128 @@
+"""Models as files: JSON, checked value by value. Nothing in them is ever executed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tcl.tuner.errors import ModelError
+from tcl.tuner.model.features import NAMES, VERSION, schema_digest
+from tcl.tuner.model.forest import MAX_DEPTH, Forest
+from tcl.tuner.model.model import Model
+
+FORMAT = "tcl model 1"
+_LARGEST = 32 << 20
+_DIGITS = 5
+
+
+def text_of(model: Model) -> str:
+    """The model as it is stored."""
+    forest = model.forest
+    trees = [
+        {"features": f, "thresholds": t, "leaves": [_short(x) for x in leaves]}
+        for f, t, leaves in zip(
+            *(forest.features.tolist(), forest.thresholds.tolist(), forest.leaves.tolist()),
+            strict=True,
+        )
+    ]
+    schema = {"version": VERSION, "digest": schema_digest(), "names": list(NAMES)}
+    seen = {"low": model.low.tolist(), "high": model.high.tolist()}
+    data = {"format": FORMAT, "schema": schema, "seen": seen, "members": forest.members}
+    return json.dumps({**data, "trees": trees}, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def read(path: Path) -> Model:
+    """The model in a file. Raises ``ModelError``, one sentence, for anything else."""
+    try:
+        size = path.stat().st_size
+        if size > _LARGEST:
+            raise ModelError(f"the model {path} is too large: {size >> 20} MiB")
+        data = json.loads(path.read_text("utf-8"))
+        return _model(data)
+    except OSError as error:
+        raise ModelError(f"the model {path} cannot be read: {error.strerror or error}") from None
+    except SchemaError as error:
+        raise ModelError(f"the model {path} does not fit this version of tcl: {error}") from None
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+        raise ModelError(f"the model {path} is damaged: {_said(error)}") from None
+
+
+class SchemaError(Exception):
+    """A model learned from other features."""
+
+
+def schema_difference(names: Sequence[str], version: int, digest: str) -> str | None:
+    """In what features that were learned from differ from ours; None if they do not."""
+    ours, theirs = list(NAMES), list(names)
+    found = []
+    if added := [n for n in ours if n not in theirs]:
+        found.append(f"added since: {', '.join(added)}")
+    if removed := [n for n in theirs if n not in ours]:
+        found.append(f"removed since: {', '.join(removed)}")
+    if not found and (moved := [n for n, o in zip(ours, theirs, strict=False) if n != o]):
+        found.append(f"reordered: {', '.join(moved)}")
+    if not found and len(ours) != len(theirs):
+        found.append("a feature is there twice")
+    if not found and (version, digest) != (VERSION, schema_digest()):
+        found.append(f"meanings of version {version} ({digest}), now {VERSION} ({schema_digest()})")
+    return "its features are others (" + "; ".join(found) + ")" if found else None
+
+
+def _model(data: Any) -> Model:
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ValueError(f"it does not say that it is a {FORMAT!r}")
+    schema = data["schema"]
+    difference = schema_difference(schema["names"], schema["version"], schema["digest"])
+    if difference:
+        raise SchemaError(difference)
+    trees, members = data["trees"], data["members"]
+    if not all(type(m) is int and m >= 0 for m in members) or sum(members) != len(trees):
+        raise ValueError("its members have other trees than there are")
+    depth = len(trees[0]["features"]) if trees else 1
+    if not 1 <= depth <= MAX_DEPTH:
+        raise ValueError(f"its trees have {depth} levels, there may be {MAX_DEPTH}")
+    features = [[_index(x) for x in t["features"]] for t in trees]
+    forest = Forest(
+        tuple(members),
+        np.array(features, np.int64).reshape(len(trees), depth),
+        _numbers([t["thresholds"] for t in trees], (len(trees), depth)),
+        _numbers([t["leaves"] for t in trees], (len(trees), 1 << depth)),
+    )
+    low, high = (_numbers(data["seen"][side], (len(NAMES),)) for side in ("low", "high"))
+    return Model(forest, low, high)
+
+
+def _index(value: object) -> int:
+    if type(value) is not int or not 0 <= value < len(NAMES):
+        raise ValueError(f"there is no feature {value!r}")
+    return value
+
+
+def _numbers(values: object, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    found = np.array(values)
+    if found.size == 0:
+        found = found.astype(np.float64)
+    if found.dtype.kind not in "if" or (found.shape != shape and found.size != 0):
+        raise ValueError(f"numbers of shape {shape} were expected")
+    found = found.astype(np.float64).reshape(shape)
+    if not np.isfinite(found).all():
+        raise ValueError("a number is not finite")
+    return found
+
+
+def _short(value: float) -> float:
+    """With few digits: leaves are many."""
+    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else value
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"{error.args[0]!r} is missing"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return str(error).split("\n")[0]

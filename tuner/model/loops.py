@@ -1,0 +1,226 @@
+"""The loops that candidates give a nest, as arrays: what the passes will make of their options,
+known without running these. One row is one candidate.
+
+From the innermost to the outermost, the loops of a nest run over register tiles inside a tile, over
+tiles inside a chunk, and over chunks: as ``tcl.codegen.passes.cpu.steps`` makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcl.codegen.devices.cpu import LINE, CpuProfile
+from tcl.codegen.devices.fragments import fragments
+from tcl.codegen.options.options import NestOptions
+from tcl.tuner.model.subject import SubjectNest, Touched
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """One nest of N candidates, with D dimensions and A operands."""
+
+    subject: SubjectNest
+    device: CpuProfile
+    extents: Ints
+    """D; an empty dimension counts as one point."""
+    reduced: Bools
+    """D: whether points along a dimension are combined."""
+    chunked: Bools
+    """N: whether there are loops over chunks."""
+    chunk: Ints
+    """N x D: points in a chunk."""
+    tile: Ints
+    """N x D: points in a tile."""
+    unit: Ints
+    """N x D: points in a register tile: what is written out, lanes and dot products included."""
+    vectors: Ints
+    """N x D: of what is written out, a vector, dot product or fragment counting as one."""
+    lane: Ints
+    """N: the dimension of the lanes, -1 without any."""
+    width: Ints
+    """N: lanes."""
+    tile_rank: Ints
+    """N x D: place of a dimension among the loops over tiles, 0 outermost."""
+    point_rank: Ints
+    """N x D: likewise among the loops inside a tile."""
+    stage: Ints
+    """N x A: loops outside of which an operand is copied; -1 where it is not."""
+    prefetch: Ints
+    """N x A: bytes ahead."""
+    dot: Ints
+    """N: points of a reduction that one instruction adds up."""
+    flags: dict[str, Bools]
+    """N each: ``stream``, ``peel``, ``fuse``, ``mma``."""
+    inside: Floats = field(init=False)
+    """L x N x D: points inside of each level of loops, from register tiles (0) to the nest."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inside", self._inside())
+
+    @staticmethod
+    def of(subject: SubjectNest, device: CpuProfile, options: Sequence[NestOptions]) -> Loops:
+        """Of complete choices for one nest."""
+        dims, reads = subject.nest.dims, len(subject.reads)
+        rank = len(dims)
+        natural = tuple(range(rank))
+
+        def sizes(name: str, count: int, absent: int) -> Ints:
+            def padded(value: tuple[int, ...] | None) -> tuple[int, ...]:
+                return ((value or ()) + (absent,) * count)[:count]
+
+            return _coded([getattr(o, name) for o in options], padded, count)
+
+        def ranks(name: str) -> Ints:
+            def places(order: tuple[int, ...] | None) -> tuple[int, ...]:
+                return tuple(map((order or natural).index, natural))
+
+            return _coded([getattr(o, name) for o in options], places, rank)
+
+        extents = np.array([max(1, d.extent) for d in dims], np.int64)
+        chunk, tile = sizes("chunk", rank, 0), sizes("tile", rank, 0)
+        chunked = np.asarray((chunk > 0).any(axis=1))
+        chunk = np.minimum(np.where(chunk > 0, chunk, extents), extents)
+        tile = np.minimum(np.where(tile > 0, tile, chunk), chunk)
+        results = sum(not d.reduction for d in dims)
+
+        def lanes(value: tuple[int, int] | None) -> tuple[int, int]:
+            dim, width = value or (-1, 1)
+            return (-1, 1) if width < 2 else (dim if dim >= 0 else results - 1, width)
+
+        lane = _coded([o.vectorize for o in options], lanes, 2)
+        dots = np.maximum(sizes("dot", rank, 1), 1)
+        base = _fragments(device, options, rank) * dots
+        at = np.arange(rank) == lane[:, :1]
+        base = np.where(at, base * lane[:, 1:], base)
+        register = np.minimum(np.maximum(sizes("register", rank, 1), 1), -(-tile // base))
+        return Loops(
+            subject=subject,
+            device=device,
+            extents=extents,
+            reduced=np.array([d.reduction for d in dims], np.bool_),
+            chunked=chunked,
+            chunk=chunk,
+            tile=tile,
+            unit=register * base,
+            vectors=register,
+            lane=lane[:, 0],
+            width=lane[:, 1],
+            tile_rank=ranks("order"),
+            point_rank=ranks("inner_order"),
+            stage=sizes("stage", reads, -1),
+            prefetch=sizes("prefetch", reads, 0),
+            dot=np.asarray(dots.max(axis=1)),
+            flags={
+                name: np.array([bool(getattr(o, name)) for o in options])
+                for name in ("stream", "peel", "fuse", "mma")
+            },
+        )
+
+    def _inside(self) -> Floats:
+        rank = len(self.extents)
+        natural = np.broadcast_to(np.arange(rank), self.tile.shape)
+        parts = [np.minimum(self.unit, self.tile)]
+        steps = (
+            (self.point_rank, self.tile),
+            (self.tile_rank, self.chunk),
+            (natural, np.broadcast_to(self.extents, self.tile.shape)),
+        )
+        for ranks, whole in steps:
+            before = parts[-1]
+            parts += [np.where(ranks >= rank - k, whole, before) for k in range(1, rank + 1)]
+        return np.stack(parts).astype(np.float64)
+
+    @property
+    def count(self) -> int:
+        """N."""
+        return len(self.lane)
+
+    @property
+    def rank(self) -> int:
+        """D."""
+        return len(self.extents)
+
+    def along(self, each: Ints | Floats | Bools) -> Floats:
+        """Of an N x D array, what stands at the lanes' dimension; 1 without lanes."""
+        found = np.take_along_axis(np.asarray(each), np.maximum(self.lane, 0)[:, None], axis=1)
+        return np.where(self.lane >= 0, found[:, 0], 1).astype(np.float64)
+
+    def pieces(self, unit: Ints) -> Floats:
+        """N x D: turns of all loops over pieces of at most ``unit`` points along a dimension, what
+        is cut short at the ends of tiles and chunks included."""
+
+        def in_tile(points: Ints) -> Ints:
+            return -(-points // unit)
+
+        def in_chunk(points: Ints) -> Ints:
+            tiles: Ints = points // self.tile * in_tile(self.tile) + in_tile(points % self.tile)
+            return tiles
+
+        whole = self.extents // self.chunk * in_chunk(self.chunk)
+        return (whole + in_chunk(self.extents % self.chunk)).astype(np.float64)
+
+    def executions(self) -> Floats:
+        """L x N: how often what is inside of each level runs: the nest's points over those inside,
+        so that pieces that are cut short count as parts."""
+        found: Floats = float(self.extents.prod()) / self.inside.prod(axis=2)
+        return found
+
+    def elements(self, touched: Touched) -> Floats:
+        """L x N: elements of a tensor that are touched inside of each level."""
+        return self._boxed(touched)[0]
+
+    def footprint(self, touched: Touched, packed: Bools) -> Floats:
+        """L x N: bytes of the lines of a cache that these lie in, if rows begin at one; where it is
+        ``packed``, they lie one after the other in a panel."""
+        elements, lines = self._boxed(touched)
+        return np.where(packed, elements * touched.access.itemsize, lines)
+
+    def _boxed(self, touched: Touched) -> tuple[Floats, Floats]:
+        shape = self.inside.shape[:2]
+        run, rows, full = np.ones(shape), np.ones(shape), np.ones(shape, np.bool_)
+        for axis in touched.axes:
+            if axis.anywhere:
+                span = np.minimum(axis.extent, self.inside.prod(axis=2))
+            else:
+                span = np.ones(shape)
+                for dim, elements in axis.steps:
+                    span += elements * (self.inside[:, :, dim] - 1)
+                span = np.minimum(span, axis.extent)
+            # What is touched of rows that are touched as a whole is one longer row.
+            run, rows = np.where(full, run * span, run), np.where(full, rows, rows * span)
+            full &= span >= axis.extent
+        itemsize = touched.access.itemsize
+        return run * rows, rows * np.ceil(run * itemsize / LINE) * LINE
+
+
+def _coded(values: Sequence[_Value], row: Callable[[_Value], tuple[int, ...]], width: int) -> Ints:
+    """A row for each value. Candidates have few different ones: each is made once."""
+    codes: dict[_Value, int] = {}
+    places = [codes.setdefault(value, len(codes)) for value in values]
+    table = np.array([row(value) for value in codes], np.int64).reshape(len(codes), width)
+    found: Ints = table[places]
+    return found
+
+
+def _fragments(device: CpuProfile, options: Sequence[NestOptions], rank: int) -> Ints:
+    """N x D: rows and words that a matrix unit does at once."""
+    if not any(o.mma for o in options):
+        return np.ones((len(options), rank), np.int64)
+    fragment = next(fragments(device, matrix=True))
+
+    def counts(mma: tuple[int, ...] | None) -> tuple[int, ...]:
+        along = (*(mma or ())[:1], *(mma or ())[2:])
+        by_dim = dict(zip(along, (fragment.rows, fragment.words), strict=False))
+        return tuple(by_dim.get(dim, 1) for dim in range(rank))
+
+    return _coded([o.mma for o in options], counts, rank)

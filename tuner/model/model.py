@@ -1,0 +1,70 @@
+"""A model of measured candidates: how far off the analytic model is for each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcl.codegen.options.options import NestOptions
+from tcl.tuner.model.features import GROUPS, NAMES, extract
+from tcl.tuner.model.forest import Forest
+from tcl.tuner.model.loops import Floats
+from tcl.tuner.model.subject import Subject
+
+_CAUTION = 1.0
+"""How many times members' disagreement counts against a candidate."""
+_MARGIN = 0.05
+"""The part of a feature's range by which a problem may lie outside of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a model expects of candidates of one problem, one after the other (N each)."""
+
+    logs: Floats
+    """Natural logarithms of their times, up to a number that they have in common."""
+    spread: Floats
+    """Standard deviation of the members' opinions."""
+
+    @property
+    def cautious(self) -> Floats:
+        """``logs``, with what is uncertain thought to be slower."""
+        return self.logs + _CAUTION * self.spread
+
+    def gain(self, candidate: int, default: int) -> float:
+        """How much less one takes than another, at least: 0.03 is 3 percent."""
+        return 1 - math.exp(float(self.cautious[candidate] - self.logs[default]))
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What was learned."""
+
+    forest: Forest
+    low: Floats
+    """F: the least value of each feature that was learned from."""
+    high: Floats
+    """F: the largest."""
+
+    def predict(self, subject: Subject, choices: Sequence[tuple[NestOptions, ...]]) -> Prediction:
+        """Of complete choices for the subject's nests, as ``Subject.choices`` gives them."""
+        rows, seconds = extract(subject, choices)
+        return self.of_rows(rows, seconds)
+
+    def of_rows(self, rows: Floats, seconds: Floats) -> Prediction:
+        """Of features and the analytic model's times, as ``extract`` gives them."""
+        members = self.forest.predict(rows)
+        # What all candidates have in common was not learned, and members may differ in it.
+        members -= members.mean(axis=1, keepdims=True)
+        return Prediction(np.log(seconds) + members.mean(axis=0), members.std(axis=0))
+
+    def unseen(self, row: Floats) -> str | None:
+        """The name of a feature of the problem or the device that lies outside of all that the
+        model has learned from; None if there is none."""
+        margin = _MARGIN * (self.high - self.low)
+        outside = (row < self.low - margin) | (row > self.high + margin)
+        about = [f.name for group in ("problem", "hardware") for f in GROUPS[group]]
+        return next((name for name in about if outside[NAMES.index(name)]), None)

@@ -1,0 +1,1 @@
+"""How a model is made from measured candidates, and how good it is."""

@@ -1,0 +1,137 @@
+"""How good a model is at choosing: on problems that it has not learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from tcl.codegen.options.options import MappingOptions
+from tcl.tuner.model.loops import Floats
+from tcl.tuner.training.history import Problem
+
+GAIN = 0.03
+"""What a candidate has to promise over the heuristic default to be preferred to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was chosen among the measured candidates of a problem."""
+
+    entry: str
+    sizes: str
+    candidates: int
+    best: float
+    """Seconds of the fastest."""
+    model: float
+    """Seconds of the one that the model puts first, whatever it promises."""
+    chosen: float
+    """Seconds of the one that is used: the heuristic default unless the model promises enough."""
+    default: float | None
+    """Seconds of the heuristic default; None if it was not measured."""
+    expected: float
+    """Seconds of the one that the analytic model alone puts first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The best time over those of what was chosen, over all problems."""
+
+    mean: float
+    tenth: float
+    """10th percentile."""
+    least: float
+
+    @staticmethod
+    def of(ratios: Sequence[float]) -> Score:
+        """1 is the best that there is."""
+        return Score(
+            float(np.mean(ratios)), float(np.percentile(ratios, 10)), float(np.min(ratios))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Of a way to choose, on problems that were held out."""
+
+    held_out: str
+    """What was left out together: ``sizes`` of a def, or a ``def``."""
+    choices: tuple[Choice, ...]
+
+    def scores(self) -> dict[str, Score]:
+        """By who chooses: what is used, the model alone, the heuristic default, the analytic
+        model."""
+        found = {
+            name: Score.of([c.best / getattr(c, name) for c in self.choices])
+            for name in ("chosen", "model", "expected")
+        }
+        known = [c.best / c.default for c in self.choices if c.default is not None]
+        return {**found, **({"default": Score.of(known)} if known else {})}
+
+    def as_data(self) -> dict[str, Any]:
+        """For a manifest."""
+        scores = {name: asdict(score) for name, score in self.scores().items()}
+        return {
+            "held_out": self.held_out,
+            "scores": scores,
+            "choices": list(map(asdict, self.choices)),
+        }
+
+
+Predict = Callable[[Problem], tuple[Floats, Floats]]
+"""Of a problem's candidates, expected logs of their times, and the same with what is uncertain
+thought to be slower."""
+
+
+def chosen(problem: Problem, predict: Predict, default: MappingOptions) -> Choice:
+    """What a model chooses of a problem's candidates."""
+    logs, cautious = predict(problem)
+    seconds = problem.seconds
+    place = int(cautious.argmin())
+    known = problem.options.index(default) if default in problem.options else None
+    used = place
+    if known is not None and 1 - np.exp(cautious[place] - logs[known]) < GAIN:
+        used = known
+    return Choice(
+        *(problem.entry, problem.key.sizes, len(seconds), float(seconds.min())),
+        *(float(seconds[place]), float(seconds[used])),
+        None if known is None else float(seconds[known]),
+        float(seconds[int(problem.expected.argmin())]),
+    )
+
+
+def folds(problems: Sequence[Problem], held_out: str, count: int = 5) -> list[list[int]]:
+    """Places of problems that are held out together. ``sizes``: those with the same def and sizes,
+    in at most ``count`` folds; ``def``: all of a def."""
+    groups: dict[object, list[int]] = {}
+    for place, problem in enumerate(problems):
+        key = problem.key.definition_hash
+        group = key if held_out == "def" else (key, problem.key.inputs)
+        groups.setdefault(group, []).append(place)
+    apart = list(groups.values())
+    if held_out == "def":
+        return apart
+    found: list[list[int]] = [[] for _ in range(min(count, len(apart)))]
+    for k, places in enumerate(apart):
+        found[k % len(found)] += places
+    return found
+
+
+def evaluate(
+    problems: Sequence[Problem],
+    held_out: str,
+    learn: Callable[[Sequence[Problem]], Predict],
+    default: MappingOptions,
+) -> Evaluation | None:
+    """Each problem is chosen for by what was learned from others. None with fewer than two
+    groups."""
+    parts = folds(problems, held_out)
+    if len(parts) < 2:
+        return None
+    found: dict[int, Choice] = {}
+    for part in parts:
+        predict = learn([p for k, p in enumerate(problems) if k not in part])
+        found.update({k: chosen(problems[k], predict, default) for k in part})
+    return Evaluation(held_out, tuple(found[k] for k in sorted(found)))

@@ -1,0 +1,71 @@
+"""Makes a model of problems whose candidates were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tcl.tuner.model.features import NAMES
+from tcl.tuner.model.forest import Forest
+from tcl.tuner.model.loops import Floats
+from tcl.tuner.model.model import Model
+from tcl.tuner.training.boosting import Boosting, Examples, train
+from tcl.tuner.training.evaluate import Predict
+from tcl.tuner.training.history import Problem
+
+_SLOW = 0.5
+"""A candidate counts as the best time over its own, to this power: what lies far from the best has
+little to say about it."""
+
+
+def examples(problems: Sequence[Problem]) -> Examples:
+    """All candidates of some problems; each problem counts the same."""
+    weights = []
+    for problem in problems:
+        own = (problem.seconds.min() / problem.seconds) ** _SLOW
+        weights.append(own * len(own) / own.sum())
+    return Examples(
+        np.concatenate([p.rows for p in problems]),
+        np.concatenate([p.residuals for p in problems]),
+        np.repeat(np.arange(len(problems)), [len(p.seconds) for p in problems]),
+        np.concatenate(weights),
+    )
+
+
+def learn(
+    problems: Sequence[Problem], settings: Boosting | None = None, before: Model | None = None
+) -> Model:
+    """A model of at least one problem; ``before``: one to whose trees others are added."""
+    data, settings = examples(problems), settings or Boosting()
+    forest = train(data, settings, before.forest if before is not None else None)
+    low, high = data.rows.min(axis=0), data.rows.max(axis=0)
+    if before is not None:
+        low, high = np.minimum(low, before.low), np.maximum(high, before.high)
+    return Model(forest, low, high)
+
+
+def predictor(model: Model) -> Predict:
+    """A model as evaluations ask it."""
+
+    def predict(problem: Problem) -> tuple[Floats, Floats]:
+        found = model.of_rows(problem.rows, problem.expected)
+        return found.logs, found.cautious
+
+    return predict
+
+
+def importance(forest: Forest) -> dict[str, float]:
+    """The part that each feature has in what the leaves say: how far apart those are that its
+    questions tell from each other, largest first; together 1."""
+    found = dict.fromkeys(NAMES, 0.0)
+    depth = forest.features.shape[1]
+    for features, leaves in zip(forest.features, forest.leaves, strict=True):
+        cube = leaves.reshape((2,) * depth)
+        for level, feature in enumerate(features):
+            # Leaf numbers have level 0's answer as their last bit.
+            apart = np.diff(cube, axis=depth - 1 - level)
+            found[NAMES[feature]] += float((apart**2).mean())
+    total = sum(found.values()) or 1.0
+    shares = {name: value / total for name, value in found.items() if value}
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))
