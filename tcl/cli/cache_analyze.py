@@ -104,7 +104,7 @@ def _show(section: Section) -> None:
     click.echo(f"\n{section.title}")
     if section.note:
         click.echo(section.note)
-    table, shown = plain_table(*section.headings), Counter[tuple[str, ...]]()
+    table, shown = plain_table(*section.headings, overflow="fold"), Counter[tuple[str, ...]]()
     for row in section.rows:
         shown[row[:2]] += 1
         if shown[row[:2]] <= _MOST:

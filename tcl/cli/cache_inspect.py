@@ -89,9 +89,9 @@ def inspect(
 ) -> None:
     """The ranked candidates of each key.
 
-    Times as tcl cache show has them; how much longer than the winner's they are; when a candidate
-    was first right, and in which search. A line says how all candidates ended, and the winner's
-    margins over the second and over the untuned default.
+    Times as tcl cache show has them; how much longer than the winner a candidate takes, by times
+    that were taken alike; when it was first right, and in which search. A line says how all
+    candidates ended, and the winner's margins over the second and over the untuned default.
     """
     if best_only and _given("top_k"):
         raise click.UsageError("--best-only is --top-k 1; give one of them")
@@ -115,8 +115,7 @@ def _given(name: str) -> bool:
 
 
 def _show(each: KeyInsight, count: int) -> None:
-    from tcl.cli.tables import plain_table, print_table
-    from tcl.tuner.cache.insight import margin
+    from tcl.cli.tables import plain_table, print_with_lines
 
     key = each.key
     click.echo(f"{plain(each.entry)} {plain(key.sizes)}; key {key.digest[:SHORT]}")
@@ -125,15 +124,16 @@ def _show(each: KeyInsight, count: int) -> None:
     click.echo(f"{plural(each.records, 'result')}: {counts}")
     if each.ranked:
         click.echo(f"the winner's margin: {_margins(each)}")
-        table = plain_table(">", ">time", ">longer", "timed", "first found", "by", "options")
+        headings = (">", ">time", ">longer", "timed", "first found", "by")
+        table = plain_table(*headings, no_wrap=True)
         for rank, record in enumerate(each.ranked[:count], 1):
             first = each.found[record.options]
             table.add_row(
                 *(str(rank), duration(record.time or 0.0)),
-                *(_percent(margin(each.best, record.time)), _timed(record)),
-                *(moment(first.when), plain(first.run[:8]), plain(record.options)),
+                *(_percent(each.margin(record)), _timed(record)),
+                *(moment(first.when), plain(first.run[:8])),
             )
-        print_table(table)
+        print_with_lines(table, [plain(record.options) for record in each.ranked[:count]])
     click.echo()
 
 
@@ -144,7 +144,7 @@ def _margins(each: KeyInsight) -> str:
     default = f"{_percent(each.over_default)} over the untuned default"
     if each.default is None:
         default = "the untuned default was not measured"
-    elif each.over_default == 0:
+    elif each.default is each.ranked[0]:
         default = "it is the untuned default"
     return f"{second}, {default}"
 
@@ -170,20 +170,19 @@ def _data(each: KeyInsight, count: int) -> dict[str, object]:
         "verdicts": each.verdicts,
         "candidates": len(each.ranked),
         "margin_over_second": each.over_second,
-        "default_seconds": each.default,
+        "default_seconds": None if each.default is None else each.default.time,
         "margin_over_default": each.over_default,
         "best": _candidates(each, each.ranked[:count]),
     }
 
 
 def _candidates(each: KeyInsight, ranked: Sequence[Record]) -> list[dict[str, object]]:
-    from tcl.tuner.cache.insight import margin
 
     return [
         {
             "rank": rank,
             "seconds": record.time,
-            "longer": margin(each.best, record.time),
+            "longer": each.margin(record),
             "finals": record.place is not None,
             "samples": len(record.samples),
             "when": record.when,

@@ -104,9 +104,7 @@ def _table(records: tuple[Record, ...]) -> None:
 
 
 def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
-    from rich.console import Console
-
-    from tcl.cli.tables import plain_table
+    from tcl.cli.tables import plain_table, print_with_lines
 
     places = list(dict.fromkeys(name for r in records for name in r.outcome.placements))
     placed = [f">{plain(name)}" for name in places]
@@ -122,22 +120,7 @@ def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
             *(duration(on[name]) if name in on else "-" for name in places),
             *(str(len(record.samples)), moment(record.when), plain(record.run[:8])),
         )
-    console = Console(markup=False, highlight=False)
-    wide = Console(markup=False, highlight=False, width=1000)
-    with wide.capture() as rows:
-        wide.print(table)
-    heading, *lines = rows.get().rstrip("\n").split("\n")
-    click.echo(heading.rstrip())
-    for line, record in zip(lines, records, strict=True):
-        click.echo(line.rstrip())
-        options = plain(record.options)
-        width = console.width - _INDENT if console.is_terminal else len(options)
-        for start in range(0, len(options), max(1, width)):
-            click.echo(f"{'':{_INDENT}}{options[start : start + max(1, width)]}")
-
-
-_INDENT = 4
-"""Of options under their row."""
+    print_with_lines(table, [plain(record.options) for record in records])
 
 
 @click.command("why")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.table import Table
 
@@ -25,3 +27,22 @@ def print_table(table: Table) -> None:
     if not console.is_terminal:
         console = Console(markup=False, highlight=False, width=1000)
     console.print(table)
+
+
+def print_with_lines(table: Table, below: Sequence[str]) -> None:
+    """Print a table, each row followed by a text of its own: all of it, folded on a terminal."""
+    console = Console(markup=False, highlight=False)
+    wide = Console(markup=False, highlight=False, width=1000)
+    with wide.capture() as rows:
+        wide.print(table)
+    heading, *lines = rows.get().rstrip("\n").split("\n")
+    click.echo(heading.rstrip())
+    for line, text in zip(lines, below, strict=True):
+        click.echo(line.rstrip())
+        width = console.width - _INDENT if console.is_terminal else len(text)
+        for start in range(0, len(text), max(1, width)):
+            click.echo(f"{'':{_INDENT}}{text[start : start + max(1, width)]}")
+
+
+_INDENT = 4
+"""Of what stands under a row."""

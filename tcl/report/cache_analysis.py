@@ -12,8 +12,8 @@ SHARES = (0.95, 0.99)
 """Of the winners' speed, that a smaller choice is to keep."""
 
 FORMULA = (
-    "Every mean over keys is given twice: plain, all keys counting the same, and by time, each "
-    "weighted with the seconds that a call of its winner takes: sum(t x) / sum(t). A candidate "
+    "Every mean over keys is given twice, plain / by time: all keys count the same, or each is "
+    "weighted with the seconds that a call of its winner takes, sum(t x) / sum(t). A candidate "
     "loses 1 - min(1, t of the winner / t of the candidate); a set of them what its best one loses."
 )
 BOUND = (
@@ -76,19 +76,19 @@ def _margins(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Sect
             *(str(group.keys), str(group.candidates), duration(group.seconds)),
             *_margin(group.over_second),
             *_margin(group.over_default),
-            *_mean(group.default_wins),
+            _mean(group.default_wins),
         )
         for group in groups
     )
     return Section(
         "Margins",
         "How much longer than the winner's a call takes of the second, and of the untuned default; "
-        "and the share of keys in which the default itself won. Negative where a first reading was "
+        "and the share of keys in which the default itself won. Times are compared that were taken "
+        "alike: in turns in the finals, else as first readings; negative where such a one was "
         "faster than what won the finals. Time: a call of each key's winner, added up.",
         (
             *("def", "device", ">keys", ">candidates", ">time"),
-            *(">second: median", ">mean", ">by time"),
-            *(">default: median", ">mean", ">by time", ">default wins", ">by time"),
+            *(">second: median", ">mean", ">default: median", ">mean", ">default wins"),
         ),
         rows,
     )
@@ -107,12 +107,12 @@ def _presets(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Sect
     )
 
 
-_RATES = (">tried on", ">wins", ">win rate", ">by time", ">lost", ">by time")
+_RATES = (">tried on", ">wins", ">win rate", ">lost")
 
 
 def _rate(rate: Rate) -> tuple[str, ...]:
     counts = (str(rate.value), str(rate.tried), str(rate.wins))
-    return *counts, *_mean(rate.rate), *_mean(rate.lost)
+    return *counts, _mean(rate.rate), _mean(rate.lost)
 
 
 def _pools(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Section:
@@ -120,7 +120,7 @@ def _pools(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Sectio
         (
             *_whose(group, names),
             *(str(group.keys), str(group.different)),
-            *_mean(Mean(1 - group.options.start.plain, 1 - group.options.start.by_time)),
+            _mean(Mean(1 - group.options.start.plain, 1 - group.options.start.by_time)),
             *_enough(group.options),
         )
         for group in groups
@@ -128,25 +128,23 @@ def _pools(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Sectio
     return Section(
         "A smaller pool of candidates",
         "How many options, besides the untuned default, keep 95 and 99 % of the winners' speed "
-        "over all keys, chosen greedily; and what is lost with the default alone. Where none of a "
-        "pool was measured, a key has its default (its slowest candidate, if that was not "
-        f"measured). {BOUND}",
+        "over all keys, chosen greedily, plain / by time; and what is lost with the default alone. "
+        "Where none of a pool was measured, a key has its default (its slowest candidate, if that "
+        f"was not measured). {BOUND}",
         (
-            *("def", "device", ">keys", ">options", ">default alone loses", ">by time"),
+            *("def", "device", ">keys", ">options", ">default alone loses"),
             *_ENOUGH,
         ),
         rows,
     )
 
 
-_ENOUGH = tuple(
-    heading for share in SHARES for heading in (f">for {100 * share:.0f} %", ">by time")
-)
+_ENOUGH = tuple(f">for {100 * share:.0f} %" for share in SHARES)
 
 
 def _enough(pool: Pool) -> tuple[str, ...]:
-    found = (count for share in SHARES for count in pool.enough(share))
-    return tuple("-" if count is None else str(count) for count in found)
+    pairs = (pool.enough(share) for share in SHARES)
+    return tuple(" / ".join("-" if n is None else str(n) for n in pair) for pair in pairs)
 
 
 def _decisions(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Section:
@@ -164,8 +162,8 @@ def _decisions(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Se
         + " Importance: what a random forest loses without the knob, see the search's report."
         * asked,
         (
-            *("def", "device", "knob", ">values", "wins most", ">tried on", ">wins", ">by time"),
-            *(">fixed loses", ">by time", *_ENOUGH, *((">importance",) if asked else ())),
+            *("def", "device", "knob", ">values", "wins most", ">tried on", ">wins"),
+            *(">fixed loses", *_ENOUGH, *((">importance",) if asked else ())),
         ),
         rows,
     )
@@ -176,8 +174,7 @@ def _decision(decision: Decision, asked: bool) -> tuple[str, ...]:
     share = "-" if decision.importance is None else _percent(decision.importance)
     return (
         *(decision.name, str(len(decision.rates)), str(most.value), str(most.tried)),
-        *_mean(most.rate),
-        *_mean(most.lost),
+        *(_mean(most.rate), _mean(most.lost)),
         *_enough(decision.values),
         *((share,) if asked else ()),
     )
@@ -194,14 +191,13 @@ def _values(groups: Sequence[Group], names: dict[tuple[str, str], str]) -> Secti
     return Section("Values", note, ("def", "device", "knob", "value", *_RATES), rows)
 
 
-def _margin(margins: Margins | None) -> tuple[str, str, str]:
-    if margins is None:
-        return "-", "-", "-"
-    return _percent(margins.median), *_mean(margins.mean)
+def _margin(margins: Margins | None) -> tuple[str, str]:
+    return ("-", "-") if margins is None else (_percent(margins.median), _mean(margins.mean))
 
 
-def _mean(mean: Mean) -> tuple[str, str]:
-    return _percent(mean.plain), _percent(mean.by_time)
+def _mean(mean: Mean) -> str:
+    """Plain / by time, in percent."""
+    return f"{_percent(mean.plain).removesuffix(' %')} / {_percent(mean.by_time)}"
 
 
 def _percent(share: float) -> str:

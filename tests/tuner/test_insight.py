@@ -61,7 +61,7 @@ def test_what_is_known_of_a_key() -> None:
     )
     assert found.records == 5 and found.verdicts == {"correct": 4, "timeout": 1}
     assert [r.options for r in found.ranked] == ["b", DEFAULT, "a"]
-    assert (found.best, found.default) == (1.25, 2.0)
+    assert found.best == 1.25 and found.default is found.ranked[1]
     assert found.over_second == found.over_default == pytest.approx(0.6)
     assert [(o, r.when, r.run) for o, r in found.found.items()] == [
         (DEFAULT, 1.0, "first"),
@@ -70,18 +70,33 @@ def test_what_is_known_of_a_key() -> None:
     ]
 
 
-def test_a_first_reading_that_was_faster_than_the_finals_is_a_margin_below_0() -> None:
+def test_times_are_compared_that_were_taken_alike() -> None:
+    """In the finals, on a machine that was slower then, all take twice as long."""
     found = insight(
         key(8),
         "f",
-        [record("lucky", 0.9, when=1.0), record("winner", 1.0, when=2.0, place=1)],
+        [
+            record(DEFAULT, 1.5, when=1.0),
+            record("winner", 1.0, when=2.0),
+            record("lucky", 0.9, when=3.0),
+            record("slow", 4.0, when=4.0),
+            record("winner", 2.0, when=5.0, place=1),
+            record(DEFAULT, 2.5, when=6.0, place=2),
+        ],
         DEFAULT,
     )
-    assert found.ranked[0].options == "winner"
-    assert found.over_second == pytest.approx(-0.1) and found.over_default is None
-    analysis = analyse([found])
-    assert analysis is not None
-    assert [r.lost for r in analysis.groups[0].presets] == [Mean(0.0, 0.0)]  # and none below
+    margins = {r.options: found.margin(r) for r in found.ranked}
+    assert margins == {
+        "winner": 0.0,
+        DEFAULT: pytest.approx(0.25),  # in turns
+        "lucky": pytest.approx(-0.1),  # first readings
+        "slow": pytest.approx(3.0),
+    }
+    analysis = group(analyse([found]))
+    assert analysis.over_default is not None
+    assert analysis.over_default.median == pytest.approx(0.25)
+    assert both(analysis.options.start) == pytest.approx((0.8, 0.8))
+    assert analysis.options.plain == pytest.approx((1.0,))  # nothing keeps more than the winner
 
 
 def test_nothing_correct() -> None:
@@ -167,6 +182,31 @@ def test_without_a_default_a_key_has_its_slowest() -> None:
     found = group(analyse([known({tiled(8): 1.0, tiled(4): 5.0}, 1)]))
     assert both(found.options.start) == pytest.approx((0.2, 0.2))
     assert found.over_default is None and found.default_wins == Mean(0.0, 0.0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_values_keep_is_what_their_best_candidates_keep(seed: int) -> None:
+    """Several candidates of a key have the same value."""
+    rng = random.Random(seed)
+    tiles, widths = (2, 4, 8), (1, 2, 4, 8)
+    times = [
+        {tiled(t, lanes=w): rng.uniform(1, 5) for t in tiles for w in widths if rng.random() < 0.7}
+        | {tiled(16): 6.0}
+        for _ in range(5)
+    ]
+    found = group(analyse([known(each, size) for size, each in enumerate(times, 1)]))
+    (tile,) = (d for d in found.decisions if d.name == "nests.0.tile.0")
+
+    def kept(*pool: int) -> float:
+        names = {tiled(t, lanes=w) for t in pool for w in widths}
+        inside = [min((t for o, t in each.items() if o in names), default=9e9) for each in times]
+        return sum(min(e.values()) / t for e, t in zip(times, inside, strict=True)) / len(times)
+
+    assert tile.values.plain[0] == pytest.approx(max(kept(t) for t in tiles))
+    assert tile.values.plain[-1] == pytest.approx(1.0)
+    for rate in tile.rates:
+        if rate.tried == len(times):
+            assert rate.lost.plain == pytest.approx(1 - kept(int(rate.value)))
 
 
 @pytest.mark.parametrize("seed", range(10))

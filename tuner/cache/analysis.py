@@ -4,7 +4,8 @@ Of a key with the candidates o, of which o* won, a candidate *keeps* the share
 
     kept(o) = min(1, t(o*) / t(o))
 
-of the winner's speed, t being seconds a call; it *loses* the rest. A set of candidates keeps what
+of the winner's speed, t being seconds a call, taken alike (``KeyInsight.ratio``); it *loses* the
+rest. A set of candidates keeps what
 its best one keeps. All means over keys are given twice: plain, every key counting the same, and by
 time, weighted with the seconds that a call of the winner takes,
 
@@ -189,11 +190,11 @@ class _Table:
         best = np.array([each.best for each in keys], np.float64)
         rows = [(k, rank, r) for k, each in enumerate(keys) for rank, r in enumerate(each.ranked)]
         key = np.array([k for k, _, _ in rows], np.intp)
-        times = np.array([record.time for _, _, record in rows], np.float64)
+        ratios = np.array([keys[k].ratio(record) for k, _, record in rows], np.float64)
         return cls(
             (np.full(len(keys), 1 / len(keys)), best / best.sum()),
             key,
-            np.minimum(1.0, best[key] / np.maximum(times, best[key] * 1e-12)),
+            1.0 / np.maximum(1.0, ratios),
             np.array([rank == 0 for _, rank, _ in rows]),
             [record.options for _, _, record in rows],
         )
@@ -206,21 +207,13 @@ class _Table:
     def pool(self, choice: _Ints, start: _Floats) -> Pool:
         """Sets of the choices, a number per row, that keep the most; ``start``: what every key
         keeps with none of them."""
-        return Pool(self.mean(start), *(self._greedy(choice, start, w) for w in self.weights))
-
-    def _greedy(self, choice: _Ints, start: _Floats, weights: _Floats) -> tuple[float, ...]:
-        kept = start.copy()
-        found: list[float] = []
-        while True:
-            gains = np.bincount(
-                choice, weights[self.key] * np.maximum(0.0, self.kept - kept[self.key])
-            )
-            chosen = int(np.argmax(gains))
-            if gains[chosen] <= 1e-12:
-                return tuple(found)
-            rows = choice == chosen
-            np.maximum.at(kept, self.key[rows], self.kept[rows])
-            found.append(float(weights @ kept))
+        count = len(start)
+        pairs, number = np.unique(choice * count + self.key, return_inverse=True)
+        kept = np.zeros(len(pairs))  # of a choice on a key: the best candidate's
+        np.maximum.at(kept, number, self.kept)
+        choices, keys = np.divmod(pairs, count)
+        curves = (_greedy(choices, keys, kept, start, w) for w in self.weights)
+        return Pool(self.mean(start), *curves)
 
     def rates(self, values: Sequence[Value]) -> tuple[Rate, ...]:
         """Of each value, one per row; the one that wins most by time first."""
@@ -242,6 +235,23 @@ class _Table:
         return tuple(sorted(rates, key=lambda r: (-r.wins, -r.rate.by_time, str(r.value))))
 
 
+def _greedy(
+    choices: _Ints, keys: _Ints, kept: _Floats, start: _Floats, weights: _Floats
+) -> tuple[float, ...]:
+    """What is kept with one choice more each time, the one that adds the most. Per pair of a choice
+    and a key: what it keeps."""
+    found: list[float] = []
+    so_far = start.copy()
+    while True:
+        gains = np.bincount(choices, weights[keys] * np.maximum(0.0, kept - so_far[keys]))
+        chosen = int(np.argmax(gains))
+        if gains[chosen] <= 1e-12:
+            return tuple(found)
+        pairs = choices == chosen
+        so_far[keys[pairs]] = np.maximum(so_far[keys[pairs]], kept[pairs])
+        found.append(float(weights @ so_far))
+
+
 def _group(
     entry: str, backend: str, device: str, keys: Sequence[KeyInsight], *, important: bool
 ) -> Group:
@@ -252,9 +262,9 @@ def _group(
     fallback = np.ones(len(keys))
     np.minimum.at(fallback, table.key, table.kept)
     for k, each in enumerate(keys):
-        if each.default is not None and each.best is not None:
-            fallback[k] = min(1.0, each.best / each.default)
-    alone = np.array([float(each.over_default == 0.0) for each in keys])
+        if each.over_default is not None:
+            fallback[k] = 1.0 / max(1.0, 1.0 + each.over_default)
+    alone = np.array([float(each.default is each.ranked[0]) for each in keys])
     return Group(
         entry=entry,
         backend=backend,

@@ -29,30 +29,44 @@ class KeyInsight:
     """The correct candidates, best first, each with the record that counts."""
     found: Mapping[str, Record]
     """By options: the first record in which they were correct."""
-    default: float | None
-    """Seconds a call of the untuned default; None if it was not measured, or is not correct."""
+    readings: Mapping[str, float]
+    """By options: seconds a call when they were last timed outside of finals, with nothing beside
+    them."""
+    default: Record | None
+    """Of the untuned default; None if it was not measured, or is not correct."""
 
     @property
     def best(self) -> float | None:
         """Seconds a call of the winner."""
         return self.ranked[0].time if self.ranked else None
 
+    def ratio(self, record: Record) -> float | None:
+        """How many times as long as the winner's a call takes, by times that were taken alike: in
+        the finals of the same search, else outside of finals; where there are none of either
+        kind, by those that count. None if the winner takes no time. Below 1 where a first
+        reading was faster than what won the finals."""
+        winner = self.ranked[0]
+        one, other = winner.time, record.time
+        finals = None not in (winner.heat, record.heat) and record.run == winner.run
+        if not finals and {winner.options, record.options} <= self.readings.keys():
+            one, other = self.readings[winner.options], self.readings[record.options]
+        return None if not one or other is None else other / one
+
+    def margin(self, record: Record) -> float | None:
+        """How much longer than the winner it takes, as a share of the winner's time: 0.25 for a
+        quarter more; see ``ratio``."""
+        ratio = self.ratio(record)
+        return None if ratio is None else ratio - 1
+
     @property
     def over_second(self) -> float | None:
-        """The winner's margin over the second, see ``margin``."""
-        return margin(self.best, self.ranked[1].time) if len(self.ranked) > 1 else None
+        """The winner's margin over the second."""
+        return self.margin(self.ranked[1]) if len(self.ranked) > 1 else None
 
     @property
     def over_default(self) -> float | None:
-        """The winner's margin over the untuned default, see ``margin``."""
-        return margin(self.best, self.default)
-
-
-def margin(best: float | None, other: float | None) -> float | None:
-    """How much longer the other one takes, as a share of the best's time: 0.25 for a quarter more.
-    Below 0 where a first reading was faster than what won the finals. None if there is nothing to
-    compare."""
-    return None if best is None or other is None or best <= 0 else other / best - 1
+        """The winner's margin over the untuned default; 0 if it is that."""
+        return None if self.default is None else self.margin(self.default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +149,14 @@ def _order(each: KeyInsight) -> tuple[object, ...]:
 def insight(key: CacheKey, entry: str, records: Sequence[Record], default: str) -> KeyInsight:
     """What these results say of a key."""
     found: dict[str, Record] = {}
+    readings: dict[str, float] = {}
     for record in sorted(records, key=lambda r: r.when):
         if record.time is not None:
             found.setdefault(record.options, record)
+            if record.heat is None:
+                readings[record.options] = record.time
     ranked = ranking.ranked(records)
     verdicts = Counter(record.verdict.value for record in records)
-    untuned = next((record.time for record in ranked if record.options == default), None)
-    return KeyInsight(
-        key, entry, len(records), dict(verdicts.most_common()), ranked, found, untuned
-    )
+    untuned = next((record for record in ranked if record.options == default), None)
+    counts = dict(verdicts.most_common())
+    return KeyInsight(key, entry, len(records), counts, ranked, found, readings, untuned)
