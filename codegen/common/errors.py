@@ -10,6 +10,11 @@ class OptionsError(TclError):
     """Mapping options that cannot be applied to this definition, these sizes or this device."""
 
 
+class UnknownPresetError(OptionsError, ValueError):
+    """A preset that there is not. A ``ValueError`` as well, as for every name that is none of those
+    that there can be (``UnknownNameError``)."""
+
+
 class NoNestError(OptionsError):
     """An option that was asked for in all nests of a definition, none of which can have it."""
 

@@ -18,6 +18,7 @@ from tcl.codegen.common.headroom import MEGABYTE, need_room
 from tcl.codegen.devices import features as known_features
 from tcl.codegen.devices.matrix_unit_permission import permitted
 from tcl.grammar.closest import closest
+from tcl.grammar.errors import UnknownNameError
 from tcl.grammar.interrupts import deferred
 from tcl.grammar.types import ScalarType
 
@@ -141,7 +142,7 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
             if feature not in known:
                 near = closest(feature, known)
                 hint = f"; did you mean -{near}?" if near else ""
-                raise ArgumentError(
+                raise UnknownNameError(
                     f"{VARIABLE}: no {kind} processor has a feature {feature[:40]!r}{hint}"
                 )
             if feature in baseline:
@@ -151,7 +152,7 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
             continue
         other = known_cpus.find(word)
         if other is None:
-            raise ArgumentError(
+            raise UnknownNameError(
                 f"{VARIABLE} takes features to leave out, as in -avx512f, and names of processors "
                 f"to have no more than, as in x86-64-v3, by commas, not {word[:40]!r}"
             )

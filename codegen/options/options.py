@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.common.errors import OptionsError, UnknownPresetError
 from tcl.codegen.options.kinds import (
     MAX_RANK,
     Count,
@@ -402,7 +402,8 @@ class MappingOptions(OptionMethods):
             names = ", ".join(PRESETS)
             raise OptionsError(f"a preset is one of the names {names}, not {kind_of(self.preset)}")
         if self.preset not in PRESETS:
-            raise OptionsError(f"unknown preset {self.preset!r}: use one of {', '.join(PRESETS)}")
+            known = ", ".join(PRESETS)
+            raise UnknownPresetError(f"unknown preset {self.preset!r}: use one of {known}")
         if not isinstance(self.default, NestOptions):
             raise OptionsError("default: must be NestOptions")
         if self.merge is not None and not isinstance(self.merge, bool):
