@@ -13,7 +13,7 @@ from tcl.arrays.arguments import Argument, Array, Wanted
 from tcl.arrays.given import Given
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.user_input import SourceLike, check_flag, in_order
-from tcl.executors.dispatch import Kernels, OptionsLike, unknown
+from tcl.executors.dispatch import FirstCall, Kernels, OptionsLike, unknown
 from tcl.executors.dispatch import OptionsFactory as OptionsFactory
 from tcl.executors.dispatch import size as size
 from tcl.executors.executor import Calls, Executor
@@ -27,6 +27,8 @@ from tcl.grammar.warn import warn
 from tcl.html import notebook
 from tcl.html.markup import Markup
 from tcl.html.tables import row, table
+from tcl.selection.suggested_options import Chosen
+from tcl.selection.tune_modes import ModeLike, TuneMode
 
 
 def define(
@@ -37,6 +39,7 @@ def define(
     nearest: bool = False,
     strict: bool = False,
     relax: str | Iterable[str] | None = None,
+    tune_mode: ModeLike | None = None,
 ) -> Definitions:
     """The defs of a text, as methods: ``define(text).mm(A, B)``, or by the inputs' names,
     ``define(text).mm(A=a, B=b)``. Instead of a text, a ``pathlib.Path`` of a file that holds one.
@@ -51,6 +54,10 @@ def define(
     others: where nothing was tuned here, options that were measured on such a device are used, with
     a ``TclWarning`` that says what differs; with none, what the environment variable ``TCL_RELAX``
     says. An unknown field is a ``ValueError`` that lists them.
+    ``tune_mode``, or the environment variable ``TCL_TUNE_MODE``, says what is done where the cache
+    has nothing: ``"off"``, ``"predict"`` (which is what is done with none), ``"auto"``,
+    ``"trimmed"`` or ``"all"``, which search when a call needs it first, a preset's name, or a list
+    of them, of which the fastest is used; or these by the names of defs (``tcl docs tuning``).
     What is legal and probably not meant is a ``TclWarning``, here or where a call's sizes show it;
     ``strict=True`` makes it an error, as ``tcl check --strict`` does.
     ``threads`` is how many threads a call may use; with none, what the environment variable
@@ -58,9 +65,10 @@ def define(
     torch's, JAX's, CuPy's, or of what speaks DLPack; outputs are of the same library. With arrays
     on a CUDA device a call runs there (``CudaExecutor``), by the options that are best for that
     GPU. Raises
-    ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``, ``ArgumentError``.
+    ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``, ``ArgumentError``, which is a
+    ``ValueError`` for a mode that there is not.
     """
-    return Definitions(source, options, threads, nearest, strict, relax)
+    return Definitions(source, options, threads, nearest, strict, relax, tune_mode)
 
 
 @overload
@@ -130,8 +138,11 @@ class Definitions:
         nearest: bool = False,
         strict: bool = False,
         relax: str | Iterable[str] | None = None,
+        tune_mode: ModeLike | None = None,
     ) -> None:
-        self._kernels = Kernels(source, options, threads, nearest, strict, relax)
+        self._kernels = Kernels(
+            source, options, threads, nearest, strict, relax, tune_mode, _first_use
+        )
         self._functions = {
             name: DefFunction(self._kernels, definition)
             for name, definition in self._kernels.defs.items()
@@ -317,11 +328,19 @@ def _function(
     threads: int,
     nearest: bool,
     strict: bool,
-    relax: tuple[str, ...] | None,
+    relax: str | Iterable[str] | None,
+    tune_mode: ModeLike | None,
     name: str,
 ) -> DefFunction:
     """A function of a text, as a copy makes it."""
-    return Definitions(source, options, threads, nearest, strict, relax)[name]
+    return Definitions(source, options, threads, nearest, strict, relax, tune_mode)[name]
+
+
+def _first_use(call: FirstCall, mode: TuneMode) -> Chosen:
+    """Tune for a call; what that takes is loaded now."""
+    from tcl.first_use import tuned
+
+    return tuned(call, mode)
 
 
 def assert_almost_equal(

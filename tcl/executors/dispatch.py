@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tcl.arrays.arguments import Argument, Array, Wanted
@@ -29,6 +29,7 @@ from tcl.grammar.sized import SizedDef
 from tcl.grammar.warn import tell
 from tcl.selection.best_options import Query, best_known
 from tcl.selection.suggested_options import CacheFactory, Chosen
+from tcl.selection.tune_modes import ModeLike, TuneMode, tune_modes
 from tcl.tuner.cache.fingerprint import relaxed_fields
 
 if TYPE_CHECKING:
@@ -50,6 +51,23 @@ OptionsLike: TypeAlias = (
 known."""
 
 
+@dataclass(frozen=True, slots=True)
+class FirstCall:
+    """A call with sizes that had no kernel yet, of a def whose options nobody gave."""
+
+    query: Query
+    source: str
+    """The text of the defs."""
+    number: int
+    """Of the GPU that the inputs lie on; ``HOST`` for none."""
+    values: Callable[[], tuple[Array, ...]]
+    """The inputs as arrays that can be read."""
+
+
+FirstUse: TypeAlias = Callable[[FirstCall, TuneMode], Chosen]
+"""Gives the options for a call, and may measure for that."""
+
+
 class Kernels:
     """What the functions of a text share: its defs, and an executor for all sizes so far."""
 
@@ -61,9 +79,17 @@ class Kernels:
         nearest: bool,
         strict: bool = False,
         relax: str | Iterable[str] | None = None,
+        tune_mode: ModeLike | None = None,
+        first_use: FirstUse | None = None,
     ) -> None:
+        """``first_use`` does what modes say that measure; with none, nothing is measured."""
         check_flag("nearest", nearest)
         check_flag("strict", strict)
+        if tune_mode is not None and (nearest or options is not None):
+            raise ArgumentError(
+                "tune_mode says what is done where no options were given and none are known; leave "
+                f"out tune_mode or {'nearest' if nearest else 'options'}"
+            )
         if nearest and options is not None:
             raise ArgumentError(
                 "nearest=True is for the user's own tuning cache, and options were given; for "
@@ -81,6 +107,9 @@ class Kernels:
         self.relax = relaxed_fields(relax) if options is None else frozenset[str]()
         self.strict = strict
         self.defs = check(self.source, name)
+        self._tune_mode = tune_mode
+        self.modes = tune_modes(tune_mode, self.defs)
+        self._first_use = first_use
         self._told: set[Hashable] = set()
         """Defs, and places in them, that were warned of."""
         for definition in self.defs.values():
@@ -94,10 +123,13 @@ class Kernels:
     @property
     def given(
         self,
-    ) -> tuple[str, OptionsLike, int, bool, bool, tuple[str, ...] | None]:
+    ) -> tuple[str, OptionsLike, int, bool, bool, tuple[str, ...] | None, ModeLike | None]:
         """What this was made from."""
         relax = tuple(sorted(self.relax)) if self.options is None else None
-        return self.source, self.options, self.threads, self.nearest, self.strict, relax
+        return (
+            *(self.source, self.options, self.threads, self.nearest, self.strict),
+            *(relax, self._tune_mode),
+        )
 
     def definition(self, name: str) -> CheckedDef:
         """The checked def of that name; ``ArgumentError`` if there is none."""
@@ -162,7 +194,12 @@ class Kernels:
         if options is None:
             device = found.gpu or replace(host_cpu(), threads=self.threads)
             query = Query.of(sized, given.views, device)
-            options = best_known(query, nearest=self.nearest, relax=self.relax)
+            mode = self.modes.of(definition.name)
+            if self._first_use is None or self.nearest or mode.name in ("off", "predict"):
+                options = best_known(query, nearest=self.nearest, relax=self.relax)
+            else:
+                call = FirstCall(query, definition.source.text, given.device, found.values)
+                options = self._first_use(call, mode)
         executor: Calls[Any]
         if given.device == HOST:
             executor = Executor(sized, options, self.threads, wanted)

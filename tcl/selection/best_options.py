@@ -256,3 +256,12 @@ def _scheduling(query: Query) -> Callable[[MappingOptions], object]:
 
     on_gpu = gpu_layouts(sized, strides)
     return lambda options: gpu.schedule(sized, options, device, on_gpu)
+
+
+def refusal(query: Query, options: MappingOptions) -> str | None:
+    """Why options cannot be applied to these sizes, in a sentence; None if they can."""
+    try:
+        _scheduling(query)(options)
+    except OptionsError as error:
+        return str(error)
+    return None

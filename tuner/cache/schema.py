@@ -74,6 +74,17 @@ MIGRATIONS: tuple[str, ...] = (
         created REAL NOT NULL
     );
     """,
+    # What was done when a key came up that nobody had tuned, also where nothing worked.
+    """
+    CREATE TABLE first_uses (
+        digest TEXT NOT NULL,
+        mode TEXT NOT NULL,
+        winner TEXT,
+        message TEXT NOT NULL,
+        created REAL NOT NULL,
+        PRIMARY KEY (digest, mode)
+    );
+    """,
 )
 """Schema version n is the first n of these. Never edit one that was released: append."""
 

@@ -1,0 +1,234 @@
+"""Tuning when it is first needed: what the modes of ``tcl.selection.tune_modes`` do.
+
+A call that needs a kernel for a def, sizes and device that nobody has tuned waits until a search is
+done. Whoever needs the same meanwhile, in whatever process, waits too, and has what was found. What
+was done is kept, so that it is done once, also where nothing worked.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from tcl.backends.targets import CpuTarget, CudaTarget, Target
+from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.scratch_folder import workspace
+from tcl.executors.dispatch import FirstCall
+from tcl.grammar.log import logger
+from tcl.grammar.warn import warn_once
+from tcl.selection.best_options import DEFAULT, Query, best_known, refusal
+from tcl.selection.suggested_options import Chosen
+from tcl.selection.tune_modes import TuneMode
+from tcl.tuner.cache import first_uses
+from tcl.tuner.cache.first_uses import FirstUse
+from tcl.tuner.cache.tuning_cache import TuningCache, default_path
+from tcl.tuner.config import TunerConfig
+from tcl.tuner.errors import CacheError
+from tcl.tuner.measure.machine_lock import locked
+from tcl.tuner.run.events import Event, Interrupted
+from tcl.tuner.run.stop_requests import TIME_LIMIT
+from tcl.tuner.run.tuner import Tuner, TuningResult
+from tcl.tuner.space.knobs import Knob
+from tcl.tuner.space.program_space import ProgramSpace
+from tcl.tuner.space.search_space import Config, SearchSpace
+
+_log = logger("tuning")
+
+CONFIGS: Mapping[str, TunerConfig] = MappingProxyType(
+    {
+        "auto": TunerConfig(generations=1, population=20, time_limit=8.0),
+        "trimmed": TunerConfig(generations=10, time_limit=30.0),
+        "all": TunerConfig(),
+    }
+)
+"""The searches of the modes that search. Of each, starting processes, the reference and confirming
+the winner take three to four seconds; ``auto`` measures its candidates in one or two."""
+_ONLY_START = TunerConfig(strategy="exhaustive", generations=1, cached_seeds=0)
+STARTS = (DEFAULT, MappingOptions("pointwise"))
+"""What a search measures first."""
+
+
+def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
+    """The options for a call, after tuning if the mode says so and that was not done before.
+
+    Raises ``ArgumentError`` while a framework records what calls do, where nothing can be measured;
+    what a search raises for inputs that are wrong. A search that finds nothing, or a cache that
+    cannot be used, is a warning, and the default is used.
+    """
+    query = call.query
+    try:
+        cache = TuningCache(default_path())
+        known = _known(cache, query, mode)
+        if known is not None:
+            return known
+        if (what := recording()) is not None:
+            raise ArgumentError(
+                f"{query.name} on {query.key.sizes} would be tuned now (mode {mode}), and nothing "
+                f"can be measured while {what}; call it once before, or tune it by tcl.autotune, "
+                "or say tune_mode='off'"
+            )
+        # Who comes second waits, and has what the first one found.
+        with locked(f"tcl-first-use-{query.key.digest[:32]}"):
+            known = _known(cache, query, mode)
+            return _done(cache, call, mode) if known is None else known
+    except CacheError as error:
+        warn_once(
+            ("first use", str(error)),
+            f"{query.name} is not tuned, and the default is used: {error}",
+        )
+        return DEFAULT
+
+
+def _known(cache: TuningCache, query: Query, mode: TuneMode) -> Chosen | None:
+    """What is known since an earlier time; None if the mode's work is still to be done."""
+    entries = first_uses.load(cache, query.key)
+    done = next((e for e in entries if mode.satisfied_by(e.mode)), None)
+    if done is not None and done.winner is None:
+        return _nothing(query, mode, done.message)
+    if mode.searches:
+        # Whatever was tuned by hand had its own search; a smaller mode's result does not do.
+        by_hand = not entries and bool(cache.top(query.key, 1))
+        return best_known(query) if done is not None or by_hand else None
+    if done is None or done.winner is None:
+        return None
+    try:
+        return MappingOptions.from_json(done.winner)
+    except OptionsError:  # of another version: it is found again
+        return None
+
+
+def _nothing(query: Query, mode: TuneMode, message: str) -> Chosen:
+    """The default, with one warning."""
+    warn_once(
+        ("first use", query.key.digest, str(mode)),
+        f"nothing of mode {mode} works for {query.name} on {query.key.sizes}, so the default is "
+        f"used: {message}",
+    )
+    return DEFAULT
+
+
+def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
+    """Do the work, and keep that it was done."""
+    query, key = call.query, call.query.key
+    _log.info("%s on %s: tuning on first use (mode %s)", query.name, key.sizes, mode)
+    if not mode.searches:
+        refused = {preset: refusal(query, MappingOptions(preset)) for preset in mode.presets}
+        left = [MappingOptions(preset) for preset, reason in refused.items() if reason is None]
+        if len(left) <= 1:
+            reasons = "; ".join(f"{preset}: {reason}" for preset, reason in refused.items())
+            entry = FirstUse(str(mode), left[0].to_json() if left else None, reasons * (not left))
+            first_uses.store(cache, key, entry)
+            return left[0] if left else _nothing(query, mode, reasons)
+    start, space = (STARTS, None) if mode.searches else (left, _Only)
+    try:
+        result, stopped = _searched(cache, call, CONFIGS.get(mode.name, _ONLY_START), start, space)
+    except (ArgumentError, CompileError) as error:  # too few cores; the reference does not compile
+        warn_once(
+            ("first use", key.digest, str(error)),
+            f"{query.name} on {key.sizes} cannot be tuned, and the default is used: {error}",
+        )
+        return DEFAULT
+    winner, message = result.options, _why(result)
+    _log.info("%s on %s: %s", query.name, key.sizes, winner or f"nothing works: {message}")
+    if not stopped:  # else the next process goes on
+        text = winner.to_json() if winner is not None else None
+        first_uses.store(cache, key, FirstUse(str(mode), text, message))
+    return winner if winner is not None else _nothing(query, mode, message)
+
+
+def _searched(
+    cache: TuningCache,
+    call: FirstCall,
+    config: TunerConfig,
+    start: Sequence[MappingOptions],
+    space: Callable[[ProgramSpace], Any] | None,
+) -> tuple[TuningResult[MappingOptions], bool]:
+    """What a search finds, and whether somebody ended it. ``space``: made of that of the def."""
+    reasons: list[str] = []
+
+    def report(event: Event[MappingOptions]) -> None:
+        if isinstance(event, Interrupted):
+            reasons.append(event.reason)
+
+    target, name, arrays = _target(call), call.query.name, call.values()
+    with workspace() as folder:
+        backend = target.backend(call.source, name, arrays).holding(arrays, folder)
+        whole = target.space(backend)
+        tuner = Tuner[MappingOptions](
+            backend,
+            whole if space is None else space(whole),
+            config=config,
+            cache=cache,
+            key=call.query.key,
+            entry=name,
+            timing=target.timing,
+            measure_cores=target.cores,
+        )
+        return tuner.tune(start, report), any(reason != TIME_LIMIT for reason in reasons)
+
+
+def _why(result: TuningResult[MappingOptions]) -> str:
+    """Why the first candidate does not work; empty if something does."""
+    if result.options is not None:
+        return ""
+    failed = next((c.outcome for c in result.history), None)
+    return "nothing was measured" if failed is None else failed.message
+
+
+def _target(call: FirstCall) -> Target:
+    device = call.query.device
+    if isinstance(device, CpuProfile):
+        return CpuTarget(device.threads)
+    return CudaTarget(call.number, device)
+
+
+class _Only:
+    """A space of which nothing is searched: what a search starts from is all that it measures."""
+
+    space = SearchSpace(
+        (Knob("nothing", (0,), 0, ordered=True),), (lambda values: "not asked for",)
+    )
+
+    def __init__(self, whole: ProgramSpace) -> None:
+        self._whole = whole
+
+    def to_options(self, config: Config) -> MappingOptions:
+        raise OptionsError(f"no options are searched, such as {config}")
+
+    def from_options(self, options: MappingOptions) -> Config | None:
+        return None
+
+    def to_json(self, options: MappingOptions) -> str:
+        return self._whole.to_json(options)
+
+    def from_json(self, text: str) -> MappingOptions:
+        return self._whole.from_json(text)
+
+
+def recording() -> str | None:
+    """What records calls now instead of running them, as the end of a sentence; None if nothing
+    does. Only frameworks that are loaded are asked."""
+    torch, jax, cupy = (sys.modules.get(name) for name in ("torch", "jax", "cupy"))
+    if torch is not None:
+        if torch.compiler.is_compiling():
+            return "torch.compile traces it"
+        if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+            return "a CUDA graph is captured"
+    if jax is not None and _tracing(jax):
+        return "JAX traces it"
+    if cupy is not None:
+        try:
+            if cupy.cuda.get_current_stream().is_capturing():
+                return "a CUDA graph is captured"
+        except RuntimeError:  # there is no GPU
+            pass
+    return None
+
+
+def _tracing(jax: Any) -> bool:
+    """Whether JAX's transformations are at work: then no value is an array yet."""
+    return isinstance(jax.numpy.zeros(()), jax.core.Tracer)

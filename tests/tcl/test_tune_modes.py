@@ -1,0 +1,431 @@
+"""``TCL_TUNE_MODE`` and ``tune_mode=``: which there are, and what is done on first use, once."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcl
+from tcl import first_use
+from tcl.codegen.options.options import MappingOptions
+from tcl.selection.best_options import DEFAULT
+from tcl.selection.tune_modes import TuneMode, tune_modes
+from tcl.tuner.cache import first_uses
+from tcl.tuner.cache.tuning_cache import TuningCache, default_path
+from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.run.events import Interrupted
+from tcl.tuner.run.stop_requests import TIME_LIMIT
+
+MM = """
+def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }
+def mm_grad(float(M, K) A, float(K, N) B) -> (D) { D(m, k) = A(m, k) + B(m, k) }
+"""
+A = np.arange(64, dtype=np.float32).reshape(8, 8)
+OTHER = MappingOptions("pointwise").tile(4, 4)
+CHOICES = (
+    "a mode is one of off, predict, auto, trimmed, all, a preset (naive, pointwise, mlp, conv), "
+    "or a list of presets"
+)
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+@dataclass
+class Searches:
+    """In the place of the tuner: what it was asked for, and what it finds."""
+
+    finds: MappingOptions | None = OTHER
+    message: str = "no way"
+    reason: str | None = None
+    """Why it ended early."""
+    seconds: float = 0.0
+    keys: list[Any] = field(default_factory=list)
+    starts: list[tuple[MappingOptions, ...]] = field(default_factory=list)
+
+    def __getitem__(self, type_: Any) -> Any:
+        return self._make
+
+    def _make(self, backend: Any, space: Any, **settings: Any) -> Any:
+        self.keys.append(settings["key"])
+
+        def tune(start: Sequence[MappingOptions], report: Any) -> Any:
+            self.starts.append(tuple(start))
+            time.sleep(self.seconds)
+            if self.reason is not None:
+                report(Interrupted(1, self.reason))
+            if self.finds is not None:
+                outcome = Outcome(Verdict.CORRECT, (1e-9,))
+                settings["cache"].store(settings["key"], self.finds.to_json(), outcome, run="r")
+            failed = SimpleNamespace(outcome=SimpleNamespace(message=self.message))
+            return SimpleNamespace(options=self.finds, history=[failed])
+
+        return SimpleNamespace(tune=tune)
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> Searches:
+    found = Searches()
+    monkeypatch.setattr(first_use, "Tuner", found)
+    return found
+
+
+def options_of(mode: Any, name: str = "mm") -> MappingOptions:
+    """What a call runs with; its result is right."""
+    definitions = tcl.define(MM, threads=1, tune_mode=mode)
+    expected = A @ A if name == "mm" else A + A
+    np.testing.assert_array_equal(definitions[name](A, A), expected)
+    return definitions.executor(name, (A, A))[0].options
+
+
+@pytest.mark.parametrize(
+    ("given", "modes"),
+    [
+        (None, {"mm": "predict"}),
+        ("all", {"mm": "all"}),
+        (" conv ", {"mm": "conv"}),
+        ("[mlp, conv,mlp]", {"mm": "mlp,conv"}),
+        ("mlp,conv", {"mm": "mlp,conv"}),
+        (["mlp"], {"mm": "mlp"}),
+        (("mlp", "naive"), {"mm": "mlp,naive"}),
+        ({"mm": "off"}, {"mm": "off", "mm_grad": "predict"}),
+        ({"mm": ["naive"], "mm_grad": "auto"}, {"mm": "naive", "mm_grad": "auto"}),
+    ],
+)
+def test_modes(given: Any, modes: dict[str, str]) -> None:
+    found = tune_modes(given, ("mm", "mm_grad"))
+    assert {name: str(found.of(name)) for name in modes} == modes
+
+
+@pytest.mark.parametrize(
+    ("text", "modes"),
+    [
+        ("", {"mm": "predict"}),
+        (" auto ", {"mm": "auto"}),
+        ("mm=all; mm_grad = [mlp,conv] ; off", {"mm": "all", "mm_grad": "mlp,conv", "f": "off"}),
+        ("other=all", {"mm": "predict"}),
+    ],
+)
+def test_modes_of_the_environment(
+    text: str, modes: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCL_TUNE_MODE", text)
+    found = tune_modes(None, ("mm", "mm_grad"))
+    assert {name: str(found.of(name)) for name in modes} == modes
+    assert str(tune_modes("trimmed", ("mm",)).of("mm")) == "trimmed"  # the argument says more
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("atuo", f"there is no tune mode 'atuo', as tune_mode says; did you mean auto? {CHOICES}"),
+        ("", f"there is no tune mode '', as tune_mode says; {CHOICES}"),
+        (3, f"there is no tune mode 3, as tune_mode says; {CHOICES}"),
+        ([], f"tune_mode gives an empty list; {CHOICES}"),
+        (
+            ["mlp", "cnov"],
+            f"there is no tune mode 'cnov', as tune_mode says; did you mean conv? {CHOICES}",
+        ),
+        ("mlp,auto", f"'auto' in the list that tune_mode gives is no preset; {CHOICES}"),
+        (
+            {"mm": "of"},
+            f"there is no tune mode 'of', as tune_mode says for mm; did you mean off? {CHOICES}",
+        ),
+        ({"mm": ()}, f"tune_mode gives an empty list for mm; {CHOICES}"),
+    ],
+)
+def test_an_unknown_mode_is_a_value_error(given: Any, message: str) -> None:
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - compared as a whole
+        tcl.define(MM, tune_mode=given)
+    assert str(error.value) == message
+    assert isinstance(error.value, tcl.ArgumentError)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "autoo",
+            f"there is no tune mode 'autoo', as TCL_TUNE_MODE says; did you mean auto? {CHOICES}",
+        ),
+        ("mm=fast", f"there is no tune mode 'fast', as TCL_TUNE_MODE says for mm; {CHOICES}"),
+        ("off;all", "TCL_TUNE_MODE gives two modes for all defs: 'off;all'"),
+        ("mm=off;mm=all", "TCL_TUNE_MODE gives two modes for mm: 'mm=off;mm=all'"),
+        (
+            "m m=off",
+            "TCL_TUNE_MODE: 'm m' is no name of a def; write MODE, or DEF=MODE, with semicolons "
+            "between",
+        ),
+        ("off;", f"there is no tune mode '', as TCL_TUNE_MODE says; {CHOICES}"),
+    ],
+)
+def test_an_unknown_mode_of_the_environment(
+    text: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCL_TUNE_MODE", text)
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - compared as a whole
+        tcl.define(MM)
+    assert str(error.value) == message
+
+
+def test_what_contradicts_itself() -> None:
+    with pytest.raises(tcl.ArgumentError) as error:
+        tcl.define(MM, tune_mode={"mm_grd": "off"})
+    assert str(error.value) == (
+        "tune_mode names 'mm_grd', and there is no such def; did you mean 'mm_grad'?"
+    )
+    for other, said in (({"options": "naive"}, "options"), ({"nearest": True}, "nearest")):
+        with pytest.raises(tcl.ArgumentError) as error:
+            tcl.define(MM, tune_mode="auto", **other)
+        assert str(error.value) == (
+            "tune_mode says what is done where no options were given and none are known; leave "
+            f"out tune_mode or {said}"
+        )
+
+
+@pytest.mark.parametrize("mode", [None, "off", "predict"])
+def test_nothing_is_measured(mode: str | None, searches: Searches) -> None:
+    assert options_of(mode) == DEFAULT
+    assert not searches.keys
+    assert not default_path().exists()
+
+
+@pytest.mark.parametrize("mode", ["auto", "trimmed", "all"])
+def test_a_search_on_first_use_is_made_once(mode: str, searches: Searches) -> None:
+    assert options_of(mode) == OTHER
+    assert options_of(mode) == OTHER
+    assert len(searches.keys) == 1
+    assert options_of("off") == OTHER  # what is known is used
+    assert options_of(mode, "mm_grad") == OTHER
+    assert len(searches.keys) == 2 and searches.keys[0] != searches.keys[1]
+    assert searches.starts[0][0] == DEFAULT
+    tcl.define(MM, threads=1, tune_mode=mode).mm(A[:4], A)
+    assert len(searches.keys) == 3
+
+
+def test_a_better_search_is_made_after_a_lesser_one(searches: Searches) -> None:
+    for mode, count in (("auto", 1), ("trimmed", 2), ("auto", 2), ("all", 3), ("trimmed", 3)):
+        options_of(mode)
+        assert len(searches.keys) == count
+
+
+def test_what_was_tuned_by_hand_is_used(searches: Searches) -> None:
+    options_of("auto")
+    key = searches.keys[0]
+    best = MappingOptions("naive")
+    default_path().unlink()
+    TuningCache(default_path()).store(
+        key, best.to_json(), Outcome(Verdict.CORRECT, (1.0,)), run="h"
+    )
+    assert options_of("all") == best
+    assert len(searches.keys) == 1
+
+
+def test_the_environment(searches: Searches, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCL_TUNE_MODE", "mm=auto;off")
+    assert options_of(None, "mm_grad") == DEFAULT and not searches.keys
+    assert options_of(None) == OTHER and len(searches.keys) == 1
+    monkeypatch.setenv("TCL_TUNE_MODE", "auto")
+    executor = tcl.compile(MM, "mm_grad", None, A, A, threads=1)
+    assert executor.options == OTHER
+    assert tcl.compile(MM, "mm_grad", "naive", A, A, threads=1).options == MappingOptions("naive")
+
+
+def test_forward_and_backward_never_share_winners(searches: Searches) -> None:
+    options_of("auto")
+    searches.finds = MappingOptions("naive")
+    assert options_of("auto", "mm_grad") == MappingOptions("naive")
+    assert options_of("auto") == OTHER
+
+
+def test_nothing_that_works_is_remembered(searches: Searches) -> None:
+    searches.finds = None
+    with pytest.warns(tcl.TclWarning) as caught:
+        assert options_of("auto") == DEFAULT
+        assert options_of("auto") == DEFAULT
+    assert [str(w.message) for w in caught] == [
+        "nothing of mode auto works for mm on float32[8,8] float32[8,8], so the default is used: "
+        "no way"
+    ]
+    assert len(searches.keys) == 1
+
+
+def test_a_pinned_choice_that_does_not_apply_is_remembered(
+    searches: Searches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def refusal(query: Any, options: MappingOptions) -> str:
+        asked.append(options)
+        return f"{options.preset} is not for this"
+
+    monkeypatch.setattr(first_use, "refusal", refusal)
+    for mode, said in (
+        (["conv", "naive"], "conv,naive works for mm on float32[8,8] float32[8,8], so the default "
+         "is used: conv: conv is not for this; naive: naive is not for this"),
+        ("conv", "conv works for mm on float32[8,8] float32[8,8], so the default is used: conv: "
+         "conv is not for this"),
+    ):  # fmt: skip
+        asked.clear()
+        with pytest.warns(tcl.TclWarning) as caught:
+            assert options_of(mode) == DEFAULT
+            assert options_of(mode) == DEFAULT
+        assert [str(w.message) for w in caught] == [f"nothing of mode {said}"]
+        assert len(asked) == (2 if isinstance(mode, list) else 1)
+    assert not searches.keys
+
+
+def test_a_single_preset_is_not_measured(searches: Searches) -> None:
+    assert options_of("naive") == MappingOptions("naive")
+    assert options_of(["pointwise"]) == MappingOptions("pointwise")
+    assert not searches.keys
+    assert options_of("off") == DEFAULT  # it is no result
+
+
+def test_a_list_is_measured_once_and_holds_whatever_else_is_known(searches: Searches) -> None:
+    options_of("auto")
+    searches.finds = MappingOptions("naive")
+    assert options_of(["mlp", "naive"]) == MappingOptions("naive")
+    assert options_of("mlp,naive") == MappingOptions("naive")
+    assert len(searches.keys) == 2
+    assert searches.starts[1] == (MappingOptions("mlp"), MappingOptions("naive"))
+
+
+def test_a_search_that_somebody_ended_is_not_done(searches: Searches) -> None:
+    for reason, kept in (("SIGINT", []), (TIME_LIMIT, ["auto"])):
+        searches.reason = reason
+        assert options_of("auto") == OTHER
+        entries = first_uses.load(TuningCache(default_path()), searches.keys[-1])
+        assert [e.mode for e in entries] == kept
+        default_path().unlink()
+
+
+@pytest.mark.parametrize("what", ["torch.compile traces it", "a CUDA graph is captured"])
+def test_never_while_calls_are_recorded(
+    what: str, searches: Searches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_use, "recording", lambda: what)
+    with pytest.raises(tcl.ArgumentError) as error:
+        options_of("auto")
+    assert str(error.value) == (
+        "mm on float32[8,8] float32[8,8] would be tuned now (mode auto), and nothing can be "
+        f"measured while {what}; call it once before, or tune it by tcl.autotune, or say "
+        "tune_mode='off'"
+    )
+    assert not searches.keys
+    monkeypatch.undo()
+
+
+def test_what_is_known_may_be_used_while_calls_are_recorded(
+    searches: Searches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options_of("auto")
+    monkeypatch.setattr(first_use, "recording", lambda: "JAX traces it")
+    assert options_of("auto") == OTHER
+
+
+def test_recordings_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    assert first_use.recording() is None
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert first_use.recording() == "torch.compile traces it"
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    assert first_use.recording() == "a CUDA graph is captured"
+
+
+def test_recordings_of_jax() -> None:
+    jax = pytest.importorskip("jax")
+    seen = []
+
+    def traced(x: Any) -> Any:
+        seen.append(first_use.recording())
+        return x
+
+    jax.jit(traced)(1.0)
+    assert (seen, first_use.recording()) == (["JAX traces it"], None)
+
+
+def test_threads_of_one_process_wait_for_each_other(searches: Searches) -> None:
+    searches.seconds = 0.3
+    found: list[MappingOptions] = []
+    threads = [threading.Thread(target=lambda: found.append(options_of("auto"))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [OTHER] * 3 and len(searches.keys) == 1
+
+
+PROCESS = """
+import sys, time
+import test_tune_modes as t
+from tcl import first_use
+found = t.Searches(seconds=1.0)
+first_use.Tuner = found
+t.options_of("auto")
+print(len(found.keys))
+"""
+
+
+def test_two_processes_tune_once(tmp_path: Any) -> None:
+    from places import ROOT
+
+    folders = [str(ROOT / "tests" / "tcl"), str(ROOT / "tests" / "support")]
+    code = f"import sys; sys.path[:0] = {folders}\n{PROCESS}"
+    running = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = sorted(each.communicate()[0].strip() for each in running)
+    assert said == ["0", "1"]
+
+
+def test_more_threads_than_cores_is_a_warning(
+    searches: Searches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any, **__: Any) -> Any:
+        raise tcl.ArgumentError("there are too few cores")
+
+    monkeypatch.setattr(searches, "_make", refused)
+    with pytest.warns(tcl.TclWarning) as caught:
+        assert options_of("auto") == DEFAULT
+    assert [str(w.message) for w in caught] == [
+        "mm on float32[8,8] float32[8,8] cannot be tuned, and the default is used: there are too "
+        "few cores"
+    ]
+
+
+def test_a_copy_has_the_mode() -> None:
+    definitions = tcl.define(MM, tune_mode={"mm": ["naive"]})
+    for each in (definitions, definitions.mm):
+        copied = pickle.loads(pickle.dumps(each))
+        assert copied._kernels.modes.of("mm") == TuneMode("", ("naive",))
+
+
+def test_a_real_list() -> None:
+    found = options_of(["naive", "pointwise"])
+    assert found in (MappingOptions("naive"), MappingOptions("pointwise"))
+    (summary,) = TuningCache(default_path()).list()
+    assert summary.entry == "mm" and 2 <= summary.measured <= 6  # some twice: in the finals
+    entries = first_uses.load(TuningCache(default_path()), summary.key)
+    assert [(e.mode, e.winner) for e in entries] == [("naive,pointwise", found.to_json())]
+
+
+@pytest.mark.slow
+def test_a_real_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = {"auto": tcl.TunerConfig(generations=1, population=2)}
+    monkeypatch.setattr(first_use, "CONFIGS", short)
+    found = options_of("auto")
+    (summary,) = TuningCache(default_path()).list()
+    assert summary.entry == "mm" and summary.measured > 2
+    assert options_of("auto") == found
