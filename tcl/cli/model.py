@@ -116,7 +116,7 @@ def evaluate(files: tuple[Path, ...], trees: int, path: Path | None) -> None:
 @click.option("--model", "path", type=click.Path(path_type=Path), help="Default: the best known.")
 @click.option("--candidates", type=click.IntRange(2), default=500, show_default=True)
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @reporting
 def predict(
     file: Path,
@@ -150,6 +150,8 @@ def predict(
     from tcl.tuner.space.cpu.mapping import MappingSpace
 
     _, checked = choose(file, entry)
+    shapes, _ = layouts_of(checked, sizes_of(checked, sizes))
+    sized = infer(checked, shapes)
     device = replace(host_cpu(), threads=thread_count(threads))
     folder = cache_folder()
     if path is not None:
@@ -161,8 +163,6 @@ def predict(
         model, where, wrong = found
         for sentence in wrong:
             click.echo(f"warning: {sentence}", err=True)
-    shapes, _ = layouts_of(checked, sizes_of(checked, sizes))
-    sized = infer(checked, shapes)
     program = lower(sized, cpu_layouts(sized))
     subject = Subject.of(program, device)
     options = drawn(MappingSpace(program, subject.device), DEFAULT, candidates, seed)
