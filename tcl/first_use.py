@@ -87,14 +87,13 @@ def _known(cache: TuningCache, query: Query, mode: TuneMode) -> Chosen | None:
     """What is known since an earlier time; None if the mode's work is still to be done."""
     entries = first_uses.load(cache, query.key)
     done = next((e for e in entries if mode.satisfied_by(e.mode)), None)
-    if done is not None and done.winner is None:
-        return _nothing(query, mode, done.message)
-    if mode.searches:
-        # Whatever was tuned by hand had its own search; a smaller mode's result does not do.
-        by_hand = not entries and bool(cache.top(query.key, 1))
-        return best_known(query) if done is not None or by_hand else None
-    if done is None or done.winner is None:
+    # Whatever was tuned by hand had its own search; a smaller mode's result does not do.
+    if mode.searches and (done is not None or not entries) and cache.top(query.key, 1):
+        return best_known(query)
+    if done is None:
         return None
+    if done.winner is None:
+        return _nothing(query, mode, done.message)
     try:
         return MappingOptions.from_json(done.winner)
     except OptionsError:  # of another version: it is found again

@@ -74,6 +74,7 @@ class Arguments:
         self._before = {k: arrays.copy(v) for k, v in self._own.items()}
         self._inputs: dict[int, Array] = {}
         self._expected: dict[int, Expected] = {}
+        self._types: dict[int, np.dtype[Any]] = {}
         self._poisoned: list[int] = []
         self._restored: list[int] = []
 
@@ -83,6 +84,7 @@ class Arguments:
         before = {k: self._bytes(k) for k in self._own}
         run()
         after = {k: self._arrays.values(v).copy() for k, v in self._own.items()}
+        self._types = {k: v.dtype for k, v in after.items()}
         changed = {k for k in self._own if not np.array_equal(_bytes(after[k]), before[k])}
         if self._named is None and not changed:
             changed = {k for k in self._own if self._overwrites(k, run)}
@@ -113,7 +115,7 @@ class Arguments:
 
     def _holds_floats(self, position: int) -> bool:
         """Integers may be subscripts, and are not tried with what is none."""
-        type_ = np.dtype(self._own[position].dtype)
+        type_ = self._types[position]
         return type_.kind in "fc" or type_.name in EPSILON
 
     def _overwrites(self, position: int, run: Callable[[], object]) -> bool:

@@ -75,6 +75,12 @@ class CupyOwn:
     def writable(self, array: Any) -> bool:
         return not array.__cuda_array_interface__["data"][1]
 
+    def number(self, array: Any) -> int | None:
+        """The device that it lies on; None if it does not say."""
+        device = getattr(array, "device", None)
+        found = getattr(device, "id", getattr(device, "index", None))
+        return found if isinstance(found, int) else None
+
     def copy(self, array: Any) -> Any:
         return self._synchronised(self._package.array(array, copy=True))
 
@@ -244,6 +250,14 @@ class RawKernels:
             raise ArgumentError(
                 f"{self.name} cannot be tuned while a CUDA graph is captured; tune it before"
             )
+        for k, value in enumerate(arguments):
+            if not self.arrays.is_array(value):
+                continue
+            if self.arrays.number(value) not in (self._number, None):
+                raise ArgumentError(
+                    f"argument {k} of {self.name} lies on cuda:{self.arrays.number(value)}, and "
+                    f"cuda:{self._number} was the current device when the tuner was made"
+                )
 
     def bound(self, candidate: Candidate, arguments: Sequence[Any]) -> Run:
         return partial(

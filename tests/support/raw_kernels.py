@@ -142,6 +142,9 @@ class HostArrays:
     def writable(self, array: Any) -> bool:
         return True
 
+    def number(self, array: Any) -> int:
+        return int(array.data.device_id)
+
     def copy(self, array: Any) -> Array:
         return on_host(array).copy()
 

@@ -341,6 +341,16 @@ def test_while_a_graph_is_captured(quick: Device) -> None:
     assert not quick.launched
 
 
+def test_arrays_of_another_device(quick: Device) -> None:
+    x = np.zeros(1000, np.float32)
+    with pytest.raises(tcl.ArgumentError) as error:
+        tcl.BlockTuner(Kernel(SCALE, "scale"), 1000).tune(cupy_array(x), cupy_array(x, 1))
+    assert str(error.value) == (
+        "argument 1 of scale lies on cuda:1, and cuda:0 was the current device when the tuner was "
+        "made"
+    )
+
+
 def test_a_module(quick: Device) -> None:
     module = cupy.RawModule(code=SCALE)
     with pytest.raises(tcl.ArgumentError, match=r"^a RawModule has several kernels; .*name=$"):

@@ -21,6 +21,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.selection.best_options import DEFAULT
 from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.cache import first_uses
+from tcl.tuner.cache.prune import Rules, prune
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.events import Interrupted
@@ -256,6 +257,21 @@ def test_nothing_that_works_is_remembered(searches: Searches) -> None:
         "no way"
     ]
     assert len(searches.keys) == 1
+
+
+def test_what_is_tuned_by_hand_after_nothing_worked(searches: Searches) -> None:
+    searches.finds = None
+    with pytest.warns(tcl.TclWarning, match="^nothing of mode auto works for mm_grad on "):
+        options_of("auto", "mm_grad")
+    cache, key = TuningCache(default_path()), searches.keys[0]
+    cache.store(key, OTHER.to_json(), Outcome(Verdict.CORRECT, (1.0,)), run="by hand")
+    assert options_of("auto", "mm_grad") == OTHER and len(searches.keys) == 1
+
+
+def test_what_is_pruned_is_searched_again(searches: Searches) -> None:
+    options_of("auto")
+    prune(TuningCache(default_path()), Rules())
+    assert options_of("auto") == OTHER and len(searches.keys) == 2
 
 
 def test_a_pinned_choice_that_does_not_apply_is_remembered(

@@ -67,6 +67,8 @@ def prune(cache: TuningCache, rules: Rules, *, dry_run: bool = False) -> Pruned:
             "DELETE FROM problems WHERE id NOT IN (SELECT problem FROM results) "
             "AND id NOT IN (SELECT problem FROM runs)"
         )
+        # What was done on first use of such keys is done again.
+        db.execute("DELETE FROM first_uses WHERE digest NOT IN (SELECT digest FROM problems)")
         return pruned
 
     pruned = cache.transaction(write)
