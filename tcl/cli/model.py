@@ -174,6 +174,8 @@ def predict(
     outside = model.unseen(rows[0])
     if outside:
         click.echo(f"the model has seen nothing like it ({outside}): the default stands")
+    elif not expected.worth(expected.best, 0):
+        click.echo("nothing promises 3 % over the default, which stands")
     for rank, k in enumerate(order[:top].tolist(), 1):
         ratio = math.exp(float(expected.logs[k] - expected.logs[0]))
         text = options[described[k][0]].to_json()

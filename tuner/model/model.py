@@ -16,6 +16,8 @@ from tcl.tuner.model.subject import Subject
 
 _CAUTION = 1.0
 """How many times members' disagreement counts against a candidate."""
+GAIN = 0.03
+"""What a candidate has to promise over the heuristic default to be preferred to it."""
 _MARGIN = 0.05
 """The part of a feature's range by which a problem may lie outside of it."""
 
@@ -34,9 +36,14 @@ class Prediction:
         """``logs``, with what is uncertain thought to be slower."""
         return self.logs + _CAUTION * self.spread
 
-    def gain(self, candidate: int, default: int) -> float:
-        """How much less one takes than another, at least: 0.03 is 3 percent."""
-        return 1 - math.exp(float(self.cautious[candidate] - self.logs[default]))
+    @property
+    def best(self) -> int:
+        """The place of the candidate that is expected to be fastest."""
+        return int(self.cautious.argmin())
+
+    def worth(self, candidate: int, default: int) -> bool:
+        """Whether a candidate promises enough to be preferred to the default."""
+        return 1 - math.exp(float(self.cautious[candidate] - self.logs[default])) >= GAIN
 
 
 @dataclass(frozen=True, slots=True)

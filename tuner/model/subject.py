@@ -17,6 +17,7 @@ from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import plan_cpu
 
+_OPEN = NestOptions()
 _NESTS = 8
 """Nests that are described: those with the most points."""
 
@@ -93,7 +94,7 @@ class Subject:
         if self.merges and not options.merges:
             raise OptionsError("dimensions are not merged, so that the nests are others")
         own = tuple(options.own(n.position) for n in self.nests)
-        if not options.default.made() and all(o.complete_on("CPU") for o in own):
+        if options.default == _OPEN and all(o.complete_on("CPU") for o in own):
             return own
         planned = plan_cpu(self.program, options, self.device).options
         return tuple(planned[n.nest.name] for n in self.nests)

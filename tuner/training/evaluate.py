@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from tcl.codegen.options.options import MappingOptions
-from tcl.tuner.model.loops import Floats
+from tcl.tuner.model.model import Prediction
 from tcl.tuner.training.history import Problem
-
-GAIN = 0.03
-"""What a candidate has to promise over the heuristic default to be preferred to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +77,16 @@ class Evaluation:
         }
 
 
-Predict = Callable[[Problem], tuple[Floats, Floats]]
-"""Of a problem's candidates, expected logs of their times, and the same with what is uncertain
-thought to be slower."""
+Predict = Callable[[Problem], Prediction]
+"""What is expected of a problem's candidates."""
 
 
 def chosen(problem: Problem, predict: Predict, default: MappingOptions) -> Choice:
     """What a model chooses of a problem's candidates."""
-    logs, cautious = predict(problem)
-    seconds = problem.seconds
-    place = int(cautious.argmin())
+    expected, seconds = predict(problem), problem.seconds
+    place = expected.best
     known = problem.options.index(default) if default in problem.options else None
-    used = place
-    if known is not None and 1 - np.exp(cautious[place] - logs[known]) < GAIN:
-        used = known
+    used = place if known is None or expected.worth(place, known) else known
     return Choice(
         *(problem.entry, problem.key.sizes, len(seconds), float(seconds.min())),
         *(float(seconds[place]), float(seconds[used])),

@@ -8,7 +8,6 @@ import numpy as np
 
 from tcl.tuner.model.features import NAMES
 from tcl.tuner.model.forest import Forest
-from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.model import Model
 from tcl.tuner.training.boosting import Boosting, Examples, train
 from tcl.tuner.training.evaluate import Predict
@@ -47,12 +46,7 @@ def learn(
 
 def predictor(model: Model) -> Predict:
     """A model as evaluations ask it."""
-
-    def predict(problem: Problem) -> tuple[Floats, Floats]:
-        found = model.of_rows(problem.rows, problem.expected)
-        return found.logs, found.cautious
-
-    return predict
+    return lambda problem: model.of_rows(problem.rows, problem.expected)
 
 
 def importance(forest: Forest) -> dict[str, float]:

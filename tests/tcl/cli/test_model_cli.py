@@ -69,6 +69,8 @@ def test_a_model_is_trained_asked_and_trained_on(folder: Path) -> None:
     )
     assert asked.returncode == 0, asked.stderr
     first, *ranked = asked.stdout.splitlines()
+    if ranked[0].startswith("nothing"):  # which of them times on this machine decide
+        assert ranked.pop(0) == "nothing promises 3 % over the default, which stands"
     assert first == f"mm: 20 candidates, ranked by {out}"
     assert [line.split(" of the default's time, ")[0][:3] for line in ranked] == ["1. ", "2. "]
     again = here(

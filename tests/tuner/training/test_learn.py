@@ -22,7 +22,7 @@ from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.model.features import NAMES, extract
-from tcl.tuner.model.model import Model
+from tcl.tuner.model.model import Model, Prediction
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.training.boosting import Boosting
 from tcl.tuner.training.evaluate import Score, chosen, evaluate, folds
@@ -137,7 +137,7 @@ def test_the_default_stands_unless_three_percent_are_promised(known: History) ->
     logs = np.ones(len(problem.options))
     for promised, used in ((0.02, place), (0.05, other)):
         logs[other] = 1 + math.log(1 - promised)
-        choice = chosen(problem, lambda _: (logs, logs), DEFAULT)
+        choice = chosen(problem, lambda _: Prediction(logs, np.zeros_like(logs)), DEFAULT)
         assert choice.chosen == problem.seconds[used]
         assert choice.model == problem.seconds[other]
 
