@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain
-from tcl.cli.common import reporting
+from tcl.cli.common import reporting, was_given
 from tcl.common.number_format import duration, plural
 from tcl.grammar.errors import ArgumentError
 
@@ -93,7 +93,7 @@ def inspect(
     that were taken alike; when it was first right, and in which search. A line says how all
     candidates ended, and the winner's margins over the second and over the untuned default.
     """
-    if best_only and _given("top_k"):
+    if best_only and was_given("top_k"):
         raise click.UsageError("--best-only is --top-k 1; give one of them")
     cache = existing(path)
     if cache is None:
@@ -107,11 +107,6 @@ def inspect(
         _show(each, count)
     records = sum(each.records for each in found)
     click.echo(f"{plural(len(found), 'key')}, {plural(records, 'result')} in {cache.path}")
-
-
-def _given(name: str) -> bool:
-    source = click.get_current_context().get_parameter_source(name)
-    return source is click.core.ParameterSource.COMMANDLINE
 
 
 def _show(each: KeyInsight, count: int) -> None:

@@ -47,6 +47,12 @@ def without_threads(device: str, threads: int | None) -> None:
         raise click.UsageError(f"--threads are those of a CPU; leave it out with --device {device}")
 
 
+def was_given(parameter: str) -> bool:
+    """Whether the command line says this, rather than a default."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 

@@ -17,6 +17,7 @@ from tcl.cli.common import (
     reporting,
     sizes_option,
     threads_option,
+    was_given,
     without_threads,
 )
 from tcl.cli.signals import dying
@@ -109,6 +110,8 @@ def _chosen(
     from tcl.cli.kernels import parse_options
     from tcl.selection.best_options import best_known, known_options
 
+    if options is not None and was_given("relax"):
+        raise click.UsageError("--relax is for options of a cache, and --options gives some")
     if path is None:
         return parse_options(options) or best_known(query, relax=relax)
     if options is not None:

@@ -132,6 +132,10 @@ TOGETHER = [
         ("run", "mm.tc", *SIZES, "--threads", "2", "--device", "cuda-emulated"),
         "--threads are those of a CPU; leave it out with --device cuda-emulated",
     ),
+    (
+        ("run", "mm.tc", *SIZES, "--options", "naive", "--relax", "clock"),
+        "--relax is for options of a cache, and --options gives some",
+    ),
     (("show", "mm.tc", *SIZES, "--stage", "resources"), "say of which, as in --device h200"),
     (("tune", "mm.tc", *SIZES, "--dry-run"), "--dry-run is for --grid"),
     (("tune",), "Missing argument 'FILE'"),
