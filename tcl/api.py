@@ -338,9 +338,9 @@ def _function(
 
 def _first_use(call: FirstCall, mode: TuneMode) -> Chosen:
     """Tune for a call; what that takes is loaded now."""
-    from tcl.first_use import tuned
+    from tcl.first_use import untraced
 
-    return tuned(call, mode)
+    return untraced(call, mode)
 
 
 def assert_almost_equal(
