@@ -369,8 +369,9 @@ def test_torch_compile_traces_no_search(searches: Searches) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(first_use, "tuned", called)
-        T, x = tcl.define(MM, threads=1, tune_mode="auto"), torch.from_numpy(A)
-        y = torch.compile(lambda x: T.mm(x, x) + 1, backend="eager")(x)
+        mm: Any = tcl.define(MM, threads=1, tune_mode="auto").mm
+        x = torch.from_numpy(A)
+        y = torch.compile(lambda x: mm(x, x) + 1, backend="eager")(x)
     assert torch.equal(y, x @ x + 1)
     assert seen == [False]
 
