@@ -11,9 +11,11 @@ left off where a nest cannot have it, and explained on a search's page follows f
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -230,11 +232,7 @@ class NestOptions:
 
     def complete_on(self, device: Device) -> bool:
         """Whether every choice is made that a preset makes for such a device."""
-        return all(
-            getattr(self, key) is not None
-            for key, option in OPTIONS.items()
-            if option.knobs and device not in option.refused
-        )
+        return None not in _preset_choices(device)(self)
 
     @property
     def beyond_knobs(self) -> bool:
@@ -289,6 +287,15 @@ class NestOptions:
 
 OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(NestOptions)}
 """By name, in the order in which they stand above."""
+
+
+@functools.cache
+def _preset_choices(device: Device) -> Callable[[NestOptions], tuple[Any, ...]]:
+    """What gives the choices that a preset makes for such a device."""
+    names = (k for k, option in OPTIONS.items() if option.knobs and device not in option.refused)
+    return operator.attrgetter(*names)
+
+
 PLAIN = NestOptions(**{key: option.kind.neutral for key, option in OPTIONS.items() if option.knobs})
 """Every choice that a preset makes, and none that asks for anything."""
 

@@ -334,6 +334,7 @@ RECOUNTED: dict[str, Callable[[Recount], float]] = {
     "panel": _panel,
     "stream": lambda r: r.nest.streamed > 0,
     "peel": lambda r: any(x.peel is not None for x in r.nest.loops),
+    "skip": lambda r: r.nest.listed is not None,
     "fuse": lambda r: r.nest.joined,
     "prefetch": lambda r: _log(max((p.ahead for p in r.nest.prefetched), default=1)),
     "dot": lambda r: _log(r.nest.dot.count if r.nest.dot else 1),

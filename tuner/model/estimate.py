@@ -114,19 +114,19 @@ def _of_vectors(loops: Loops) -> Ints:
 def _each(loops: Loops, touched: Touched) -> Floats:
     """Cycles to read or write one vector of a tensor where it lies."""
     dims = loops.subject.nest.dims
-    pairs, places = np.unique(np.stack([loops.lane, loops.width]), axis=1, return_inverse=True)
-    found = [
-        touched.access.cycles(dims[lane].name if lane >= 0 else None, int(width))
-        for lane, width in pairs.T
-    ]
-    return np.array(found)[places.ravel()]
+    pairs = [*zip(loops.lane.tolist(), loops.width.tolist(), strict=True)]
+    found = {
+        (lane, width): touched.access.cycles(dims[lane].name if lane >= 0 else None, width)
+        for lane, width in dict.fromkeys(pairs)
+    }
+    return np.array([*map(found.__getitem__, pairs)])
 
 
 def _held(loops: Loops) -> Floats:
     """Reductions among the innermost loops inside a tile, and lanes: their results stay in
     registers meanwhile."""
     # From the innermost loop outwards, up to the first over results.
-    order = np.argsort(-loops.point_rank, axis=1)
+    order = loops.point_order[:, ::-1]
     kept = np.logical_and.accumulate(loops.reduced[order], axis=1)
     whole = np.take_along_axis(loops.tile, order, axis=1)
     once = np.take_along_axis(np.minimum(loops.unit, loops.tile), order, axis=1)
@@ -151,27 +151,22 @@ def _copying(loops: Loops, operand: int) -> Floats:
 
 def _copied(loops: Loops, operand: int) -> Floats:
     """Elements that are copied to the panels of an operand in all."""
-    touched, level = loops.subject.reads[operand], loops.stage[:, operand]
+    level = loops.stage[:, operand]
     # Levels count the loops that there are: those over chunks as one, then each over tiles.
     tiles = np.where(level > 0, level - loops.chunked, 0)
-    by_rank = np.take_along_axis(loops.tile < loops.chunk, np.argsort(loops.tile_rank, axis=1), 1)
+    by_rank = np.take_along_axis(loops.tile < loops.chunk, loops.tile_order, axis=1)
     outside = (by_rank.cumsum(axis=1) < tiles[:, None]).sum(axis=1) + (tiles > 0)
     place = np.where(level == 0, 3 * loops.rank, 2 * loops.rank - np.minimum(outside, loops.rank))
     at = np.arange(loops.count)
-    copied = loops.elements(touched)[place, at] * loops.executions()[place, at]
+    copied = loops.touched[operand][0][place, at] * loops.executions[place, at]
     return np.where(level >= 0, copied, 0.0)
 
 
 def _traffic(loops: Loops, packed: list[Bools]) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
     """Footprints of all accesses together, and bytes from behind each cache."""
-    subject, device = loops.subject, loops.device
-    none = np.zeros(loops.count, np.bool_)
-    parts = [
-        *(loops.footprint(t, p) for t, p in zip(subject.reads, packed, strict=True)),
-        loops.footprint(subject.target, none),
-    ]
+    device = loops.device
+    parts = [*(loops.footprint(k, p) for k, p in enumerate(packed)), loops.footprint(len(packed))]
     whole: Floats = np.sum(parts, axis=0)
-    times = loops.executions()
 
     def behind(size: int) -> Floats:
         # The outermost level that fits, or the innermost of all.
@@ -182,7 +177,7 @@ def _traffic(loops: Loops, packed: list[Bools]) -> tuple[Floats, tuple[Floats, F
             kept = np.take_along_axis(part, fits[None], axis=0)
             # Loops outside of that level which touch nothing else of it leave it where it is.
             stays = (levels >= fits) & (part <= kept)
-            found += np.where(stays, part * times, np.inf).min(axis=0)
+            found += np.where(stays, part * loops.executions, np.inf).min(axis=0)
         return found
 
     return whole, (behind(device.l1_bytes), behind(device.l2_bytes), behind(device.l3_bytes))

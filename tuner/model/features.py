@@ -83,7 +83,7 @@ def _target_in_order(d: Described) -> Bools:
 
 
 def _innermost_reduced(d: Described) -> Bools:
-    found: Bools = d.loops.reduced[d.loops.point_rank.argmax(axis=1)]
+    found: Bools = d.loops.reduced[d.loops.point_order[:, -1]]
     return found
 
 
@@ -139,8 +139,8 @@ def _widest_panel(d: Described) -> Floats:
     """Bytes of the largest operand that is copied, of what is touched inside of a tile."""
     found = np.zeros(d.loops.count)
     for k in _reads(d):
-        touched = d.loops.subject.reads[k]
-        size = d.loops.elements(touched)[d.loops.rank] * touched.access.itemsize
+        itemsize = d.loops.subject.reads[k].access.itemsize
+        size = d.loops.touched[k][0][d.loops.rank] * itemsize
         found = np.maximum(found, np.where(d.loops.stage[:, k] >= 0, size, 0.0))
     return found
 
@@ -236,6 +236,7 @@ GROUPS: dict[str, tuple[Feature, ...]] = {
         ),
         Feature("stream", "", "results go past the caches", lambda d: d.loops.flags["stream"]),
         Feature("peel", "", "loops begin on boundaries", lambda d: d.loops.flags["peel"]),
+        Feature("skip", "", "goes through listed points", lambda d: d.loops.flags["skip"]),
         Feature("fuse", "", "shares chunks with the nest before", lambda d: d.loops.flags["fuse"]),
         Feature(
             *("prefetch", "log2 B", "how far ahead memory is asked for, at most"),

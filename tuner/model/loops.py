@@ -49,10 +49,10 @@ class Loops:
     """N: the dimension of the lanes, -1 without any."""
     width: Ints
     """N: lanes."""
-    tile_rank: Ints
-    """N x D: place of a dimension among the loops over tiles, 0 outermost."""
-    point_rank: Ints
-    """N x D: likewise among the loops inside a tile."""
+    tile_order: Ints
+    """N x D: dimensions of the loops over tiles, outermost first."""
+    point_order: Ints
+    """N x D: likewise of those inside a tile."""
     stage: Ints
     """N x A: loops outside of which an operand is copied; -1 where it is not."""
     prefetch: Ints
@@ -60,12 +60,23 @@ class Loops:
     dot: Ints
     """N: points of a reduction that one instruction adds up."""
     flags: dict[str, Bools]
-    """N each: ``stream``, ``peel``, ``fuse``, ``mma``."""
+    """N each: ``stream``, ``peel``, ``skip``, ``fuse``, ``mma``."""
     inside: Floats = field(init=False)
     """L x N x D: points inside of each level of loops, from register tiles (0) to the nest."""
+    executions: Floats = field(init=False)
+    """L x N: how often what is inside of each level runs: the nest's points over those inside, so
+    that pieces that are cut short count as parts."""
+    touched: tuple[tuple[Floats, Floats], ...] = field(init=False)
+    """Of each operand, then of the target, L x N each: elements that are touched inside of each
+    level, and bytes of the lines of a cache that these lie in, if rows begin at one."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "inside", self._inside())
+        inside = self._inside()
+        object.__setattr__(self, "inside", inside)
+        points = inside.prod(axis=2)
+        object.__setattr__(self, "executions", float(self.extents.prod()) / points)
+        every = (*self.subject.reads, self.subject.target)
+        object.__setattr__(self, "touched", tuple(self._boxed(t, points) for t in every))
 
     @staticmethod
     def of(subject: SubjectNest, device: CpuProfile, options: Sequence[NestOptions]) -> Loops:
@@ -80,11 +91,8 @@ class Loops:
 
             return _coded([getattr(o, name) for o in options], padded, count)
 
-        def ranks(name: str) -> Ints:
-            def places(order: tuple[int, ...] | None) -> tuple[int, ...]:
-                return tuple(map((order or natural).index, natural))
-
-            return _coded([getattr(o, name) for o in options], places, rank)
+        def order(name: str) -> Ints:
+            return _coded([getattr(o, name) for o in options], lambda o: o or natural, rank)
 
         extents = np.array([max(1, d.extent) for d in dims], np.int64)
         chunk, tile = sizes("chunk", rank, 0), sizes("tile", rank, 0)
@@ -115,29 +123,36 @@ class Loops:
             vectors=register,
             lane=lane[:, 0],
             width=lane[:, 1],
-            tile_rank=ranks("order"),
-            point_rank=ranks("inner_order"),
+            tile_order=order("order"),
+            point_order=order("inner_order"),
             stage=sizes("stage", reads, -1),
             prefetch=sizes("prefetch", reads, 0),
             dot=np.asarray(dots.max(axis=1)),
             flags={
                 name: np.array([bool(getattr(o, name)) for o in options])
-                for name in ("stream", "peel", "fuse", "mma")
+                for name in ("stream", "peel", "skip", "fuse", "mma")
             },
         )
 
     def _inside(self) -> Floats:
         rank = len(self.extents)
         natural = np.broadcast_to(np.arange(rank), self.tile.shape)
+
+        def ranks(order: Ints) -> Ints:
+            """N x D: place of each dimension, 0 outermost."""
+            found = np.empty_like(order)
+            np.put_along_axis(found, order, natural, axis=1)
+            return found
+
         parts = [np.minimum(self.unit, self.tile)]
         steps = (
-            (self.point_rank, self.tile),
-            (self.tile_rank, self.chunk),
+            (ranks(self.point_order), self.tile),
+            (ranks(self.tile_order), self.chunk),
             (natural, np.broadcast_to(self.extents, self.tile.shape)),
         )
-        for ranks, whole in steps:
+        for places, whole in steps:
             before = parts[-1]
-            parts += [np.where(ranks >= rank - k, whole, before) for k in range(1, rank + 1)]
+            parts += [np.where(places >= rank - k, whole, before) for k in range(1, rank + 1)]
         return np.stack(parts).astype(np.float64)
 
     @property
@@ -169,28 +184,20 @@ class Loops:
         whole = self.extents // self.chunk * in_chunk(self.chunk)
         return (whole + in_chunk(self.extents % self.chunk)).astype(np.float64)
 
-    def executions(self) -> Floats:
-        """L x N: how often what is inside of each level runs: the nest's points over those inside,
-        so that pieces that are cut short count as parts."""
-        found: Floats = float(self.extents.prod()) / self.inside.prod(axis=2)
-        return found
+    def footprint(self, access: int, packed: Bools | None = None) -> Floats:
+        """L x N: bytes of the lines of a cache that an access (operands, then the target) touches;
+        where it is ``packed``, elements lie one after the other in a panel."""
+        elements, lines = self.touched[access]
+        if packed is None:
+            return lines
+        return np.where(packed, elements * self.subject.reads[access].access.itemsize, lines)
 
-    def elements(self, touched: Touched) -> Floats:
-        """L x N: elements of a tensor that are touched inside of each level."""
-        return self._boxed(touched)[0]
-
-    def footprint(self, touched: Touched, packed: Bools) -> Floats:
-        """L x N: bytes of the lines of a cache that these lie in, if rows begin at one; where it is
-        ``packed``, they lie one after the other in a panel."""
-        elements, lines = self._boxed(touched)
-        return np.where(packed, elements * touched.access.itemsize, lines)
-
-    def _boxed(self, touched: Touched) -> tuple[Floats, Floats]:
+    def _boxed(self, touched: Touched, points: Floats) -> tuple[Floats, Floats]:
         shape = self.inside.shape[:2]
         run, rows, full = np.ones(shape), np.ones(shape), np.ones(shape, np.bool_)
         for axis in touched.axes:
             if axis.anywhere:
-                span = np.minimum(axis.extent, self.inside.prod(axis=2))
+                span = np.minimum(axis.extent, points)
             else:
                 span = np.ones(shape)
                 for dim, elements in axis.steps:
@@ -205,10 +212,9 @@ class Loops:
 
 def _coded(values: Sequence[_Value], row: Callable[[_Value], tuple[int, ...]], width: int) -> Ints:
     """A row for each value. Candidates have few different ones: each is made once."""
-    codes: dict[_Value, int] = {}
-    places = [codes.setdefault(value, len(codes)) for value in values]
+    codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
     table = np.array([row(value) for value in codes], np.int64).reshape(len(codes), width)
-    found: Ints = table[places]
+    found: Ints = table[[*map(codes.__getitem__, values)]]
     return found
 
 

@@ -13,7 +13,7 @@ from recounted import RECOUNTED, Recount
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import OPTIONS, PLAIN, MappingOptions, NestOptions
 from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.model.features import GROUPS, NAMES, SCHEMA, extract
@@ -30,6 +30,11 @@ DEFS = {
         "float(N, W) I, float(K) F) -> (O) { O(n, w) +=! I(n, w + k) * F(k) }", (18, 80), (17,)
     ),
     "pointwise": sized("float(M, N) A) -> (B) { B(m, n) = exp(A(m, n)) * 2 }", (12, 64)),
+    "masked": sized(
+        "float(B, K) I, uint8(N, K) M) -> (O) { O(b, n) +=! M(n, k) == 1 ? I(b, k) * 2 : 0.0 }",
+        (16, 64),
+        (32, 64),
+    ),
     "two": sized(
         "float(N, D) I) -> (S, O) { S(n) +=! I(n, d)  O(n, d) = exp(I(n, d)) / S(n) }", (16, 64)
     ),
@@ -95,6 +100,29 @@ def test_what_options_leave_open_is_planned() -> None:
     (choices,) = [subject.choices(MappingOptions("mlp"))]
     assert len(choices) == len(subject.nests) == 2
     assert all(c.complete_on("CPU") for c in choices)
+
+
+CHANGED: dict[str, object] = {
+    **{"tile": (4, 8, 4), "order": (2, 1, 0), "inner_order": (2, 1, 0), "vectorize": (1, 8)},
+    **{"register": (2, 1, 1), "stage": (0,), "chunk": (4,), "prefetch": (64,), "dot": (0, 0, 2)},
+    **{"stream": True, "peel": True, "skip": True, "fuse": True},
+}
+"""Of a plain product in tiles. A matrix unit needs a device that has one."""
+
+
+def test_every_option_that_a_search_chooses_is_known() -> None:
+    searched = {k for k, o in OPTIONS.items() if o.knobs and "CPU" not in o.refused}
+    assert searched == {*CHANGED, "mma"}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_every_option_makes_a_difference(name: str) -> None:
+    """One that no feature tells would be chosen blindly."""
+    subject, _ = candidates(DEFS["product"], SMALL, 0)
+    plain = replace(PLAIN, tile=(8, 8, 8))
+    changed = NestOptions(**{**plain.made(), name: CHANGED[name]})
+    before, after = extract(subject, [(plain,), (changed,)])[0]
+    assert not np.array_equal(before, after)
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (1, 1), (1, 7)])
