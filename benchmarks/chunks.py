@@ -3,16 +3,15 @@
     python -m benchmarks.chunks
     python -m benchmarks.chunks --threads 1
 
-Each kernel is tuned, then all candidates are timed in turns, in a new order each round, so that
-what else runs on the machine falls on all of them. Printed is how long the best of them takes, how
-long the selected one, and their ratio; beside it the ratio of the fixed default, and of the worst.
+Each kernel is tuned, then all candidates are timed in turns, round after round, so that what else
+runs on the machine falls on all of them. Printed is how long the best of them takes, how long the
+selected one, and their ratio; beside it the ratio of the fixed default, and of the worst.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import random
 import tempfile
 import time
 from collections.abc import Callable
@@ -84,9 +83,8 @@ def timed(function: Any, size: int, threads: int, rounds: int, arrays: Any) -> d
         run()
         calls[chunk] = max(1, int(SAMPLE / (time.perf_counter() - began)))
     times: dict[int, list[float]] = {chunk: [] for chunk in runs}
-    order = random.Random(0)
     for _ in range(rounds):
-        for chunk, run in order.sample(list(runs.items()), len(runs)):
+        for chunk, run in runs.items():
             run()
             began = time.perf_counter()
             for _ in range(calls[chunk]):

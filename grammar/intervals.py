@@ -9,6 +9,7 @@ from typing import TypeAlias
 from tcl.grammar import checked as c
 from tcl.grammar import integers
 from tcl.grammar.types import ScalarType
+from tcl.grammar.varying import largest, smallest
 
 Bounds: TypeAlias = tuple[float, float]
 """Smallest and largest value, both possible; infinite where nothing is known. Integers else."""
@@ -32,12 +33,12 @@ def of_type(expr: c.Expr, found: Bounds) -> Bounds:
     wraps = isinstance(expr, c.Binary) and expr.op not in ("min", "max")
     if wraps and not (low <= found[0] and found[1] <= high):
         return low, high
-    return max(low, found[0]), min(high, found[1])
+    return largest(low, found[0]), smallest(high, found[1])
 
 
 def _corners(values: Iterable[float]) -> Bounds:
     known = list(values)
-    return (min(known), max(known)) if not any(x != x for x in known) else UNBOUNDED
+    return (smallest(*known), largest(*known)) if not any(x != x for x in known) else UNBOUNDED
 
 
 def product(a: Bounds, b: Bounds) -> Bounds:
@@ -69,12 +70,12 @@ def remainder(a: Bounds, b: Bounds) -> Bounds:
     by = abs(int(b[0]))
     if 0 <= a[0] <= a[1] < math.inf and int(a[0]) // by == int(a[1]) // by:
         return int(a[0]) % by, int(a[1]) % by
-    return (0 if a[0] >= 0 else max(a[0], 1 - by)), (0 if a[1] <= 0 else min(a[1], by - 1))
+    return (0 if a[0] >= 0 else largest(a[0], 1 - by)), (0 if a[1] <= 0 else smallest(a[1], by - 1))
 
 
 def either(a: Bounds, b: Bounds) -> Bounds:
     """Bounds of a value that is one of two."""
-    return min(a[0], b[0]), max(a[1], b[1])
+    return smallest(a[0], b[0]), largest(a[1], b[1])
 
 
 def operation(op: str, a: Bounds, b: Bounds) -> Bounds:
@@ -91,6 +92,6 @@ def operation(op: str, a: Bounds, b: Bounds) -> Bounds:
         case "%":
             return remainder(a, b)
         case "min":
-            return min(a[0], b[0]), min(a[1], b[1])
+            return smallest(a[0], b[0]), smallest(a[1], b[1])
         case _:
-            return max(a[0], b[0]), max(a[1], b[1])
+            return largest(a[0], b[0]), largest(a[1], b[1])

@@ -18,6 +18,7 @@ from tcl.grammar.intervals import UNBOUNDED, Bounds, either, of_type, operation,
 from tcl.grammar.size_expressions import NoValueError, SizeValues
 from tcl.grammar.traverse import walk
 from tcl.grammar.types import INDEX, INT64
+from tcl.grammar.varying import largest, smallest
 
 Atom: TypeAlias = str | c.Expr
 
@@ -221,16 +222,16 @@ class Analysis:
             a, b = self._atom_bounds(atom, facts)
             if a > b:
                 return math.inf, -math.inf
-            low += min(coefficient * a, coefficient * b)
-            high += max(coefficient * a, coefficient * b)
+            low += smallest(coefficient * a, coefficient * b)
+            high += largest(coefficient * a, coefficient * b)
         if facts.at_least_zero and form.terms:
             terms, factor = form.primitive
             negated = {a: -k for a, k in terms.items()}
             for fact in facts.at_least_zero:
                 if fact.terms == terms:
-                    low = max(low, form.constant - factor * fact.constant)
+                    low = largest(low, form.constant - factor * fact.constant)
                 if fact.terms == negated:
-                    high = min(high, form.constant + factor * fact.constant)
+                    high = smallest(high, form.constant + factor * fact.constant)
         return low, high
 
     def _atom_bounds(self, atom: Atom, facts: Facts) -> Bounds:
@@ -242,9 +243,9 @@ class Analysis:
             if len(fact.terms) == 1 and atom in fact.terms:
                 k = fact.terms[atom]
                 if k > 0:
-                    low = max(low, -(fact.constant // k))
+                    low = largest(low, -(fact.constant // k))
                 else:
-                    high = min(high, fact.constant // -k)
+                    high = smallest(high, fact.constant // -k)
         for fact in facts.not_zero:
             if len(fact.terms) == 1 and atom in fact.terms:
                 k = fact.terms[atom]

@@ -14,6 +14,7 @@ from tcl.grammar.linear import Analysis
 from tcl.grammar.reference import Section
 from tcl.grammar.traverse import children, evaluated, walk
 from tcl.grammar.types import INDEX
+from tcl.grammar.varying import largest, smallest
 
 
 def overflows(statement: c.Statement, analysis: Analysis) -> Iterator[Diagnostic]:
@@ -79,4 +80,5 @@ def _bounds(expr: c.Expr, analysis: Analysis) -> Bounds:
     else:
         found = analysis.bounds(form)
     inner = [_bounds(child, analysis) for child in children(expr)]
-    return min([found[0], *(b[0] for b in inner)]), max([found[1], *(b[1] for b in inner)])
+    low = smallest(found[0], *(b[0] for b in inner))
+    return low, largest(found[1], *(b[1] for b in inner))

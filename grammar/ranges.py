@@ -22,6 +22,7 @@ from tcl.grammar.size_expressions import NoValueError, SizeValues
 from tcl.grammar.sized import How, Limit, SizedDef, SizedStatement
 from tcl.grammar.source import Source, Span
 from tcl.grammar.traverse import walk
+from tcl.grammar.varying import largest
 
 
 def infer(checked: c.CheckedDef, input_shapes: Mapping[str, tuple[int, ...]]) -> SizedDef:
@@ -164,7 +165,7 @@ class _Inference:
     def _resolve(self, index: str, first: int, stop: int) -> None:
         self.ranges[index] = (first, stop)
         # An empty range counts as its first index: it then restricts the others the least.
-        self.analysis.resolve(index, (first, max(first, stop - 1)))
+        self.analysis.resolve(index, (first, largest(first, stop - 1)))
 
     def _explicit(self, clause: c.Range) -> None:
         first, stop = self._bound_of(clause, clause.start), self._bound_of(clause, clause.stop)
@@ -303,7 +304,7 @@ class _Inference:
                 f"it to be at least {int(low)} and '{highest.limit.tensor}' at most {int(high)}",
             )
         self.limits[index] = lowest.limit, highest.limit
-        return low, max(low, high + 1)
+        return low, largest(low, high + 1)
 
     def _limits(self, index: str, bound: _Bound) -> tuple[float, float]:
         """The smallest and largest value of ``index`` that one bound allows."""

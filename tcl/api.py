@@ -40,6 +40,7 @@ def define(
     strict: bool = False,
     relax: str | Iterable[str] | None = None,
     tune_mode: ModeLike | None = None,
+    varying: Sequence[str] = (),
 ) -> Definitions:
     """The defs of a text, as methods: ``define(text).mm(A, B)``, or by the inputs' names,
     ``define(text).mm(A=a, B=b)``. Instead of a text, a ``pathlib.Path`` of a file that holds one.
@@ -60,6 +61,9 @@ def define(
     of them, of which the fastest is used; or these by the names of defs (``tcl docs tuning``).
     What is legal and probably not meant is a ``TclWarning``, here or where a call's sizes show it;
     ``strict=True`` makes it an error, as ``tcl check --strict`` does.
+    ``varying``: names of sizes of which many values will come up, as in ``varying=("N",)``. On the
+    CPU, row-major arrays then share one kernel for all sizes of a class (of the same order of
+    magnitude, and multiples of 16 or not), which is given the sizes when it runs.
     ``threads`` is how many threads a call may use; with none, what the environment variable
     ``TCL_NUM_THREADS`` says, else all cores of this process. Arrays may be NumPy's,
     torch's, JAX's, CuPy's, or of what speaks DLPack; outputs are of the same library. With arrays
@@ -68,7 +72,7 @@ def define(
     ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``, ``ArgumentError``, which is a
     ``ValueError`` for a mode that there is not.
     """
-    return Definitions(source, options, threads, nearest, strict, relax, tune_mode)
+    return Definitions(source, options, threads, nearest, strict, relax, tune_mode, varying)
 
 
 @overload
@@ -139,9 +143,10 @@ class Definitions:
         strict: bool = False,
         relax: str | Iterable[str] | None = None,
         tune_mode: ModeLike | None = None,
+        varying: Sequence[str] = (),
     ) -> None:
         self._kernels = Kernels(
-            source, options, threads, nearest, strict, relax, tune_mode, _first_use
+            source, options, threads, nearest, strict, relax, tune_mode, varying, _first_use
         )
         self._functions = {
             name: DefFunction(self._kernels, definition)
@@ -330,17 +335,18 @@ def _function(
     strict: bool,
     relax: str | Iterable[str] | None,
     tune_mode: ModeLike | None,
+    varying: Sequence[str],
     name: str,
 ) -> DefFunction:
     """A function of a text, as a copy makes it."""
-    return Definitions(source, options, threads, nearest, strict, relax, tune_mode)[name]
+    return Definitions(source, options, threads, nearest, strict, relax, tune_mode, varying)[name]
 
 
 def _first_use(call: FirstCall, mode: TuneMode) -> Chosen:
     """Tune for a call; what that takes is loaded now."""
-    from tcl.first_use import untraced
+    from tcl.first_use import tuned
 
-    return untraced(call, mode)
+    return tuned(call, mode)
 
 
 def assert_almost_equal(

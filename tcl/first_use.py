@@ -52,14 +52,6 @@ STARTS = (DEFAULT, MappingOptions("pointwise"))
 """What a search measures first."""
 
 
-def untraced(call: FirstCall, mode: TuneMode) -> Chosen:
-    """``tuned``, of which ``torch.compile`` traces nothing: it would try to, where it has broken a
-    graph at a call of ours, and slow a search down."""
-    dynamo = sys.modules.get("torch._dynamo")
-    found: Chosen = (tuned if dynamo is None else dynamo.disable(tuned))(call, mode)
-    return found
-
-
 def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
     """The options for a call, after tuning if the mode says so and that was not done before.
 

@@ -55,7 +55,6 @@ def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         folder = folder.parent
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TCL_CACHE_DIR", str(folder / "tcl-cache"))
-        patch.delenv("TCL_TUNE_MODE", raising=False)  # nothing is tuned by the way
         yield
     assert not (folder / "tcl-cache/tuning.db").exists(), "a test that tunes needs own_cache"
 

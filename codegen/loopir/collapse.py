@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, rewritten, values_of, walk
+from tcl.grammar.varying import alike, usual
 
 _Place: TypeAlias = tuple[str, str, int]
 """Two dimensions of a ``nest`` that follow each other, or two axes of a ``tensor``: its name, and
@@ -41,7 +42,7 @@ def merged(program: ir.Program) -> ir.Program:
 
 def _without_points(nest: ir.Nest) -> ir.Nest:
     """Sums in subscripts without dimensions of a single point, which move nothing."""
-    points = {d.name: d.first for d in nest.dims if d.extent == 1}
+    points = {d.name: d.first for d in nest.dims if usual(d.extent) == 1}
 
     def subscript(s: ir.Subscript) -> ir.Subscript:
         if not isinstance(s, ir.Affine) or len(s.terms) < 2:
@@ -99,7 +100,7 @@ def _alike(nest: ir.Nest, k: int) -> bool:
     return (
         nest.sequential is None
         and one.reduction == other.reduction
-        and min(one.extent, other.extent) > 0
+        and one.extent > 0 < other.extent
         and not named & {one.name, other.name}
     )
 
@@ -122,7 +123,7 @@ def _along(
     one, other = ref.subscripts[axis : axis + 2]
     rows, length = layout.extents[axis : axis + 2]
     row, step = layout.strides[axis : axis + 2]
-    if min(rows, length) < 2 or row != step * length:
+    if min(usual(rows), usual(length)) < 2 or not alike(row, step * length):
         return None
     if not (isinstance(one, ir.Affine) and isinstance(other, ir.Affine)):
         return None
@@ -130,7 +131,7 @@ def _along(
         return None
     (a, _), (b, _) = one.terms[0], other.terms[0]
     dim, first = nest.dim(b), layout.origin[axis + 1]
-    whole = dim.first + other.constant == first and dim.extent == length
+    whole = dim.first + other.constant == first and alike(dim.extent, length)
     return (a, b) if whole else None
 
 

@@ -42,6 +42,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from tcl.grammar.types import ScalarType
+from tcl.grammar.varying import Size, alike, largest, smallest, usual
 
 
 class IRError(Exception):
@@ -117,7 +118,7 @@ class Affine:
         low = high = self.constant
         for name, c in self.terms:
             ends = (c * dims[name].first, c * (dims[name].first + dims[name].extent - 1))
-            low, high = low + min(ends), high + max(ends)
+            low, high = low + smallest(*ends), high + largest(*ends)
         return low, high
 
 
@@ -167,12 +168,14 @@ class Layout:
 
     def step(self, ref: TensorRef, dim: str) -> int:
         """Elements from one point of a dimension to the next: 0 where the element stays the same, 1
-        where neighbouring points, as those of lanes, are neighbours in memory."""
-        return self.place(ref).coefficient(dim) // self.itemsize
+        where neighbouring points, as those of lanes, are neighbours in memory; 2 or more where they
+        need not be."""
+        step = self.place(ref).coefficient(dim) // self.itemsize
+        return max(2, usual(step)) if isinstance(step, Size) else step
 
     def in_order(self, ref: TensorRef) -> list[str]:
         """The dimensions along which memory is gone through from front to back."""
-        return [name for name, stride in self.place(ref).terms if stride == self.itemsize]
+        return [name for name, stride in self.place(ref).terms if alike(stride, self.itemsize)]
 
 
 def contiguous(type_: ScalarType, extents: Iterable[int], origin: Iterable[int]) -> Layout:
@@ -182,7 +185,7 @@ def contiguous(type_: ScalarType, extents: Iterable[int], origin: Iterable[int])
     strides: list[int] = []
     for extent in reversed(shape):
         strides.append(itemsize)
-        itemsize *= max(1, extent)
+        itemsize *= largest(1, extent)
     return Layout(type_, shape, tuple(reversed(strides)), tuple(origin))
 
 

@@ -16,6 +16,7 @@ from tcl.grammar import checked as ck
 from tcl.grammar.integers import OPERATIONS
 from tcl.grammar.sized import SizedDef, SizedStatement
 from tcl.grammar.types import INT64, UINT64, Kind, ScalarType
+from tcl.grammar.varying import largest
 
 
 def lower(sized: SizedDef, layouts: Mapping[str, ir.Layout] | None = None) -> ir.Program:
@@ -65,7 +66,7 @@ class _StatementLowering:
         for index in statement.all_indices:
             first, stop = self.at.ranges[index]
             reduction = index in statement.reduction
-            dim = ir.Dim(f"{self.name}.{index}", first, max(0, stop - first), reduction)
+            dim = ir.Dim(f"{self.name}.{index}", first, largest(0, stop - first), reduction)
             self.dims[index] = self.by_dim[dim.name] = dim
         for let in statement.lets:
             self.let_values[let.name] = let.value

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse, too_many
+from tcl.grammar.varying import clipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def chunked(nest: ir.Nest, sizes: tuple[int, ...], clip: bool = True) -> ir.Nest
         fold = loop.fold
         size = by_dim.get(fold.dim, 0)
         if clip:
-            size = min(size, fold.count)
+            size = clipped(size, fold.count)
         if size == 0:
             points.append(loop)
             continue

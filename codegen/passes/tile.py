@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse, too_many
+from tcl.grammar.varying import covers, usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def tiled(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
         if loop.kind is ir.Kind.PARALLEL:
             chunks.append(loop)
             continue
-        if size == 0 or size >= extent:
+        if size == 0 or covers(size, extent):
             points.append(loop)
             continue
         tiles.append(ir.Loop(ir.Fold(fold.dim, "tile", size, -(-extent // size))))
@@ -63,5 +64,5 @@ def points_inside(nest: ir.Nest, chunk: tuple[int, ...], tile: tuple[int, ...]) 
     """The points that a nest will have inside of a tile, per dimension."""
     found = []
     for dim, *sizes in zip_longest(nest.dims, chunk[: len(nest.dims)], tile[: len(nest.dims)]):
-        found.append(min(dim.extent, *(size or dim.extent for size in sizes)))
+        found.append(min(usual(dim.extent), *(size or usual(dim.extent) for size in sizes)))
     return tuple(found)

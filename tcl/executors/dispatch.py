@@ -17,6 +17,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.common.user_input import SourceLike, check_flag, check_sequence, text_of
 from tcl.executors.call_inputs import Inputs, inputs_of
 from tcl.executors.executor import Calls, Executor
+from tcl.executors.varying import Family, check_varying
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
@@ -80,6 +81,7 @@ class Kernels:
         strict: bool = False,
         relax: str | Iterable[str] | None = None,
         tune_mode: ModeLike | None = None,
+        varying: Sequence[str] = (),
         first_use: FirstUse | None = None,
     ) -> None:
         """``first_use`` does what modes say that measure; with none, nothing is measured."""
@@ -110,6 +112,7 @@ class Kernels:
         self._tune_mode = tune_mode
         self.modes = tune_modes(tune_mode, self.defs)
         self._first_use = first_use
+        self.varying = check_varying(varying, self.defs.values())
         self._told: set[Hashable] = set()
         """Defs, and places in them, that were warned of."""
         for definition in self.defs.values():
@@ -117,18 +120,34 @@ class Kernels:
                 definition, findings(definition, strict=True) if strict else definition.warnings
             )
         self._executors: dict[tuple[object, ...], Calls[Any]] = {}
+        self._families: dict[tuple[object, ...], Family] = {}
+        """By def and all sizes that do not vary."""
+        self._several: dict[str, tuple[str, ...]] = {
+            name: tuple(s for s in self.varying if s in definition.sizes)
+            for name, definition in self.defs.items()
+        }
+        """Def → its sizes that vary."""
         # An options factory runs under it, and may well call a def of this text.
         self._lock = threading.RLock()
 
     @property
     def given(
         self,
-    ) -> tuple[str, OptionsLike, int, bool, bool, tuple[str, ...] | None, ModeLike | None]:
+    ) -> tuple[
+        str,
+        OptionsLike,
+        int,
+        bool,
+        bool,
+        tuple[str, ...] | None,
+        ModeLike | None,
+        tuple[str, ...],
+    ]:
         """What this was made from."""
         relax = tuple(sorted(self.relax)) if self.options is None else None
         return (
             *(self.source, self.options, self.threads, self.nearest, self.strict),
-            *(relax, self._tune_mode),
+            *(relax, self._tune_mode, self.varying),
         )
 
     def definition(self, name: str) -> CheckedDef:
@@ -189,17 +208,12 @@ class Kernels:
 
     def _make(self, definition: CheckedDef, found: Inputs, wanted: Wanted) -> Calls[Any]:
         given = found.given
+        if self._several[definition.name] and given.device == HOST:
+            of_class = self._of_class(definition, found, wanted)
+            if of_class is not None:
+                return of_class
         sized = self.size(definition, given.views)
-        options = self._given(definition.name, given.arrays)
-        if options is None:
-            device = found.gpu or replace(host_cpu(), threads=self.threads)
-            query = Query.of(sized, given.views, device)
-            mode = self.modes.of(definition.name)
-            if self._first_use is None or self.nearest or mode.name in ("off", "predict"):
-                options = best_known(query, nearest=self.nearest, relax=self.relax)
-            else:
-                call = FirstCall(query, definition.source.text, given.device, found.values)
-                options = self._first_use(call, mode)
+        options = self._chosen(definition, found, sized)
         executor: Calls[Any]
         if given.device == HOST:
             executor = Executor(sized, options, self.threads, wanted)
@@ -210,6 +224,44 @@ class Kernels:
         shapes = [tuple(view.shape) for view in given.views]
         _log.debug("%s on %s: options %s", definition.name, shapes, executor.options)
         return executor
+
+    def _of_class(self, definition: CheckedDef, found: Inputs, wanted: Wanted) -> Calls[Any] | None:
+        """An executor for row-major arrays whose kernel is one for all sizes of a class; None for
+        sizes that no class holds, or that contradict each other."""
+        views, several = found.given.views, self._several[definition.name]
+        sizes: dict[str, int] = {}
+        for tensor, view in zip(definition.inputs, views, strict=True):
+            for dim, extent in zip(tensor.dims or (), view.shape, strict=tensor.dims is not None):
+                if (sizes.setdefault(dim, extent) if isinstance(dim, str) else dim) != extent:
+                    return None  # which is said where they are inferred
+        fixed = tuple((name, value) for name, value in sizes.items() if name not in several)
+        others = tuple(
+            view.shape for view, t in zip(views, definition.inputs, strict=True) if t.dims is None
+        )
+        family = self._families.get((definition.name, fixed, others))
+        if family is None:
+
+            def choose() -> Chosen:
+                return self._chosen(definition, found, self.size(definition, views))
+
+            asked = self.options is not None
+            family = Family(definition, several, self.threads, choose, asked)
+            self._families[definition.name, fixed, others] = family
+        return family.executor(sizes, {name: sizes[name] for name in several}, wanted)
+
+    def _chosen(self, definition: CheckedDef, found: Inputs, sized: SizedDef) -> Chosen:
+        """The options for inputs: the caller's, else the best that are known."""
+        given = found.given
+        options = self._given(definition.name, given.arrays)
+        if options is not None:
+            return options
+        device = found.gpu or replace(host_cpu(), threads=self.threads)
+        query = Query.of(sized, given.views, device)
+        mode = self.modes.of(definition.name)
+        if self._first_use is None or self.nearest or mode.name in ("off", "predict"):
+            return best_known(query, nearest=self.nearest, relax=self.relax)
+        call = FirstCall(query, definition.source.text, given.device, found.values)
+        return self._first_use(call, mode)
 
     def _given(self, entry_point: str, arrays: tuple[Any, ...]) -> Chosen | None:
         """The caller's options for these inputs; None if the best known are wanted."""

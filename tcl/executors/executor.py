@@ -261,6 +261,8 @@ class Executor(Calls[Any]):
     ) -> None:
         super().__init__(sized, options, wanted)
         self._most = thread_count(threads)
+        self._remembers = True
+        """Whether calls like the next one, if it goes well, are to be quick."""
         self._kernels: dict[tuple[bool, Strides], Launcher] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -294,7 +296,7 @@ class Executor(Calls[Any]):
         given.library.permits((), None if outputs is None else results)
         kernel(arrays)
         make = self.results(places)
-        if not given.copied:
+        if self._remembers and not given.copied:
             repeat = HostRepeat(kernel, given, (results, views), self._sized, (places, make))
             self._keep(given, unchecked, places, repeat)
         if isinstance(outputs, tuple | list):  # the caller's own, of whichever class they are

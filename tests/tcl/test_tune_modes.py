@@ -359,23 +359,6 @@ def test_recordings_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first_use.recording() == "a CUDA graph is captured"
 
 
-def test_torch_compile_traces_no_search(searches: Searches) -> None:
-    torch = pytest.importorskip("torch")
-    seen = []
-
-    def called(call: Any, mode: Any) -> MappingOptions:
-        seen.append(torch._dynamo.is_compiling())
-        return OTHER
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(first_use, "tuned", called)
-        mm: Any = tcl.define(MM, threads=1, tune_mode="auto").mm
-        x = torch.from_numpy(A)
-        y = torch.compile(lambda x: mm(x, x) + 1, backend="eager")(x)
-    assert torch.equal(y, x @ x + 1)
-    assert seen == [False]
-
-
 def test_recordings_of_jax() -> None:
     jax = pytest.importorskip("jax")
     seen = []

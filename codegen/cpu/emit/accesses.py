@@ -13,6 +13,7 @@ from tcl.codegen.devices.cpu import LINE, SHORTEST_STREAM
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
 from tcl.grammar.types import INT32, UINT64
+from tcl.grammar.varying import Size, alike, usual
 
 _WORD = INT32
 """What dot products read several elements as."""
@@ -28,6 +29,10 @@ class Address:
     """In the first lane; a vector where lanes have offsets of their own."""
     step: int
     """Bytes that each further lane adds, where ``offset`` is a scalar."""
+
+    def apart(self, size: int) -> bool:
+        """Whether lanes are known to add so many bytes each."""
+        return alike(self.step, size)
 
     @property
     def spread(self) -> bool:
@@ -75,7 +80,7 @@ class Memory:
         tensor = self.program.tensor(load.ref.tensor)
         index = self.place(load.ref)
         step = index.coefficient(fold.dim) + index.coefficient(fold.name)
-        in_order = step == tensor.layout.itemsize and 0 not in tensor.layout.extents
+        in_order = step == tensor.layout.itemsize and not any(x == 0 for x in tensor.layout.extents)
         # Panels have room behind the last point.
         whole = points == fold.count or tensor.role is ir.Role.SCRATCH
         return load.total and in_order and whole
@@ -99,13 +104,13 @@ class Memory:
             inside = self._inside(scope)
             mask = inside if mask is None else self.b.binary("and", mask, inside)
         at = self._address(load.ref, scope, None if load.total else mask)
-        if 0 in layout.extents:
+        if any(x == 0 for x in layout.extents):
             return self.b.constant(0, memory_type(layout.type))  # nothing that could be touched
         if load.total and (block := self._block(load.ref, layout, at, scope)):
             return self.across.load(block, scope.lanes)
-        if mask is None or (load.total and at.step == 0 and not at.spread):
+        if mask is None or (load.total and at.apart(0) and not at.spread):
             return self._load(at, load.ref.tensor, layout, scope)
-        if load.total and not at.spread and (at.step != layout.itemsize or scope.active == 1):
+        if load.total and not at.spread and (not at.apart(layout.itemsize) or scope.active == 1):
             return self._load_leading(at, load.ref.tensor, layout, scope)
         return self._load_masked(at, load.ref.tensor, layout, mask)
 
@@ -165,12 +170,12 @@ class Memory:
         note = f", align {layout.alignment}"
         if scope.lanes == 1:
             b.store(ref.tensor, f"store {raw}, {base}{note}")
-        elif at.step == layout.itemsize and scope.ragged and scope.active > 1:
+        elif at.apart(layout.itemsize) and scope.ragged and scope.active > 1:
             value = b.spread(raw, scope.lanes)
             self.pointers.write(ref.tensor, value, base, scope.active, layout)
         elif scope.written is not None:
             self._write_some(b.spread(raw, scope.lanes), base, at.step, ref.tensor, layout, scope)
-        elif at.step == layout.itemsize and not scope.ragged:
+        elif at.apart(layout.itemsize) and not scope.ragged:
             text = f"store {b.spread(raw, scope.lanes)}, {base}"
             if not streamed:
                 b.store(ref.tensor, f"{text}{note}")
@@ -188,7 +193,7 @@ class Memory:
         that code which is written out has asked for already, not again."""
         at = self._address(ref, scope, None)
         base = "" if at.offset.base is None else at.offset.base.text
-        for byte in range(0, max(1, scope.lanes * at.step), LINE):
+        for byte in range(0, max(1, scope.lanes * usual(at.step)), LINE):
             offset = at.offset + (ahead + byte)
             line = self.b.block, ref.tensor, base, offset.constant // LINE
             if line in self.asked:
@@ -247,6 +252,10 @@ class Memory:
 
     def _lane_places(self, first: Val, step: int, lanes: int) -> Val:
         """The addresses of all lanes, so many bytes apart."""
+        if isinstance(step, Size):
+            return self.b.gather_lanes(
+                [self.pointers.advance(first, k * step) for k in range(lanes)]
+            )
         ladder = ", ".join(f"i64 {k * step}" for k in range(lanes))
         text = f"getelementptr i8, {first}, <{lanes} x i64> <{ladder}>"
         return self.b.op(text, "ptr", lanes)
@@ -290,11 +299,11 @@ class Memory:
         b, type_, lanes = self.b, memory_type(layout.type), scope.lanes
         pointer = self.pointers.at(tensor, at.offset)
         note = f", align {layout.alignment}"
-        if pointer.lanes == 1 and at.step == 0:
+        if pointer.lanes == 1 and at.apart(0):
             return b.load(tensor, f"load {type_}, {pointer}{note}", type_)
-        if pointer.lanes == 1 and at.step == layout.itemsize:
+        if pointer.lanes == 1 and at.apart(layout.itemsize):
             return b.load(tensor, f"load {vector(type_, lanes)}, {pointer}{note}", type_, lanes)
-        if pointer.lanes == 1 and at.step == -layout.itemsize:
+        if pointer.lanes == 1 and at.apart(-layout.itemsize):
             low = self.pointers.advance(pointer, at.step * (lanes - 1))
             raw = b.load(tensor, f"load {vector(type_, lanes)}, {low}{note}", type_, lanes)
             order = ", ".join(f"i32 {k}" for k in reversed(range(lanes)))
@@ -327,7 +336,7 @@ class Memory:
         align = Val(str(layout.alignment), "i32")
         zero = Val("zeroinitializer", type_, lanes)
         short, result = suffix(type_, lanes), vector(type_, lanes)
-        if pointer.lanes == 1 and at.step == layout.itemsize:
+        if pointer.lanes == 1 and at.apart(layout.itemsize):
             name = f"llvm.masked.load.{short}.p0"
             text = b.call_text(name, result, pointer, align, mask, zero)
             return b.load(tensor, text, type_, lanes)
@@ -340,11 +349,11 @@ class Memory:
         self, ref: ir.TensorRef, layout: ir.Layout, at: Address, scope: Scope
     ) -> Block | None:
         """The neighbours in memory that unrolled loops go through, where lanes lie apart."""
-        if at.spread or at.step in (0, layout.itemsize, -layout.itemsize):
+        if at.spread or any(map(at.apart, (0, layout.itemsize, -layout.itemsize))):
             return None
         index = self.place(ref)
         for dim, whole in scope.written_out.items():
-            in_order = dim != scope.lane_dim and index.coefficient(dim) == layout.itemsize
+            in_order = dim != scope.lane_dim and alike(index.coefficient(dim), layout.itemsize)
             if in_order and isinstance(whole.span, int) and whole.span > 1:
                 place = scope.ranges[dim].offset.constant - whole.offset.constant
                 start = at.offset + -place * layout.itemsize

@@ -19,8 +19,9 @@ from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.dots import Dots
 from tcl.codegen.cpu.emit.loops import Loops
 from tcl.codegen.cpu.emit.matrix import MatrixUnit
-from tcl.codegen.cpu.emit.scope import Accumulators, At, Range, Scope, leading
+from tcl.codegen.cpu.emit.scope import Accumulators, At, Range, Scope, Span, leading
 from tcl.codegen.cpu.emit.sharing import Sharing
+from tcl.codegen.cpu.emit.sizes import definitions
 from tcl.codegen.cpu.emit.values import Values
 from tcl.codegen.cpu.llvm.arith import arithmetic
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type
@@ -76,7 +77,8 @@ def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> Source:
     failed = b.op("load i64, ptr %error, align 8", "i64")
     result = b.op(f"trunc {failed} to i32", "i32")
     b.do(f"ret {result}")
-    body = [*OPENING, *b.entry, *b.lines, "}", "", alone()]
+    sizes = definitions(program, b.lines)
+    body = [*OPENING, *sizes, *b.entry, *b.lines, "}", "", alone()]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
     return Source("\n".join(parts), tuple(sites), regions)
 
@@ -120,7 +122,7 @@ class Statements:
     def emit(self) -> int:
         """All kernels. Threads share the chunks of those that have some; the first one does what
         lies between. Returns the number of kernels that are shared."""
-        scope = Scope({d.name: Range(At(), d.extent) for d in self.dims.values()})
+        scope = Scope({d.name: Range(At(), Span.of(d.extent)) for d in self.dims.values()})
         threads = Sharing(self.b)
         alone = not any(k.grid for k in self.program.kernels)
         for kernel in self.program.kernels:

@@ -13,12 +13,13 @@ from dataclasses import replace
 from typing import assert_never
 
 from tcl.codegen.cpu.emit.peeled import Peeled
-from tcl.codegen.cpu.emit.scope import At, Range, Scope, Span, add, i64, leading, number
+from tcl.codegen.cpu.emit.scope import At, Lengths, Range, Scope, Span, add, i64, leading, number
 from tcl.codegen.cpu.emit.sharing import SEEN, UNSEEN, Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import straight
 from tcl.grammar.types import INT32, INT64
+from tcl.grammar.varying import usual
 
 
 class Loops:
@@ -42,6 +43,7 @@ class Loops:
             if outer.kind is ir.Kind.SERIAL and inner.kind is not ir.Kind.SERIAL
         }
         """Folds whose iterations have to be of known length."""
+        self.reduced = {d.name: d.reduction for s in program.spaces for d in s.dims}
         self.straight: dict[int, bool] = {}
         """By identity of a body: whether nothing branches in it."""
         self.works: dict[int, int] = {}
@@ -119,7 +121,7 @@ class Loops:
         match body:
             case ir.For(loop=loop, body=inner):
                 at_once = loop.kind in (ir.Kind.VECTOR, ir.Kind.DOT, ir.Kind.MMA)
-                times = 1 if at_once else loop.fold.count
+                times = 1 if at_once else usual(loop.fold.count)
                 found = self.works.get(id(body)) or max(1, times * self._work(inner))
             case ir.Block(body=several):
                 found = self.works.get(id(body)) or max(1, sum(map(self._work, several)))
@@ -133,7 +135,7 @@ class Loops:
     def _chunk(self, fold: ir.Fold, span: Span | int, own: Val) -> Span | int:
         """The points of the chunk that begins at ``own``."""
         parts = _parts(fold, span)
-        if len(parts) == 1:
+        if not isinstance(parts, Lengths) and len(parts) == 1:
             return parts[0]
         left = self.b.binary("sub nsw", _value(span), own)
         return Span(self.b.intrinsic("smin", left, number(fold.step)), parts)
@@ -160,17 +162,20 @@ class Loops:
 
     def _full_and_rests(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: Span) -> None:
         b = self.b
-        rests = sorted({c % fold.step for c in span.choices} - {0})
+        rests = sorted(span.remainders(fold.step) - {0})
         if not rests:
             self._counted(fold, body, scope, span.value, fold.step)
             return
         rest = b.binary("urem", span.value, number(fold.step))
         full = b.binary("sub nsw", span.value, rest)
-        if any(c >= fold.step for c in span.choices):
-            empty = any(c < fold.step for c in span.choices)
+        if span.reaches(fold.step):
+            empty = span.least < fold.step
             self._counted(fold, body, scope, full, fold.step, empty)
         offset = scope.ranges[fold.dim].offset
         tail = At(add(b, offset.base, full), offset.constant)
+        if len(rests) > _APART and not self.reduced[fold.dim]:
+            self._pieces(fold, body, scope, tail, At(full), rest, rests[0])
+            return
         for points in rests:
             then, after = b.new_label("rest"), b.new_label("after")
             b.branch_if(b.compare("icmp eq", rest, number(points)), then, after)
@@ -178,6 +183,34 @@ class Loops:
             self._iteration(fold, body, scope, tail, points, At(full))
             b.branch(after)
             b.start(after)
+
+    def _pieces(
+        self,
+        fold: ir.Fold,
+        body: ir.Statement,
+        scope: Scope,
+        tail: At,
+        own: At,
+        rest: Val,
+        least: int,
+    ) -> None:
+        """The last, shorter iteration, of any multiple of ``least`` points, in pieces of 1, 2, 4
+        and so on times as many: few enough to be written out each."""
+        b, begun = self.b, number(0)
+        piece = least << ((fold.step - 1) // least).bit_length() - 1
+        while piece >= least:
+            left = b.binary("sub nsw", rest, begun)
+            there = b.compare("icmp sge", left, number(piece))
+            then, after = b.new_label("piece"), b.new_label("after")
+            b.branch_if(there, then, after)
+            b.start(then)
+            offset = At(add(b, tail.base, begun), tail.constant)
+            inner = Range(offset, piece, At(begun))
+            self.emit(body, scope.moved({fold.dim: inner}, {fold.name: own}))
+            b.branch(after)
+            b.start(after)
+            begun = b.select(there, b.binary("add nsw", begun, number(piece)), begun)
+            piece //= 2
 
     def _counted(
         self,
@@ -236,7 +269,7 @@ class Loops:
                 each(own)
 
             self._repeat(number(0), span, fold.step, look_and_do, empty)
-        elif work * fold.count < UNSEEN:
+        elif usual(work * fold.count) < UNSEEN:
             self._repeat(number(0), span, fold.step, each, empty)
         else:
             self._stretches(span, fold.step, each, empty, SEEN // work)
@@ -297,16 +330,17 @@ class Loops:
         if self.straight[id(body)]:
             whole = {fold.dim: scope.ranges[fold.dim], **scope.written_out}
             scope = replace(scope, written_out=whole)
+        begun = scope.ranges[fold.dim].begun
         for own in range(0, span, fold.step):
             part = min(fold.step, span - own)
-            self._iteration(fold, body, scope, offset + own, part, At(None, own))
+            self._iteration(fold, body, scope, offset + own, part, begun + own)
 
     def _lanes(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         """All lanes at once; those behind the end of the dimension switched off."""
         span, lanes = self._known(fold, scope), fold.count
         inside = replace(
             scope,
-            folds={**scope.folds, fold.name: At()},
+            folds={**scope.folds, fold.name: scope.ranges[fold.dim].begun},
             variables=dict(scope.variables),
             accumulators=dict(scope.accumulators),
             lanes=lanes,
@@ -338,6 +372,10 @@ class Loops:
         self.emit(body, scope.moved({fold.dim: Range(offset, span)}, {fold.name: own}))
 
 
+_APART = 3
+"""Lengths of a last, shorter iteration of which each has code of its own."""
+
+
 def _neighbours(body: ir.Statement) -> Iterator[tuple[ir.Loop, ir.Loop]]:
     """Loops of the same dim, one right inside the other, everywhere in a body."""
     pending: list[tuple[ir.Statement, dict[str, ir.Loop]]] = [(body, {})]
@@ -354,9 +392,12 @@ def _neighbours(body: ir.Statement) -> Iterator[tuple[ir.Loop, ir.Loop]]:
                 pending += [(then, around), (otherwise, around)]
 
 
-def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...]:
+def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...] | Lengths:
     """The numbers of points that iterations of the loop may have."""
     whole = (span,) if isinstance(span, int) else span.choices
+    if isinstance(whole, Lengths):
+        each = math.gcd(whole.multiple, fold.step)
+        return (each,) if each == fold.step else Lengths(each, each, min(fold.step, whole.most))
     parts = {c % fold.step for c in whole} - {0}
     if any(c >= fold.step for c in whole):
         parts.add(fold.step)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tcl.codegen.cpu.emit.scope import At, Range, Scope, Span, add, i64, number
+from tcl.codegen.cpu.emit.scope import At, Lengths, Range, Scope, Span, add, i64, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 
@@ -40,25 +40,31 @@ class Peeled:
     def loop(self, fold: ir.Fold, peel: ir.Peel, body: ir.Statement, scope: Scope) -> None:
         """The loop, from where the loops around it stand."""
         b, points = self.b, scope.ranges[fold.dim].span
-        if isinstance(points, Span):
-            span, lengths = points.value, points.choices
-        else:
-            span, lengths = number(points), (points,)
+        given = points if isinstance(points, Span) else Span(number(points), (points,))
+        span, lengths = given.value, given.choices
         itemsize = self.program.tensor(peel.ref.tensor).layout.itemsize
         beyond = b.binary("sub", number(0), self.address(peel.ref, scope))
         beyond = b.binary("and", beyond, number(peel.boundary - 1))
         before = b.binary("udiv", beyond, number(itemsize))
         most = peel.boundary // itemsize - 1
-        if min(lengths) < most:
-            before, most = b.intrinsic("smin", before, span), max(lengths)
+        if given.least < most:
+            before = b.intrinsic("smin", before, span)
+            most = most if isinstance(lengths, Lengths) else max(lengths)
         left = b.binary("sub nsw", span, before)
         inside = b.binary("and", left, number(-peel.points))
-        choices = {
-            (n - k) // peel.points * peel.points for n in lengths for k in range(min(most, n) + 1)
-        }
+        if isinstance(lengths, Lengths):
+            reached, missed = lengths.most >= peel.points, lengths.least < most + peel.points
+            known = Span(inside, Lengths(peel.points, peel.points, lengths.most))
+        else:
+            choices = {
+                (n - k) // peel.points * peel.points
+                for n in lengths
+                for k in range(min(most, n) + 1)
+            }
+            reached, missed = choices != {0}, 0 in choices
+            known = Span(inside, tuple(sorted(choices - {0})))
 
         def vectors() -> None:
-            known = Span(inside, tuple(sorted(choices - {0})))
             self.serial(
                 fold, body, replace(self._part(scope, fold, before, known), aligned=peel.ref)
             )
@@ -79,9 +85,9 @@ class Peeled:
 
         behind = self._part(scope, fold, b.binary("sub nsw", span, number(1)), 1)
         self.soon(peel.ref, behind)
-        if choices != {0} and 0 in choices:
+        if reached and missed:
             self._unless_zero(inside, vectors)
-        elif choices != {0}:
+        elif reached:
             vectors()
         self.repeat(number(0), number(2), 1, end, False)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
+from tcl.grammar.varying import Size, alike, limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,42 @@ class Span:
     """A number of points that is known only when the code runs."""
 
     value: Val
-    choices: tuple[int, ...]
+    choices: tuple[int, ...] | Lengths
     """All values that it can have."""
+
+    @property
+    def least(self) -> int:
+        """The smallest of them."""
+        return self.choices.least if isinstance(self.choices, Lengths) else min(self.choices)
+
+    def remainders(self, step: int) -> set[int]:
+        """What they leave when they are divided by ``step``."""
+        if isinstance(self.choices, Lengths):
+            return set(range(0, step, math.gcd(self.choices.multiple, step)))
+        return {c % step for c in self.choices}
+
+    def reaches(self, points: int) -> bool:
+        """Whether it can be so many."""
+        if isinstance(self.choices, Lengths):
+            return points <= self.choices.most
+        return max(self.choices) >= points
+
+    @staticmethod
+    def of(extent: int) -> Span | int:
+        """The points of a dimension."""
+        if not isinstance(extent, Size):
+            return extent
+        multiple = math.gcd(*(c for _, c in extent.terms))
+        return Span(number(extent), Lengths(multiple, *limits(extent)))
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Multiples of a number, from ``least`` to ``most``."""
+
+    multiple: int
+    least: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +75,8 @@ class Range:
     offset: At
     span: Span | int
     """Points that the enclosing loop hands to the next fold."""
+    begun: At = At()
+    """Where the next fold begins: points before it are done apart."""
 
 
 @dataclass(slots=True)
@@ -126,14 +164,14 @@ def add(b: Builder, left: Val | None, right: Val | None) -> Val | None:
 
 def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
     """An index value times a constant."""
-    if value is None or factor == 1:
+    if value is None or alike(factor, 1):
         return value
     return b.binary("mul nsw", value, number(factor)) if factor else None
 
 
 def number(value: int) -> Val:
-    """An index value that is known now."""
-    return Val(str(value), "i64")
+    """An index value that is known now, or as soon as the sizes are."""
+    return Val(f'%"{value}"' if isinstance(value, Size) else str(value), "i64")
 
 
 def i64(b: Builder, at: At) -> Val:

@@ -27,8 +27,8 @@ class Ingredients:
 
     definition: str
     """Canonical text of the def."""
-    shapes: tuple[tuple[int, ...], ...]
-    """Of inputs, then outputs."""
+    shapes: tuple[tuple[int | str, ...], ...]
+    """Of inputs, then outputs. Of sizes that vary, as text; what they may be stands behind them."""
     strides: tuple[tuple[int, ...], ...]
     """In bytes, likewise."""
     unchecked: bool

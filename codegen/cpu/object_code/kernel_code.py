@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from tcl.grammar.varying import value_of
 
 Scratch: TypeAlias = tuple[tuple[int, ...], str, bool]
 """Shape and dtype's name of memory that a kernel needs, and whether each thread has its own."""
@@ -34,3 +38,22 @@ class KernelCode:
     """Loops whose iterations threads share."""
     threads: int = 1
     """That the kernel is to run on."""
+    sizes: tuple[int, ...] = ()
+    """Those that vary, in the order of their names."""
+    formulas: str = ""
+    """Of code for all sizes of a class: the names of those that vary, the shapes of the scratch
+    arrays, and the extents of the sites, as ``grammar.varying.formula`` has them, in JSON."""
+
+    def at(self, sizes: Mapping[str, int]) -> KernelCode:
+        """The code with these values of the sizes that vary."""
+        names, shapes, extents = json.loads(self.formulas)
+        scratch = tuple(
+            (tuple(value_of(n, sizes) for n in shape), dtype, private)
+            for shape, (_, dtype, private) in zip(shapes, self.scratch, strict=True)
+        )
+        sites = tuple(
+            replace(site, extent=value_of(n, sizes))
+            for n, site in zip(extents, self.sites, strict=True)
+        )
+        given = tuple(sizes[name] for name in names)
+        return replace(self, scratch=scratch, sites=sites, sizes=given, formulas="")

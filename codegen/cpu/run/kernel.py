@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from tcl.codegen.common.dtypes import storage_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.emit.emit import Source, emit
+from tcl.codegen.cpu.emit.sizes import sizes_of
 from tcl.codegen.cpu.object_code.compile import assembly, compile_object
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode, NumberedSite
 from tcl.codegen.cpu.run.launch import Launcher
@@ -20,6 +22,7 @@ from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
 from tcl.grammar.sized import SizedDef
+from tcl.grammar.varying import formula, usual
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -103,19 +106,23 @@ def kernel_code(
 ) -> KernelCode:
     """What a run of a compiled kernel needs."""
     arguments = [t.name for t in program.tensors if t.role is not ir.Role.SCRATCH]
+    scratch = [t for t in program.tensors if t.role is ir.Role.SCRATCH]
+    shapes = [[*map(formula, t.layout.extents)] for t in scratch]
+    extents = [formula(s.extent) for s in source.sites]
+    names = [s.name for s in sizes_of(program)]
     return KernelCode(
         object_code=object_code,
         sites=tuple(
-            NumberedSite(arguments.index(s.tensor), s.axis, s.first, s.extent, s.unsigned)
+            NumberedSite(arguments.index(s.tensor), s.axis, s.first, usual(s.extent), s.unsigned)
             for s in source.sites
         ),
         scratch=tuple(
-            (t.layout.extents, storage_dtype(t.layout.type).name, t.private)
-            for t in program.tensors
-            if t.role is ir.Role.SCRATCH
+            (tuple(map(usual, t.layout.extents)), storage_dtype(t.layout.type).name, t.private)
+            for t in scratch
         ),
         regions=source.regions,
         threads=device.threads,
+        formulas=json.dumps([names, shapes, extents]) if names else "",
     )
 
 

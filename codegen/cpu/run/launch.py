@@ -48,9 +48,10 @@ class Frame:
     def __init__(self, kernel: Launcher) -> None:
         threads, arguments = kernel.threads, kernel.arguments
         scratch = [_scratch(each, threads) for each in kernel.scratch]
-        memory = (ctypes.c_uint64 * (arguments + len(scratch)))()
+        words = arguments + len(scratch)
+        memory = (ctypes.c_uint64 * (words + len(kernel.sizes)))(*[0] * words, *kernel.sizes)
         self.pointers = memory
-        """The addresses of the arguments, then of the scratch memory."""
+        """The addresses of the arguments, then of the scratch memory; then the sizes that vary."""
         self.held: object = None
         """Memory that has to live as long, of arguments that are the same in all its calls."""
         for position, array in enumerate(scratch):
@@ -91,7 +92,7 @@ class Launcher:
 
     __slots__ = (
         *("_loaded", "_names", "arguments", "call", "entry", "frames", "long", "pool", "regions"),
-        *("scratch", "sites", "threads"),
+        *("scratch", "sites", "sizes", "threads"),
     )
 
     def __init__(
@@ -106,6 +107,7 @@ class Launcher:
         self._names = tuple(names)
         self.arguments = len(names)
         self.scratch = code.scratch
+        self.sizes = code.sizes
         self.regions = code.regions
         self.threads = 1
         """That a call runs on, unless another call has the pool."""

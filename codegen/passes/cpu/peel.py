@@ -3,11 +3,13 @@ two lines of the cache, wherever the array begins."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.base import map_nest, refuse
+from tcl.grammar.varying import Size, covers, divides
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +89,20 @@ def _fold(program: ir.Program, nest: ir.Nest, peel: ir.Peel) -> ir.Fold | None:
                 break
             if loop.kind is ir.Kind.SERIAL:
                 found = fold
-        elif fold.count > 1 and place.coefficient(fold.dim) * fold.step % peel.boundary:
+        elif not covers(1, fold.count) and not divides(
+            peel.boundary, place.coefficient(fold.dim) * fold.step
+        ):
             break
     return found
 
 
 def _spans(nest: ir.Nest, fold: ir.Fold) -> set[int]:
     """The numbers of points that are handed to a loop."""
-    found = {nest.dim(fold.dim).extent}
+    extent = nest.dim(fold.dim).extent
+    if isinstance(extent, Size):  # the last range may be as short as what divides all of them
+        steps = (x.step for x in nest.folds(fold.dim) if x.step > fold.step)
+        return {math.gcd(*(c for _, c in extent.terms), *steps)}
+    found = {extent}
     for outer in nest.folds(fold.dim):
         if outer == fold:
             break

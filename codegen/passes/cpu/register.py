@@ -12,6 +12,7 @@ from tcl.codegen.loopir.terms import dot_factors
 from tcl.codegen.passes.base import map_nest, refuse, too_many
 from tcl.codegen.passes.cpu.matrix import why_not_held
 from tcl.codegen.passes.vectorize import vector_dim
+from tcl.grammar.varying import clipped
 
 MAX_POINTS = 128
 """Vectors, or points without lanes, that may be written out one after the other. Accumulators
@@ -67,7 +68,7 @@ def why_not_registers(
     vector = vector_dim(nest, *lanes)
     rows = vectors = unroll = 1
     for dim, size, inside in zip(nest.dims, sizes, points, strict=False):
-        size = min(max(1, size), -(-inside // lanes[1]) if dim == vector else inside)
+        size = clipped(max(1, size), -(-inside // lanes[1]) if dim == vector else inside)
         if dim == vector:
             vectors = size
         elif dim.reduction:
@@ -127,7 +128,7 @@ def with_registers(nest: ir.Nest, sizes: tuple[int, ...]) -> ir.Nest:
     innermost = [x for x in nest.loops if x.kind in at_once]
     for loop in (x for x in nest.loops if x not in innermost):
         fold = loop.fold
-        size = min(by_dim.get(fold.dim, 0), fold.count)
+        size = clipped(by_dim.get(fold.dim, 0), fold.count)
         if fold.level != "point" or size < 2:
             serial.append(loop)
             continue

@@ -15,6 +15,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, moved, renamed, replaced, walk
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import FusionGroup
+from tcl.grammar.varying import covers
 
 _PART = 4
 """The part of the second cache that may be filled."""
@@ -176,7 +177,7 @@ def _is_stored(
 def _place(nest: ir.Nest, value: ir.Value) -> tuple[tuple[ir.Affine, ...], tuple[int, ...]] | None:
     """Subscripts and extents of one chunk of a value that has one for each point of the nest."""
     names = {n for index in indices(value) for n, _ in index.terms}
-    if names != {d.name for d in nest.dims if d.extent > 1} and names != {
+    if names != {d.name for d in nest.dims if not covers(1, d.extent)} and names != {
         d.name for d in nest.dims
     }:
         return None

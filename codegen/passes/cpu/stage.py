@@ -14,6 +14,7 @@ from tcl.codegen.loopir.walk import children, loads, operands, replaced, values_
 from tcl.codegen.passes.base import refuse
 from tcl.codegen.passes.vectorize import vectorized
 from tcl.grammar.types import ScalarType
+from tcl.grammar.varying import usual
 
 MAX_BYTES = 1 << 28
 _DOT_BYTES = 2
@@ -90,8 +91,8 @@ def why_not_staged(nest: ir.Nest, levels: tuple[int, ...], made: Set[str]) -> st
         # What is made of an operand is no wider than what is computed with, or dot products take:
         # most of the time it need not be known.
         if (
-            size * max(_held(nest, load).itemsize, _DOT_BYTES) + LINE > MAX_BYTES
-            and size * _held(nest, copied_of(nest, load)).itemsize + LINE > MAX_BYTES
+            usual(size) * max(_held(nest, load).itemsize, _DOT_BYTES) + LINE > MAX_BYTES
+            and usual(size) * _held(nest, copied_of(nest, load)).itemsize + LINE > MAX_BYTES
         ):
             return f"{operand}: its panel would need {size} elements"
     return None
@@ -258,8 +259,8 @@ def _across(program: ir.Program, nest: ir.Nest, load: ir.Load) -> str:
     # Along a dot product words of several elements are copied.
     names = (name for name in layout.in_order(load.ref) if nest.dot is None or name != nest.dot.dim)
     in_order = map(nest.dim, names)
-    longest = max(in_order, key=lambda d: d.extent, default=None)
-    return longest.name if longest is not None and longest.extent > 1 else ""
+    longest = max(in_order, key=lambda d: usual(d.extent), default=None)
+    return longest.name if longest is not None and usual(longest.extent) > 1 else ""
 
 
 def _axes(nest: ir.Nest, load: ir.Load, inside: ir.Fold | None) -> tuple[dict[str, int], int]:

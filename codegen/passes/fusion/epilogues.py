@@ -16,6 +16,7 @@ from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import children, loads, renamed, rewritten, values_of, walk
 from tcl.codegen.passes.vectorize import outputs
 from tcl.grammar.types import FLOAT32
+from tcl.grammar.varying import alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def same_result_loops(leader: ir.Nest, nest: ir.Nest) -> bool:
 def _same_results(leader: ir.Nest, nest: ir.Nest) -> dict[str, str] | None:
     """Dimensions of a nest without reductions → those of the leader's results, if alike."""
     own = outputs(leader)
-    if [(d.first, d.extent) for d in own] != [(d.first, d.extent) for d in nest.dims]:
+    if not alike([(d.first, d.extent) for d in own], [(d.first, d.extent) for d in nest.dims]):
         return None
     if nest.reduces:
         return None

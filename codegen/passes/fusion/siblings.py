@@ -18,6 +18,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import loads, renamed, values_of, walk
 from tcl.grammar.types import BOOL
+from tcl.grammar.varying import alike, covers
 
 ACCUMULATOR = "accumulator"
 _VALUE = f"{ACCUMULATOR}.value"
@@ -205,7 +206,7 @@ def _same_dims(first: ir.Nest, second: ir.Nest) -> dict[str, str] | None:
     that has points."""
     own, its = ([(d.first, d.extent, d.reduction) for d in nest.dims] for nest in (first, second))
     reduced = [d.extent for d in first.dims if d.reduction]
-    if own != its or not reduced or 0 in reduced:
+    if not alike(own, its) or not reduced or any(n == 0 for n in reduced):
         return None
     return {b.name: a.name for a, b in zip(first.dims, second.dims, strict=True)}
 
@@ -256,7 +257,7 @@ def _first(value: ir.Value, op: str, nest: ir.Nest) -> First | None:
     """That min or max of a value at one point and at a later one is always the earlier one; None if
     that is not known. Loops go through the points of one dimension in order, whatever folds it
     has, but may have those of several in any order."""
-    reduced = [d for d in nest.dims if d.reduction and d.extent > 1]
+    reduced = [d for d in nest.dims if d.reduction and not covers(1, d.extent)]
     if op not in _NO_WORSE or not isinstance(value, ir.Position) or len(reduced) != 1:
         return None
     (dim,) = reduced

@@ -1,0 +1,86 @@
+"""A def for a class of sizes: one kernel, which is given the sizes when it runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.common.recursion import with_room
+from tcl.codegen.common.store import Store
+from tcl.codegen.cpu.object_code.ingredients import Ingredients, versions
+from tcl.codegen.cpu.object_code.kernel_code import KernelCode
+from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.options.options import MappingOptions
+from tcl.grammar.canonical import canonical_text
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+from tcl.grammar.varying import Undecided, symbols_of, usual
+
+
+def ready_for_all(
+    sized: SizedDef,
+    options: MappingOptions,
+    *,
+    unchecked: bool = False,
+    threads: int = 1,
+    asked: bool = True,
+) -> KernelCode:
+    """The code for row-major arrays of all sizes of a class, kept or compiled; ``KernelCode.at``
+    makes it one for some of them. ``asked``: whether a caller gave the options, which are honoured
+    or refused then; of others, what cannot be for all of the sizes is left off.
+
+    Raises ``Undecided`` if there can be no such kernel, ``OptionsError`` if the options cannot be
+    applied and ``CompileError`` if it cannot be built.
+    """
+    device = replace(host_cpu(), threads=threads)
+    tensors = sized.checked.inputs + sized.checked.outputs
+    sizes = symbols_of(n for t in tensors for n in sized.shapes[t.name])
+    made_of = Ingredients(
+        definition=canonical_text(sized.checked),
+        shapes=(
+            *(tuple(map(str, sized.shapes[t.name])) for t in tensors),
+            *((s.name, s.multiple, s.least, s.most, s.usual) for s in sizes.values()),
+        ),
+        strides=(),
+        unchecked=unchecked,
+        options=options.to_json(),
+        device=device,
+        versions=versions(),
+    )
+    store = Store()
+    code = store.get(made_of.digest, KernelCode)
+    if code is None:
+        code = with_room(lambda: _compiled(sized, options, device, unchecked, asked))
+        store.put(made_of.digest, code)
+    return code
+
+
+def _compiled(
+    sized: SizedDef, options: MappingOptions, device: CpuProfile, unchecked: bool, asked: bool
+) -> KernelCode:
+    from tcl.codegen.cpu.emit.emit import emit
+    from tcl.codegen.cpu.object_code.compile import compile_object
+    from tcl.codegen.cpu.run.kernel import kernel_code
+    from tcl.codegen.loopir.collapse import merged
+    from tcl.codegen.loopir.layouts import cpu_layouts
+    from tcl.codegen.loopir.lower import lower
+    from tcl.codegen.schedule.cpu import plan
+
+    # Choices are made by the usual sizes, and applied to all of them.
+    inputs = {t.name: tuple(map(usual, sized.shapes[t.name])) for t in sized.checked.inputs}
+    made = plan(infer(sized.checked, inputs), options, device, all_threads=False)
+    program = lower(sized, cpu_layouts(sized))
+    program = merged(program) if options.merges else program
+    dims = [[(d.name, usual(d.extent)) for d in n.dims] for n in program.nests]
+    if dims != [[(d.name, d.extent) for d in n.dims] for n in made.program.nests]:
+        raise Undecided("which dimensions can be merged is known only when the kernel runs")
+    try:
+        built = replace(made, program=program).scheduled()
+    except OptionsError:
+        plain = replace(options.default, peel=False, stream=False)
+        if asked or options.default == plain:
+            raise
+        # What begins on boundaries depends on how many points there are.
+        return _compiled(sized, replace(options, default=plain), device, unchecked, asked)
+    source = emit(built, made.target, unchecked=unchecked)
+    return kernel_code(built, source, compile_object(source.text, made.target), made.target)

@@ -1,0 +1,219 @@
+"""Executors of a def whose sizes vary: those of a class of sizes share one kernel.
+
+A class has as many sizes as one kernel serves well: those of a bucket, in which sizes are alike
+enough for the same options, and that are multiples of what vectors ask for, or any. Sizes that no
+class holds (0, and those for which what is right depends on the value) have kernels of their own,
+as all sizes have of which nobody said that they vary.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcl.arrays.arguments import Wanted
+from tcl.arrays.given import Given
+from tcl.arrays.random_inputs import input_shape
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.cpu.object_code.kernel_code import KernelCode
+from tcl.codegen.cpu.object_code.load import Loaded
+from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.cpu.run.varying import ready_for_all
+from tcl.codegen.options.options import MappingOptions
+from tcl.executors.executor import Executor, Strides
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.closest import closest
+from tcl.grammar.log import logger
+from tcl.grammar.ranges import infer
+from tcl.grammar.shown import shown
+from tcl.grammar.sized import SizedDef
+from tcl.grammar.varying import Size, Undecided, formula, value_of
+from tcl.selection.suggested_options import Chosen, applied
+
+_log = logger("executors")
+
+_BUCKETS = (1, 1 << 4, 1 << 8, 1 << 12, 1 << 16, 1 << 20, 1 << 31)
+"""Where buckets begin and the last one ends. Options that are good for a size are good for others
+of the same order of magnitude; a finer division would compile more and gain little."""
+
+_MULTIPLE = 16
+"""Sizes that this divides have no ragged ends: it is what the widest vectors of floats hold, and
+a line of the cache."""
+
+
+def check_varying(varying: object, defs: Collection[CheckedDef]) -> tuple[str, ...]:
+    """Names of sizes that vary; ``ArgumentError`` for one that no def of the text has."""
+    if isinstance(varying, str) or not isinstance(varying, Sequence):
+        raise ArgumentError(
+            f'varying has to be names of sizes, as in varying=("N",), not {shown(varying)}'
+        )
+    known = dict.fromkeys(name for definition in defs for name in definition.sizes)
+    for name in varying:
+        if name not in known:
+            near = closest(name, known) if isinstance(name, str) else None
+            hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known) or 'none'}"
+            raise ArgumentError(f"varying: no def has a size {shown(name)}; {hint}")
+    return tuple(dict.fromkeys(varying))
+
+
+@dataclass(slots=True)
+class Class:
+    """Sizes that one kernel is for, and the kernel."""
+
+    symbolic: SizedDef
+    options: MappingOptions
+    threads: int
+    asked: bool
+    """Whether a caller gave the options."""
+    shapes: Mapping[str, tuple[Any, ...]]
+    """Tensor → its shape, as formulas."""
+    _latest: Launcher | None = None
+    """The last one that was made."""
+    _codes: dict[bool, tuple[KernelCode, Loaded]] = field(default_factory=dict)
+    """By whether subscripts are unchecked."""
+
+    def sized(self, sizes: Mapping[str, int]) -> SizedDef:
+        """The def for some of the sizes, as far as a call needs it."""
+        shapes = {t: tuple(value_of(n, sizes) for n in shape) for t, shape in self.shapes.items()}
+        all_ = {**self.symbolic.sizes, **sizes}
+        return SizedDef(self.symbolic.checked, all_, shapes, self.symbolic.origins, ())
+
+    def launcher(self, sizes: Mapping[str, int], *, unchecked: bool) -> Launcher:
+        """The kernel for some of the sizes and row-major arrays."""
+        if unchecked not in self._codes:
+            code = ready_for_all(
+                self.symbolic,
+                self.options,
+                unchecked=unchecked,
+                threads=self.threads,
+                asked=self.asked,
+            )
+            self._codes[unchecked] = code, Loaded(code.object_code)
+        code, loaded = self._codes[unchecked]
+        checked = self.symbolic.checked
+        names = [t.name for t in checked.inputs + checked.outputs]
+        found = Launcher(code.at(sizes), names, loaded)
+        # The last one tells what this one's first call would find out with a thread of its own.
+        found.long = self._latest.long if self._latest else None
+        self._latest = found
+        return found
+
+
+class VaryingExecutor(Executor):
+    """The executor for some sizes of a class."""
+
+    def __init__(self, class_: Class, sizes: Mapping[str, int], wanted: Wanted) -> None:
+        super().__init__(class_.sized(sizes), class_.options, class_.threads, wanted)
+        self._class, self._sizes = class_, sizes
+        self._remembers = False  # sizes that vary may never come again
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Executor, (self.sized, self._chosen, self._most, self._wanted)
+
+    @property
+    def sized(self) -> SizedDef:
+        """The definition with its sizes."""
+        if not self._sized.statements:  # a call needs none of what takes longest to find out
+            shapes = {t.name: self._sized.shapes[t.name] for t in self._sized.checked.inputs}
+            self._sized = infer(self._sized.checked, shapes)
+        return self._sized
+
+    def _first(self, given: Given, outputs: Any, unchecked: bool, places: tuple[int, ...]) -> Any:
+        found = super()._first(given, outputs, unchecked, places)
+        self._remembers = True
+        return found
+
+    def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
+        """The class's kernel for row-major arrays, one of their own for others."""
+        checked = self._sized.checked
+        for tensor, given in zip(checked.inputs + checked.outputs, strides, strict=True):
+            shape, step = self._sized.shapes[tensor.name], tensor.type.itemsize
+            for extent, stride in zip(reversed(shape), reversed(given), strict=True):
+                if extent > 1 and stride != step:
+                    self._sized = self.sized
+                    return super().kernel(strides, unchecked=unchecked)
+                step *= extent
+        return self._kept(
+            self._kernels,
+            (unchecked, strides),
+            lambda _: self._class.launcher(self._sizes, unchecked=unchecked),
+        )
+
+
+class Family:
+    """The classes of one def that agree in all sizes that do not vary."""
+
+    def __init__(
+        self,
+        definition: CheckedDef,
+        varying: Sequence[str],
+        threads: int,
+        choose: Callable[[], Chosen],
+        asked: bool,
+    ) -> None:
+        """``choose``: the options for a new class; ``asked``: whether a caller gave them."""
+        self._definition, self._varying, self._threads = definition, varying, threads
+        self._choose, self._asked = choose, asked
+        self._classes: dict[tuple[tuple[int, int, int], ...], Class | None] = {}
+        """By multiple, least and most of each size that varies; None where no kernel can be for
+        all of them."""
+
+    def executor(
+        self, sizes: Mapping[str, int], values: Mapping[str, int], wanted: Wanted
+    ) -> VaryingExecutor | None:
+        """The executor for some values of the sizes that vary, ``sizes`` being all of them; None if
+        they have to have a kernel of their own."""
+        if min(values.values()) < 1:
+            return None
+        for narrow in (False, True):
+            limits = tuple(_limits(value, narrow=narrow) for value in values.values())
+            if limits not in self._classes:
+                self._classes[limits] = self._made(sizes, limits)
+            found = self._classes[limits]
+            if found is not None:
+                return VaryingExecutor(found, values, wanted)
+        return None
+
+    def _made(
+        self, sizes: Mapping[str, int], limits: Sequence[tuple[int, int, int]]
+    ) -> Class | None:
+        symbols = {
+            name: Size.of(
+                name, multiple=multiple, least=least, most=most, value=_usual(multiple, least, most)
+            )
+            for name, (multiple, least, most) in zip(self._varying, limits, strict=True)
+        }
+        shapes = {t.name: input_shape(t, {**sizes, **symbols}) for t in self._definition.inputs}
+        try:
+            symbolic = infer(self._definition, shapes)
+
+            def made(options: MappingOptions) -> Class:
+                all_ = {n: tuple(map(formula, s)) for n, s in symbolic.shapes.items()}
+                found = Class(symbolic, options, self._threads, self._asked, all_)
+                found.launcher({n: int.__pos__(s) for n, s in symbols.items()}, unchecked=False)
+                return found
+
+            return applied(self._choose(), made)[1]
+        except Undecided as reason:
+            _log.info("%s: no kernel for all of %s: %s", self._definition.name, limits, reason)
+            return None
+
+
+def _limits(value: int, *, narrow: bool) -> tuple[int, int, int]:
+    """What the sizes of a class are multiples of, the least and the most; ``narrow``: within a
+    factor of two."""
+    multiple = _MULTIPLE if value % _MULTIPLE == 0 else 1
+    if narrow:
+        least = 1 << (value.bit_length() - 1)
+        return multiple, least, 2 * least - 1
+    place = bisect_right(_BUCKETS, value)
+    return multiple, _BUCKETS[place - 1], _BUCKETS[place] - 1
+
+
+def _usual(multiple: int, least: int, most: int) -> int:
+    """The size by which the options of a class are chosen: in its middle, and no more regular than
+    all others of the class."""
+    middle = 1 << ((least.bit_length() + most.bit_length()) // 2)
+    return middle + multiple if least < middle + multiple <= most else least

@@ -1,0 +1,122 @@
+"""Kernels for a class of sizes: at every size, what the kernel for that size alone gives."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+import pytest
+from comparing import check_equal, outputs_of
+from cpu_kernels import random_options
+from places import EXAMPLES
+from sampling import sampled
+
+from tcl.arrays.annotations import parse_sizes
+from tcl.arrays.random_inputs import input_shape, random_inputs
+from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.cpu.run.varying import ready_for_all
+from tcl.codegen.options.options import MappingOptions
+from tcl.grammar.check import check
+from tcl.grammar.checked import CheckedDef
+from tcl.grammar.errors import SourceError
+from tcl.grammar.ranges import infer
+from tcl.grammar.varying import Size, Undecided
+
+BEST = MappingOptions("mlp")
+
+
+@cache
+def defs(file: str) -> dict[str, CheckedDef]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return check((EXAMPLES / file).read_text(encoding="utf-8"), file)
+
+
+def along() -> Iterable[tuple[str, str, str]]:
+    """(file, def, size that varies) of all examples."""
+    for path in sorted(EXAMPLES.glob("*.tc")):
+        for name, definition in defs(path.name).items():
+            for size in definition.sizes:
+                yield path.name, name, size
+
+
+def compare(
+    definition: CheckedDef,
+    sizes: Mapping[str, int],
+    varying: str,
+    symbol: int,
+    values: Iterable[int],
+    options: MappingOptions = BEST,
+    threads: int = 1,
+) -> int:
+    """Run one kernel for all values of a size; how many of them the def can have. Raises
+    ``Undecided`` if there is no such kernel."""
+    shapes = {t.name: input_shape(t, {**sizes, varying: symbol}) for t in definition.inputs}
+    code = ready_for_all(
+        infer(definition, shapes), options, threads=threads, asked=options is not BEST
+    )
+    names = [t.name for t in definition.inputs + definition.outputs]
+    compared = 0
+    for value in values:
+        at = {**sizes, varying: value}
+        try:
+            sized = infer(definition, {t.name: input_shape(t, at) for t in definition.inputs})
+        except SourceError:
+            continue
+        inputs = random_inputs(definition, at)
+        actual, expected = outputs_of(sized), outputs_of(sized)
+        Launcher(code.at({varying: value}), names)([*inputs, *actual])
+        compile_cpu(sized, MappingOptions())(inputs, expected)
+        check_equal(sized, actual, expected, f"{varying} = {value}")
+        compared += 1
+    return compared
+
+
+@pytest.mark.parametrize(("file", "name", "varying"), sampled(along(), 17))
+def test_examples(file: str, name: str, varying: str) -> None:
+    definition = defs(file)[name]
+    sizes = dict(parse_sizes("test", definition))
+    sizes = {n: min(v, 40) for n, v in sizes.items()}
+    for multiple, values in ((1, [1, 2, 7, 9, 23, 33, 130]), (16, [16, 48, 144])):
+        for least in (1, 3, 16):
+            symbol = Size.of(varying, multiple=multiple, least=least, most=255, value=64 + multiple)
+            try:
+                large = [v for v in values if v >= least]
+                assert compare(definition, sizes, varying, symbol, large)
+                break
+            except (Undecided, SourceError):
+                if least == 16:
+                    pytest.skip(f"no kernel is for all values of {varying}")
+
+
+@pytest.mark.parametrize("seed", sampled(range(400), 27))
+def test_random_products_with_random_options(seed: int) -> None:
+    # Every tile, lane and panel, at sizes around all of them.
+    rng = random.Random(seed)
+    text = rng.choice(
+        [
+            "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }",
+            "def f(float(M, K) A, float(N, K) B) -> (C) { C(m, n) +=! A(m, k) * B(n, k) }",
+            "def f(int8(M, K) A, int8(K, N) B) -> (C) { C(m, n) +=! int32(A(m, k)) * B(k, n) }",
+            "def f(float16(M, K) A, float16(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }",
+            "def f(float(M, K) A, float(N) B) -> (C) { C(m) max=! A(m, k) * B(n) }",
+            "def f(float(M, N) A, float(N) B, float(K) D) -> (C, E) "
+            "{ C(m, n) = exp(A(m, n)) + B(n)  E(m, k) = C(m, 0) * D(k) }",
+        ]
+    )
+    (definition,) = check(text).values()
+    varying = rng.choice(definition.sizes)
+    sizes = {name: rng.randint(1, 40) for name in definition.sizes}
+    multiple = rng.choice([1, 1, 2, 16])
+    symbol = Size.of(varying, multiple=multiple, least=1, most=1000, value=32 + multiple)
+    usual = {t.name: input_shape(t, {**sizes, varying: 32 + multiple}) for t in definition.inputs}
+    options = random_options(rng, infer(definition, usual))
+    values = {multiple * rng.randint(1, 200 // multiple) for _ in range(6)} | {multiple, 32}
+    # What begins on boundaries cannot where it is not known how many points there are.
+    with contextlib.suppress(OptionsError):
+        compare(definition, sizes, varying, symbol, sorted(values), options, rng.choice([1, 2]))

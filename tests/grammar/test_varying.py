@@ -1,0 +1,111 @@
+"""Sizes that are known when a kernel runs: their arithmetic, and what is decided of them."""
+
+import copy
+import operator
+import random
+
+import pytest
+
+from tcl.grammar.varying import (
+    Size,
+    Undecided,
+    covers,
+    formula,
+    largest,
+    limits,
+    smallest,
+    usual,
+    value_of,
+)
+
+OPERATIONS = [operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod]
+COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
+
+
+def sizes(least: int = 1, multiple: int = 1) -> tuple[int, int]:
+    m = Size.of("M", least=least, most=9 * multiple, multiple=multiple, value=5 * multiple)
+    return m, Size.of("N", least=2, most=7, value=3)
+
+
+def expression(rng: random.Random, names: tuple[int, int], level: int = 3) -> int:
+    """A random polynomial, with quotients and remainders."""
+    if level == 0 or rng.random() < 0.2:
+        return rng.choice([*names, rng.randint(0, 9)])
+    left = expression(rng, names, level - 1)
+    do = rng.choice(OPERATIONS)
+    by_number = do in (operator.floordiv, operator.mod)
+    right = rng.randint(1, 9) if by_number else expression(rng, names, level - 1)
+    result: int = do(left, right)
+    return result
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_what_is_decided_holds_for_all_values(seed: int) -> None:
+    rng = random.Random(seed)
+    multiple = rng.choice([1, 2, 4])
+    names = sizes(multiple=multiple)
+    one, other = expression(rng, names), expression(rng, names)
+    values = [
+        {"M": m, "N": n} for m in range(multiple, 9 * multiple + 1, multiple) for n in range(2, 8)
+    ]
+    low, high = limits(one)
+    for at in values:
+        assert low <= value_of(formula(one), at) <= high
+    for compare in COMPARISONS:
+        try:
+            answer = compare(one, other)
+        except Undecided:
+            continue
+        found = {compare(value_of(formula(one), v), value_of(formula(other), v)) for v in values}
+        assert found == {answer}
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_arithmetic_is_that_of_integers(seed: int) -> None:
+    # The same operations, on polynomials and on one of the values.
+    at = {"M": 6, "N": 5}
+    symbolic = expression(random.Random(seed), sizes())
+    plain = expression(random.Random(seed), (6, 5))
+    assert value_of(formula(symbolic), at) == plain
+    assert usual(expression(random.Random(seed), sizes())) == expression(
+        random.Random(seed), (5, 3)
+    )
+
+
+def test_quotients_of_multiples_are_known() -> None:
+    m, _ = sizes(multiple=4)
+    assert m % 4 == 0
+    assert m // 4 * 4 == m
+    assert -(-m // 2) == m // 2
+    eighths = -(-m // 8)
+    assert -(-eighths // 3) == -(-m // 24)
+    assert (8 * m) // (4 * m) == 2
+
+
+def test_a_question_whose_answer_depends_is_refused_in_words() -> None:
+    m, n = sizes()
+    with pytest.raises(Undecided, match=r"^whether M >= 4 is known only when the kernel runs$"):
+        assert m > 3
+    with pytest.raises(Undecided, match=r"^whether M is 3 is known only when the kernel runs$"):
+        assert m == 3
+    with pytest.raises(Undecided, match=r"^which of M, N is known only when the kernel runs$"):
+        largest(m, n)
+    for use in (float, int, lambda x: 2**x, lambda x: x << 1, lambda x: x / 2):
+        with pytest.raises(Undecided, match=r"^M is known only when the kernel runs$"):
+            use(m)
+
+
+def test_largest_and_smallest_where_they_are_known() -> None:
+    m, _ = sizes()
+    assert largest(0, m - 1) == m - 1
+    assert smallest(1, m) == 1
+    assert largest(m, 2 * m, m + 1) is not m
+    assert covers(9, m)
+    assert not covers(8, m)
+
+
+def test_a_copy_is_the_same() -> None:
+    m, n = sizes()
+    size = (m * n + 3) // 7 + m
+    assert copy.deepcopy(size) == size
+    assert str(copy.copy(size)) == str(size) == "M + (M*N + 3)/7"
