@@ -56,10 +56,8 @@ def test_every_feature_is_counted_again() -> None:
     assert set(RECOUNTED) == {f.name for f in SCHEMA}
 
 
-@pytest.mark.parametrize("name", DEFS)
-@pytest.mark.parametrize("device", [SMALL, replace(WIDE, threads=2)], ids=["small", "wide"])
-def test_features_are_what_the_passes_make(name: str, device: CpuProfile) -> None:
-    subject, options = candidates(DEFS[name], device, 6)
+def compare(subject: Subject, options: list[MappingOptions]) -> None:
+    """Features, and what is counted of the loops after all passes."""
     rows, seconds = extract(subject, [subject.choices(o) for o in options])
     for row, expected, each in zip(rows, seconds, options, strict=True):
         *_, (_, program) = plan_cpu(subject.program, each, subject.device).applied()
@@ -76,6 +74,17 @@ def test_features_are_what_the_passes_make(name: str, device: CpuProfile) -> Non
             own = [float(RECOUNTED[averaged.removeprefix("mean.")](r)) for r in counted]
             assert value == pytest.approx(np.average(own, weights=cycles), abs=1e-9), averaged
         assert expected == pytest.approx(sum(cycles) / 3e9)
+
+
+@pytest.mark.parametrize("name", DEFS)
+@pytest.mark.parametrize("device", [SMALL, replace(WIDE, threads=2)], ids=["small", "wide"])
+def test_features_are_what_the_passes_make(name: str, device: CpuProfile) -> None:
+    compare(*candidates(DEFS[name], device, 6))
+
+
+def test_points_that_are_left_out_are_known() -> None:
+    subject, _ = candidates(DEFS["masked"], SMALL, 0)
+    compare(subject, [MappingOptions("naive").with_nest(0, replace(PLAIN, skip=True))])
 
 
 @pytest.mark.parametrize("name", DEFS)
