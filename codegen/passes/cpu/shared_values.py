@@ -15,7 +15,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, moved, renamed, replaced, walk
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import FusionGroup
-from tcl.grammar.varying import covers
+from tcl.grammar.varying import alike, covers
 
 _PART = 4
 """The part of the second cache that may be filled."""
@@ -152,9 +152,9 @@ def _same_dims(maker: ir.Nest, user: ir.Nest) -> dict[str, str]:
     divided = set(names) | set(names.values())
     for dim in user.dims:
         for own in maker.dims:
-            same = _index(own.name) == _index(dim.name)
-            alike = (own.first, own.extent) == (dim.first, dim.extent)
-            if same and alike and not {dim.name, own.name} & divided:
+            same = _index(own.name) == _index(dim.name) and own.first == dim.first
+            apart = not {dim.name, own.name} & divided
+            if same and apart and alike(own.extent, dim.extent):
                 names[dim.name] = own.name
     return names
 
