@@ -92,7 +92,7 @@ def tiles_ahead(
             near.append((position, lines))
         elif size > _LARGE * device.l2_bytes:
             saved = size / _WAITED_FOR - tile.asking(lines)
-            ahead = _next_block(nest, layout, load.ref, device.l2_bytes // _PART)
+            ahead = next_block(nest, layout, load.ref, device)
             if ahead and saved >= _WORTH * cycles:
                 found[position] = ahead
                 asked += lines
@@ -180,9 +180,9 @@ def _in_order(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef) -> bool:
     return whole and once and bool(layout.in_order(ref))
 
 
-def _next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, room: int) -> int:
-    """Bytes to what the next iteration of a loop reads, if that fits ``room``, and the loops
-    outside of it never come back to it; else 0."""
+def next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, device: CpuProfile) -> int:
+    """Bytes to what the next iteration of a loop reads, if that fits a part of the second cache,
+    and the loops outside of it never come back to it; else 0."""
     if not all(isinstance(s, ir.Affine) for s in ref.subscripts):
         return 0
     points = {d.name: d.extent for d in nest.dims}
@@ -194,7 +194,7 @@ def _next_block(nest: ir.Nest, layout: ir.Layout, ref: ir.TensorRef, room: int) 
         size = reach(layout, ref, points) * layout.itemsize
         if dim.reduction or step < size:
             return 0
-        if size <= room:
+        if size <= device.l2_bytes // _PART:
             return step
     return 0
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tcl.codegen.choose.cpu.prefetch_distances import next_block
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
@@ -55,7 +56,7 @@ class StreamKnobs:
 
 
 _DISTANCES = (0, 1024, 2048, 4096, 16384)
-"""Bytes."""
+"""Bytes; besides, that to the next block which a loop reads."""
 _OPERANDS = 3
 """Operands that get a knob: the first ones that come from memory."""
 
@@ -83,7 +84,8 @@ class PrefetchKnobs:
             if not (own or (large and first)) or why_not_prefetched(program, nest, alone, None, ()):
                 continue
             seen.add(load.ref.tensor)
-            distances = tuple(sorted({*_DISTANCES, own}))
+            block = next_block(nest, layout, load.ref, device)
+            distances = tuple(sorted({*_DISTANCES, own, block}))
             chosen[position] = Knob(f"{nest.name}.prefetch{position}", distances, 0, ordered=True)
         return PrefetchKnobs(chosen)
 
