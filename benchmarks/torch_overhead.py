@@ -20,6 +20,7 @@ import torch
 import tcl.torch
 from benchmarks.turns import command, medians
 from tcl.executors.dispatch import Kernels
+from tcl.executors.settings import Settings
 from tcl.torch.registration import Registered
 
 SOURCE = "def multiply(float(N) A, float(N) B) -> (C) { C(n) = A(n) * B(n) }"
@@ -35,7 +36,7 @@ def custom(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 CUSTOM: Any = torch.library.custom_op("tcl_benchmark::custom", custom, mutates_args=())
-KERNELS = Kernels(SOURCE, None, None, False)
+KERNELS = Kernels(SOURCE, Settings())
 PYTHON = Registered(
     "benchmark_multiply_python", KERNELS, KERNELS.definition("multiply"), native=False
 )

@@ -13,10 +13,11 @@ from tcl.arrays.arguments import Argument, Array, Wanted
 from tcl.arrays.given import Given
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.user_input import SourceLike, check_flag, in_order
-from tcl.executors.dispatch import FirstCall, Kernels, OptionsLike, unknown
-from tcl.executors.dispatch import OptionsFactory as OptionsFactory
+from tcl.executors.dispatch import FirstCall, Kernels, unknown
 from tcl.executors.dispatch import size as size
 from tcl.executors.executor import Calls, Executor
+from tcl.executors.settings import OptionsFactory as OptionsFactory
+from tcl.executors.settings import OptionsLike, Settings
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.highlight import highlighted
 from tcl.grammar.parser import parse
@@ -72,7 +73,8 @@ def define(
     ``TclSyntaxError``, ``TclSemanticError``, ``OptionsError``, ``ArgumentError``, which is a
     ``ValueError`` for a mode that there is not.
     """
-    return Definitions(source, options, threads, nearest, strict, relax, tune_mode, varying)
+    settings = Settings(options, threads, nearest, strict, relax, tune_mode, varying)
+    return Definitions(source, settings)
 
 
 @overload
@@ -118,7 +120,7 @@ def compile(
     ``threads`` and ``relax`` are as for ``define``. Raises what ``define`` raises,
     ``ArgumentError`` for inputs that do not fit and ``RangeInferenceError`` for sizes that do not.
     """
-    definitions = Definitions(source, mapping_options, threads, relax=relax)
+    definitions = Definitions(source, Settings(mapping_options, threads, relax=relax))
     if named:
         arguments = ("threads", "wanted", "relax")
         inputs = in_order(definitions.definition(entry_point), inputs, named, arguments)
@@ -134,20 +136,8 @@ class Definitions:
     not, starts without any.
     """
 
-    def __init__(
-        self,
-        source: SourceLike,
-        options: OptionsLike = None,
-        threads: int | None = None,
-        nearest: bool = False,
-        strict: bool = False,
-        relax: str | Iterable[str] | None = None,
-        tune_mode: ModeLike | None = None,
-        varying: Sequence[str] = (),
-    ) -> None:
-        self._kernels = Kernels(
-            source, options, threads, nearest, strict, relax, tune_mode, varying, _first_use
-        )
+    def __init__(self, source: SourceLike, settings: Settings | None = None) -> None:
+        self._kernels = Kernels(source, settings or Settings(), _first_use)
         self._functions = {
             name: DefFunction(self._kernels, definition)
             for name, definition in self._kernels.defs.items()
@@ -159,7 +149,7 @@ class Definitions:
             self.__dict__.setdefault(name, function)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Definitions, self._kernels.given
+        return Definitions, (self._kernels.source, self._kernels.settings)
 
     def __repr__(self) -> str:
         return f"<tcl definitions: {', '.join(self._functions)}>"
@@ -253,7 +243,7 @@ class DefFunction:
         self.__doc__ = f"{definition.name}({names}) -> ({results})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _function, (*self._kernels.given, self.__name__)
+        return _function, (self._kernels.source, self._kernels.settings, self.__name__)
 
     @overload
     def __call__(
@@ -327,19 +317,9 @@ def _arguments(definition: CheckedDef) -> Markup:
     return table((definition.name, "", "type"), rows)
 
 
-def _function(
-    source: str,
-    options: OptionsLike,
-    threads: int,
-    nearest: bool,
-    strict: bool,
-    relax: str | Iterable[str] | None,
-    tune_mode: ModeLike | None,
-    varying: Sequence[str],
-    name: str,
-) -> DefFunction:
+def _function(source: str, settings: Settings, name: str) -> DefFunction:
     """A function of a text, as a copy makes it."""
-    return Definitions(source, options, threads, nearest, strict, relax, tune_mode, varying)[name]
+    return Definitions(source, settings)[name]
 
 
 def _first_use(call: FirstCall, mode: TuneMode) -> Chosen:

@@ -29,6 +29,7 @@ from tcl.common.user_input import (
 )
 from tcl.executors.call_inputs import Inputs, inputs_of
 from tcl.executors.executor import Calls
+from tcl.executors.settings import Settings
 from tcl.grammar.closest import closest
 from tcl.grammar.log import logger
 from tcl.grammar.shown import kind_of, shown
@@ -84,7 +85,7 @@ class Tuner:
         self._workplace = workplace
         self._threads = thread_count(threads)
         self._target = None if device is None else target(device, self._threads)
-        self._definitions = Definitions(source, None, self._threads)
+        self._definitions = Definitions(source, Settings(threads=self._threads))
         self._cache = None if path is None else TuningCache(path)
 
     def tune(

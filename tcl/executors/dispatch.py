@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from tcl.arrays.arguments import Argument, Array, Wanted
 from tcl.arrays.given import Given
@@ -14,9 +14,10 @@ from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.user_input import SourceLike, check_flag, check_sequence, text_of
+from tcl.common.user_input import SourceLike, check_sequence, text_of
 from tcl.executors.call_inputs import Inputs, inputs_of
 from tcl.executors.executor import Calls, Executor
+from tcl.executors.settings import Settings, as_options
 from tcl.executors.varying import Family, check_varying
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
@@ -30,26 +31,10 @@ from tcl.grammar.sized import SizedDef
 from tcl.grammar.warn import tell
 from tcl.selection.best_options import Query, best_known
 from tcl.selection.suggested_options import CacheFactory, Chosen
-from tcl.selection.tune_modes import ModeLike, TuneMode, tune_modes
+from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.cache.fingerprint import relaxed_fields
 
-if TYPE_CHECKING:
-    from tcl.tuner.run.tuner import TuningResult
-
 _log = logger("executors")
-
-
-class OptionsFactory(Protocol):
-    """Makes options for inputs that are about to be run on."""
-
-    def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None: ...
-
-
-OptionsLike: TypeAlias = (
-    "MappingOptions | str | OptionsFactory | TuningResult[MappingOptions] | None"
-)
-"""Options, a preset's name, a factory, what a search found, or None for the best way that is
-known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,50 +60,26 @@ class Kernels:
     def __init__(
         self,
         source: SourceLike,
-        options: OptionsLike,
-        threads: int | None,
-        nearest: bool,
-        strict: bool = False,
-        relax: str | Iterable[str] | None = None,
-        tune_mode: ModeLike | None = None,
-        varying: Sequence[str] = (),
+        settings: Settings,
         first_use: FirstUse | None = None,
     ) -> None:
         """``first_use`` does what modes say that measure; with none, nothing is measured."""
-        check_flag("nearest", nearest)
-        check_flag("strict", strict)
-        if tune_mode is not None and (nearest or options is not None):
-            raise ArgumentError(
-                "tune_mode says what is done where no options were given and none are known; leave "
-                f"out tune_mode or {'nearest' if nearest else 'options'}"
-            )
-        if nearest and options is not None:
-            raise ArgumentError(
-                "nearest=True is for the user's own tuning cache, and options were given; for "
-                'a cache of yours: tcl.make_load_from_cache_options_factory("my.db", nearest=True)'
-            )
-        if relax is not None and options is not None:
-            raise ArgumentError(
-                "relax= is for the user's own tuning cache, and options were given; for a cache "
-                'of yours: tcl.make_load_from_cache_options_factory("my.db", relax=...)'
-            )
         self.source, name = text_of(source)
-        self.options = _as_options(options)
-        self.threads = thread_count(threads)
-        self.nearest = nearest
-        self.relax = relaxed_fields(relax) if options is None else frozenset[str]()
-        self.strict = strict
+        self.options = as_options(settings.options)
+        self.threads = thread_count(settings.threads)
+        self.nearest = settings.nearest
+        self.relax = relaxed_fields(settings.relax) if self.options is None else frozenset[str]()
+        self.strict = settings.strict
         self.defs = check(self.source, name)
-        self._tune_mode = tune_mode
-        self.modes = tune_modes(tune_mode, self.defs)
+        self._tune_mode = settings.tune_mode
+        self.modes = tune_modes(settings.tune_mode, self.defs)
         self._first_use = first_use
-        self.varying = check_varying(varying, self.defs.values())
+        self.varying = check_varying(settings.varying, self.defs.values())
         self._told: set[Hashable] = set()
         """Defs, and places in them, that were warned of."""
         for definition in self.defs.values():
-            self._tell(
-                definition, findings(definition, strict=True) if strict else definition.warnings
-            )
+            found = findings(definition, strict=True) if self.strict else definition.warnings
+            self._tell(definition, found)
         self._executors: dict[tuple[object, ...], Calls[Any]] = {}
         self._families: dict[tuple[object, ...], Family] = {}
         """By def and all sizes that do not vary."""
@@ -131,22 +92,11 @@ class Kernels:
         self._lock = threading.RLock()
 
     @property
-    def given(
-        self,
-    ) -> tuple[
-        str,
-        OptionsLike,
-        int,
-        bool,
-        bool,
-        tuple[str, ...] | None,
-        ModeLike | None,
-        tuple[str, ...],
-    ]:
-        """What this was made from."""
+    def settings(self) -> Settings:
+        """What another one is made with that does the same, wherever it is made."""
         relax = tuple(sorted(self.relax)) if self.options is None else None
-        return (
-            *(self.source, self.options, self.threads, self.nearest, self.strict),
+        return Settings(
+            *(self.options, self.threads, self.nearest, self.strict),
             *(relax, self._tune_mode, self.varying),
         )
 
@@ -283,25 +233,6 @@ def size(checked: CheckedDef, arrays: Sequence[Array]) -> SizedDef:
     """The definition with the sizes of these inputs."""
     shapes = {t.name: tuple(a.shape) for t, a in zip(checked.inputs, arrays, strict=True)}
     return infer(checked, shapes)
-
-
-def _as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
-    if isinstance(options, str):
-        return MappingOptions(options)
-    if options is None or isinstance(options, MappingOptions):
-        return options
-    if callable(options) and not isinstance(options, type):
-        return options
-    from tcl.tuner.run.tuner import TuningResult  # loaded already if there is one
-
-    if isinstance(options, TuningResult):
-        if options.options is None:
-            raise OptionsError("that search found nothing that works; give other options")
-        return _as_options(options.options)
-    raise OptionsError(
-        f"options have to be MappingOptions, a preset's name or a factory, not {kind_of(options)}"
-        + "; make them with tcl.MappingOptions.from_dict(...)" * isinstance(options, dict)
-    )
 
 
 def unknown(name: str, defs: Collection[str]) -> str:

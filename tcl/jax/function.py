@@ -13,9 +13,10 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.gradients import takes_outputs
 from tcl.common.user_input import SourceLike, check_flag, in_order
-from tcl.executors.dispatch import Kernels, OptionsLike
+from tcl.executors.dispatch import Kernels
 from tcl.executors.functional import settled_options
 from tcl.executors.results import results_class
+from tcl.executors.settings import OptionsLike, Settings
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.shown import kind_of
 from tcl.jax.primitive import Operation, primitive
@@ -64,7 +65,7 @@ class Function:
         nearest: bool,
         unchecked: bool,
     ) -> None:
-        kernels = Kernels(source, options, threads, nearest)
+        kernels = Kernels(source, Settings(options, threads, nearest))
         self._given = (
             *(kernels.source, entry_point, settled_options(kernels), backward),
             *(wanted, threads, nearest, unchecked),

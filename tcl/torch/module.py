@@ -10,7 +10,7 @@ import torch
 from tcl.arrays.arguments import Wanted
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.user_input import SourceLike
-from tcl.executors.dispatch import OptionsLike
+from tcl.executors.settings import OptionsLike
 from tcl.grammar.closest import closest
 from tcl.grammar.plural import plural
 from tcl.grammar.shown import kind_of

@@ -12,7 +12,8 @@ from torch.autograd import forward_ad
 from tcl.arrays.arguments import Wanted, check_count, input_array
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.user_input import SourceLike, check_flag, in_order
-from tcl.executors.dispatch import Kernels, OptionsLike
+from tcl.executors.dispatch import Kernels
+from tcl.executors.settings import OptionsLike, Settings
 from tcl.torch.gradients import recorded
 from tcl.torch.registration import NAMESPACE, registered
 from tcl.torch.stub import failures
@@ -49,7 +50,7 @@ def op(
             "an operator cannot be made while a program is traced; call tcl.torch.op before"
         )
     check_flag("unchecked", unchecked)
-    kernels = Kernels(source, options, threads, nearest)
+    kernels = Kernels(source, Settings(options, threads, nearest))
     return Operator(kernels, entry_point, backward, wanted, threads, unchecked)
 
 
@@ -153,5 +154,5 @@ def _operator(
     unchecked: bool,
 ) -> Operator:
     """An operator, as a copy makes it."""
-    kernels = Kernels(source, options, threads, nearest)
+    kernels = Kernels(source, Settings(options, threads, nearest))
     return Operator(kernels, entry_point, backward, wanted, threads, unchecked)

@@ -23,6 +23,7 @@ from tcl.codegen.cuda.run.ready import Machine
 from tcl.codegen.devices.gpu import H200
 from tcl.executors import machine as executing
 from tcl.executors.dispatch import Kernels
+from tcl.executors.settings import Settings
 from tcl.torch.cuda_kernels import CudaKernels
 
 pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
@@ -49,7 +50,7 @@ def driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeDriver:
 
 
 def kernels(source: str, name: str) -> CudaKernels:
-    of_all = Kernels(source, "naive", None, False)
+    of_all = Kernels(source, Settings("naive"))
     checked = of_all.definition(name)
     return CudaKernels(of_all, checked, [t.name for t in checked.outputs], unchecked=False)
 

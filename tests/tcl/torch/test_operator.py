@@ -19,6 +19,7 @@ from torch_defs import MM, PICK, TYPES
 
 import tcl
 from tcl.executors.dispatch import Kernels
+from tcl.executors.settings import Settings
 from tcl.torch import stub
 from tcl.torch.registration import NAMESPACE, Registered
 
@@ -390,7 +391,7 @@ def test_a_torch_without_the_functions_that_calls_need(monkeypatch: pytest.Monke
 @pytest.fixture(params=[True, False], ids=["native", "python"])
 def implementation(request: pytest.FixtureRequest) -> Any:
     """The operator of ``mm`` by the one implementation, or by the other."""
-    kernels = Kernels(MM, None, None, False)
+    kernels = Kernels(MM, Settings())
     name = f"test_mm_{request.param}"
     packet = getattr(getattr(torch.ops, NAMESPACE), name, None)
     if packet is None:
