@@ -76,7 +76,8 @@ def command(
     """Run a def on random inputs, compare it with the reference, print the time.
 
     It runs with the best options that the cache has for these sizes on this device, else with the
-    default. A cache that --cache names has to have some.
+    default; it searches for none, whatever TCL_TUNE_MODE says: that is what tcl tune is for. A cache
+    that --cache names has to have some.
     """
     from tcl.cli.kernels import Work
     from tcl.codegen.cpu.thread_count import thread_count
@@ -109,7 +110,9 @@ def _chosen(
     """What to run with: what was given, else what a cache has, else the default."""
     from tcl.cli.kernels import parse_options
     from tcl.selection.best_options import best_known, known_options
+    from tcl.selection.tune_modes import tune_modes
 
+    tune_modes(None, ())  # as in a program, what TCL_TUNE_MODE says has to be a mode
     if options is not None and was_given("relax"):
         raise click.UsageError("--relax is for options of a cache, and --options gives some")
     if path is None:

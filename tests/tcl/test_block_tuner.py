@@ -10,6 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from command_line import here
 from numba import types
 
 import tcl
@@ -123,6 +124,10 @@ def test_it_is_tuned_once_and_caches_are_merged(tmp_path: Path) -> None:
         .cached
     )
     assert TuningCache(tmp_path / "tuning.db").list() == ()  # no def's result among them
+    heading, columns, *rows, last = here("cache", "list", "--cache", str(other)).stdout.splitlines()
+    assert heading.startswith("launch shapes: ") and columns.split()[:2] == ["kernel", "global"]
+    assert [row.split()[:3] for row in rows] == [["scale", "65536", str(first.block[0])]]
+    assert last == f"0 keys and 1 launch shape in {other}"
 
 
 def test_a_result_that_cannot_be_read_is_measured_again(tmp_path: Path) -> None:
@@ -133,6 +138,8 @@ def test_a_result_that_cannot_be_read_is_measured_again(tmp_path: Path) -> None:
     with pytest.warns(tcl.TclWarning, match="^the launch shape that was kept for scale is not us"):
         found = tcl.BlockTuner(scale, 1 << 16, threads=1).tune(x, y, 2.0, candidates=[1 << 12])
     assert not found.cached
+    cache.transaction(lambda db: db.execute("UPDATE block_results SET result = '{}'"))
+    assert here("cache", "list").stdout.splitlines()[2].split()[:3] == ["scale", "65536", "?"]
 
 
 def test_what_accumulates_and_what_depends_on_the_chunk() -> None:

@@ -59,6 +59,31 @@ def store(cache: TuningCache, key: BlockKey, result: str) -> None:
     cache.transaction(lambda db: insert(db, [row]))
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What there is to list of a result."""
+
+    kernel: str
+    global_size: tuple[int, ...]
+    device: str
+    result: str
+    """As it was stored."""
+    when: float
+
+
+def kept(cache: TuningCache) -> tuple[Kept, ...]:
+    """All results of a cache, by device, the last ones first. Raises ``CacheError``."""
+    query = (
+        "SELECT kernel, launch, device, result, created FROM block_results "
+        "ORDER BY device, created DESC"
+    )
+    found = cache.read(lambda db: db.execute(query).fetchall(), [])
+    return tuple(
+        Kept(kernel, tuple(json.loads(launch)[0]), device, result, when)
+        for kernel, launch, device, result, when in found
+    )
+
+
 def rows(db: sqlite3.Connection) -> list[tuple[object, ...]]:
     """All that a file knows."""
     return db.execute(f"SELECT {_COLUMNS} FROM block_results").fetchall()
