@@ -13,9 +13,10 @@ from tcl.arrays.arguments import Argument, Array, Wanted
 from tcl.arrays.given import Given
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.user_input import SourceLike, check_flag, in_order
+from tcl.executors.calls import Calls
 from tcl.executors.dispatch import FirstCall, Kernels, unknown
 from tcl.executors.dispatch import size as size
-from tcl.executors.executor import Calls, Executor
+from tcl.executors.executor import Executor
 from tcl.executors.settings import OptionsFactory as OptionsFactory
 from tcl.executors.settings import OptionsLike, Settings
 from tcl.grammar.checked import CheckedDef

@@ -28,7 +28,7 @@ from tcl.common.user_input import (
     in_order,
 )
 from tcl.executors.call_inputs import Inputs, inputs_of
-from tcl.executors.executor import Calls
+from tcl.executors.calls import Calls
 from tcl.executors.settings import Settings
 from tcl.grammar.closest import closest
 from tcl.grammar.log import logger

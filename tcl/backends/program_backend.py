@@ -16,7 +16,7 @@ from tcl.codegen.common.envelope import unseal
 from tcl.codegen.common.errors import CompileError
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
-from tcl.executors.executor import contiguous
+from tcl.executors.calls import contiguous
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef

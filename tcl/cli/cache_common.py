@@ -161,7 +161,7 @@ def layouts_of(
     """The shapes of a def's inputs by name, and their layouts as ``tcl`` makes them."""
     from tcl.arrays.random_inputs import input_shape
     from tcl.codegen.common.dtypes import numpy_dtype
-    from tcl.executors.executor import contiguous
+    from tcl.executors.calls import contiguous
     from tcl.tuner.cache.tuning_cache import ArrayLayout
 
     shapes = {t.name: input_shape(t, sizes) for t in checked.inputs}

@@ -76,7 +76,7 @@ def command(
     """Run a def on random inputs, compare it with the reference, print the time.
 
     It runs with the best options that the cache has for these sizes on this device, else with the
-    default; it searches for none, whatever TCL_TUNE_MODE says: that is what tcl tune is for. A cache
+    default. Nothing is searched, whatever TCL_TUNE_MODE says: that is what tcl tune is for. A cache
     that --cache names has to have some.
     """
     from tcl.cli.kernels import Work

@@ -17,7 +17,7 @@ from tcl.einsums.indices import Shape, with_ranks, with_shapes
 from tcl.einsums.notation import ELLIPSIS, read_letters, read_numbers
 from tcl.einsums.order import explicit_path, steps_of
 from tcl.einsums.text import NAME, RESULT, def_text
-from tcl.executors.executor import Calls
+from tcl.executors.calls import Calls
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.plural import plural
 from tcl.grammar.shown import kind_of, shown

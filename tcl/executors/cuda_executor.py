@@ -14,7 +14,8 @@ from tcl.codegen.cuda.run.launch import Launcher
 from tcl.codegen.cuda.run.ready import ready
 from tcl.codegen.loopir.layouts import WIDEST
 from tcl.executors import machine
-from tcl.executors.executor import Calls, Strides, distances
+from tcl.executors.calls import Calls, Strides
+from tcl.executors.host_repeat import distances
 from tcl.grammar.sized import SizedDef
 from tcl.selection.suggested_options import Chosen
 

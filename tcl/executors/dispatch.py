@@ -16,7 +16,8 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.user_input import SourceLike, check_sequence, text_of
 from tcl.executors.call_inputs import Inputs, inputs_of
-from tcl.executors.executor import Calls, Executor
+from tcl.executors.calls import Calls
+from tcl.executors.executor import Executor
 from tcl.executors.settings import Settings, as_options
 from tcl.executors.varying import Family, check_varying
 from tcl.grammar.check import check

@@ -29,7 +29,8 @@ from numba.np.arrayobj import make_array
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.native import NO_MEMORY, NativeEntry
-from tcl.executors.executor import Executor, contiguous
+from tcl.executors.calls import contiguous
+from tcl.executors.executor import Executor
 from tcl.executors.results import results_class
 from tcl.grammar.checked import Tensor
 from tcl.grammar.plural import plural

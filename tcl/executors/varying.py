@@ -22,7 +22,8 @@ from tcl.codegen.cpu.object_code.load import Loaded
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.varying import ready_for_all
 from tcl.codegen.options.options import MappingOptions
-from tcl.executors.executor import Executor, Strides
+from tcl.executors.calls import Strides
+from tcl.executors.executor import Executor
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
 from tcl.grammar.log import logger

@@ -25,8 +25,9 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.native import returning
 from tcl.codegen.cpu.run.ready import ingredients
+from tcl.executors.calls import contiguous
 from tcl.executors.dispatch import Kernels
-from tcl.executors.executor import Executor, contiguous
+from tcl.executors.executor import Executor
 from tcl.executors.functional import check_functional
 from tcl.grammar.checked import CheckedDef
 from tcl.jax.handler import Handler

@@ -16,9 +16,9 @@ from tcl.arrays.given import new_array
 from tcl.arrays.libraries import HOST
 from tcl.codegen.common.errors import ArgumentError
 from tcl.executors.call_inputs import inputs_of
+from tcl.executors.calls import Calls
 from tcl.executors.cuda_executor import CudaExecutor
 from tcl.executors.dispatch import size
-from tcl.executors.executor import Calls
 from tcl.executors.machine import driver, this_machine
 from tcl.grammar.shown import kind_of
 from tcl.tensor_comprehensions import switches

@@ -12,8 +12,9 @@ from tcl.arrays.shadow import memory_view
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.launch import Launcher
+from tcl.executors.calls import contiguous
 from tcl.executors.dispatch import Kernels
-from tcl.executors.executor import Executor, contiguous
+from tcl.executors.executor import Executor
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.sized import SizedDef
 from tcl.torch.tensors import check_inputs, torch_dtype

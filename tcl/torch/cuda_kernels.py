@@ -9,8 +9,8 @@ import torch
 
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.loopir.layouts import WIDEST
+from tcl.executors.calls import Calls
 from tcl.executors.dispatch import Kernels
-from tcl.executors.executor import Calls
 from tcl.grammar.checked import CheckedDef
 
 

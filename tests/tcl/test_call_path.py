@@ -18,7 +18,8 @@ from tcl.arrays import likeness, numpy_arrays
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.launch import _public
 from tcl.executors import dispatch as kernels
-from tcl.executors.executor import Executor, HostRepeat
+from tcl.executors.executor import Executor
+from tcl.executors.host_repeat import HostRepeat
 
 LUT = "def lut(float(R, D) T, int32(N) I) -> (O) { O(n, d) = T(I(n), d) }"
 TWO = "def two(float(N) X) -> (Y, Z) { Y(i) = X(i) + 1  Z(i) = X(i) + 2 }"

@@ -33,7 +33,7 @@ A = np.ones((1, 1) if flat else (40_000, 100), np.float32)
 outputs = tuple(np.full(len(A), np.nan, np.float32) for _ in range(1 if flat else 2))
 run = tcl.compile(text, "f", options, A, threads=threads)
 if alike:  # as after a call that went well, of which it is known that it is long
-    from tcl.executors.executor import HostRepeat
+    from tcl.executors.host_repeat import HostRepeat
     launcher = run.kernel(tuple(a.strides for a in (A, *outputs)))
     launcher.long = True
     places = tuple(range(len(outputs)))

@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from tcl.tuner.cache.tuning_cache import TuningCache
 
@@ -77,7 +78,7 @@ def kept(cache: TuningCache) -> tuple[Kept, ...]:
         "SELECT kernel, launch, device, result, created FROM block_results "
         "ORDER BY device, created DESC"
     )
-    found = cache.read(lambda db: db.execute(query).fetchall(), [])
+    found: list[Any] = cache.read(lambda db: db.execute(query).fetchall(), [])
     return tuple(
         Kept(kernel, tuple(json.loads(launch)[0]), device, result, when)
         for kernel, launch, device, result, when in found

@@ -28,7 +28,8 @@ from tcl.codegen.cpu.run import ready
 from tcl.codegen.cpu.run.launch import DIRECT, Launcher, _public, address_of
 from tcl.codegen.options.options import MappingOptions, NestOptions
 from tcl.codegen.passes.cpu import stage
-from tcl.executors.executor import Executor, contiguous
+from tcl.executors.calls import contiguous
+from tcl.executors.executor import Executor
 from tcl.grammar import canonical, warn
 from tcl.grammar.errors import TclWarning
 

@@ -1,0 +1,243 @@
+"""What the executors of all devices do with a call."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from tcl.arrays.arguments import Scalar, Wanted, wanted_places
+from tcl.arrays.foreign import Foreign
+from tcl.arrays.given import Given
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.user_input import check_flag, in_order
+from tcl.executors.results import results_class
+from tcl.grammar.sized import SizedDef
+from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, applied
+
+Strides: TypeAlias = tuple[tuple[int, ...], ...]
+"""Of each array, in bytes; inputs, then outputs."""
+
+
+_A = TypeVar("_A")
+_K = TypeVar("_K")
+_L = TypeVar("_L")
+
+
+class Calls(ABC, Generic[_A]):
+    """A callable kernel for arrays on one device: what all executors do.
+
+    Safe to call from several threads at once.
+    """
+
+    def __init__(self, sized: SizedDef, options: Chosen, wanted: Wanted = None) -> None:
+        self._sized = sized
+        self._chosen = options
+        if isinstance(options, Choices):
+            options = options.preferred or DEFAULT
+        self._options: MappingOptions = options
+        self._lock = threading.Lock()
+        self._wanted = wanted
+        checked = sized.checked
+        everything = tuple(range(len(checked.outputs)))
+        self._usual = everything if wanted is None else wanted_places(checked, wanted)
+        self._known_places: dict[object, tuple[int, ...]] = {None: self._usual}
+        self._latest: Repeat | None = None
+        """Does a call if it is like the last one that went well, with checks, and with the outputs
+        that are usually returned."""
+        self._recent: dict[tuple[bool, tuple[int, ...]], Repeat] = {}
+        """Likewise, of all calls: unchecked or not, and places of the outputs that are returned."""
+        self._repeats: dict[tuple[object, ...], Repeat] = {}
+        """What did calls before, by what they were given."""
+
+    def __repr__(self) -> str:
+        return f"<tcl executor: {self._sized.checked.name}, {self._options}>"
+
+    @property
+    def options(self) -> MappingOptions:
+        """The mapping options that the last kernel was built with. Where nobody gave them, others
+        may be used for other strides."""
+        return self._options
+
+    @property
+    def sized(self) -> SizedDef:
+        """The definition with its sizes."""
+        return self._sized
+
+    def __call__(
+        self,
+        /,
+        *inputs: _A | Scalar,
+        outputs: Sequence[_A] | None = None,
+        wanted: Wanted = None,
+        unchecked: bool = False,
+        **named: _A | Scalar,
+    ) -> _A | tuple[_A, ...]:
+        """Run the kernel.
+
+        Inputs come in the order of the def, by their names (``A=a``), or the first ones this way
+        and the others that way; one that is called as an option of calls by its place.
+        Returns the output; of several a named tuple, in the order of the def. ``wanted`` are the
+        names of those that are returned, in the order of ``wanted``, and that ``outputs`` holds:
+        the others are scratch memory, which is kept for the next calls.
+        ``unchecked`` leaves off the run-time checks of data-dependent subscripts: with an index
+        out of range, memory that belongs to nobody is then read. Raises ``ArgumentError`` for
+        arguments that do not fit, ``IndexError`` for a data-dependent subscript out of range.
+        """
+        if named:
+            inputs = in_order(self._sized.checked, inputs, named)
+        found: _A | tuple[_A, ...] | None
+        if unchecked is False and wanted is None and (latest := self._latest) is not None:
+            found = latest(inputs, outputs)  # as again(), whose call takes 40 ns
+        else:
+            found = self.again(inputs, outputs, unchecked, wanted)
+        if found is not None:
+            return found
+        given = self._given(inputs)
+        for tensor, view in zip(self._sized.checked.inputs, given.views, strict=True):
+            if view.shape != self._sized.shapes[tensor.name]:
+                raise ArgumentError(
+                    f"input '{tensor.name}' of {self._sized.checked.name} has shape "
+                    f"{self._sized.shapes[tensor.name]} in this executor, "
+                    f"but an array of shape {view.shape} was given"
+                )
+        result: _A | tuple[_A, ...] = self.run(given, outputs, unchecked, wanted)
+        return result
+
+    def again(
+        self,
+        inputs: tuple[Any, ...],
+        outputs: Any,
+        unchecked: bool = False,
+        wanted: Wanted = None,
+    ) -> Any:
+        """Run if this call is like the last one; None, and nothing done, if it is not."""
+        if unchecked is False and wanted is None:
+            repeat = self._latest
+        else:
+            check_flag("unchecked", unchecked)
+            repeat = self._recent.get((unchecked, self._places(wanted)))
+        return None if repeat is None else repeat(inputs, outputs)
+
+    def run(
+        self, given: Given, outputs: Any, unchecked: bool = False, wanted: Wanted = None
+    ) -> Any:
+        """Run on inputs that are known to fit."""
+        foreign = given.kind.foreign
+        if foreign is not None and outputs is None:
+            return self._returned(foreign, given, unchecked, wanted)
+        if foreign is None:
+            found = self._as_before(given, outputs, unchecked, self._places(wanted))
+            if found is not None:
+                return found
+        return self._first(given, outputs, unchecked, self._places(wanted))
+
+    def _as_before(
+        self, given: Given, outputs: Any, unchecked: bool, places: tuple[int, ...]
+    ) -> Any:
+        """Run if a call was like this one; None, and nothing done, if none was."""
+        repeat = self._repeats.get(_key(given, unchecked, places))
+        found = None if repeat is None else repeat(given.arrays, outputs)
+        if repeat is not None and found is not None:
+            self._keep(given, unchecked, places, repeat)
+        return found
+
+    def _returned(self, foreign: Foreign, given: Given, unchecked: bool, wanted: Wanted) -> Any:
+        """Likewise, with new outputs of the library that the inputs really are of."""
+        places = self._places(wanted)
+        tensors = [self._sized.checked.outputs[place] for place in places]
+        names = [f"output '{tensor.name}' of {self._sized.checked.name}" for tensor in tensors]
+        for what, tensor in zip(names, tensors, strict=True):
+            foreign.check_new(what, tensor.type)
+        found = self._as_before(given, None, unchecked, places)
+        if found is None:
+            found = self._first(given, None, unchecked, places)
+        each = (found,) if len(tensors) == 1 else found
+        return self.results(places)(tuple(map(foreign.returned, names, each)))
+
+    def _places(self, wanted: Wanted) -> tuple[int, ...]:
+        """The places, among the def's outputs, of those that a call returns. Raises
+        ``ArgumentError`` for a name that is none, or is given twice, and if one is left out that
+        the def adds to."""
+        key = tuple(wanted) if isinstance(wanted, list) else wanted
+        try:
+            found = self._known_places.get(key)
+        except TypeError:  # something in it cannot be a name
+            found = None
+        if found is None:
+            found = self._known_places[key] = wanted_places(self._sized.checked, wanted)
+        return found
+
+    def results(self, places: tuple[int, ...]) -> Callable[[tuple[Any, ...]], Any]:
+        """What makes a call's result of the outputs at these places."""
+        if len(places) == 1:
+            return itemgetter(0)
+        checked = self._sized.checked
+        names = tuple(checked.outputs[place].name for place in places)
+        made: Callable[[tuple[Any, ...]], Any] = results_class(checked.name, names)._make
+        return made
+
+    def _keep(self, given: Given, unchecked: bool, places: tuple[int, ...], repeat: Repeat) -> None:
+        """Keep what does calls like this one."""
+        self._repeats[_key(given, unchecked, places)] = repeat
+        if given.kind.foreign is None:
+            self._recent[unchecked, places] = repeat
+            if not unchecked and places == self._usual:
+                self._latest = repeat
+
+    def _kept(self, kernels: dict[_K, _L], key: _K, make: Callable[[MappingOptions], _L]) -> _L:
+        """The kernel of ``kernels`` for this key; made, of the first options that apply, if there
+        is none yet."""
+        found = kernels.get(key)
+        if found is None:
+            with self._lock:
+                found = kernels.get(key)
+                if found is None:
+                    self._options, made = applied(self._chosen, make)
+                    found = kernels[key] = made
+        return found
+
+    def _new_strides(self) -> Strides:
+        """Of new outputs."""
+        outputs, shapes = self._sized.checked.outputs, self._sized.shapes
+        return tuple(contiguous(shapes[t.name], numpy_dtype(t.type).itemsize) for t in outputs)
+
+    @abstractmethod
+    def prepare(self, inputs: Sequence[Any]) -> None:
+        """Compile for the strides of these inputs and for new outputs."""
+
+    @abstractmethod
+    def _given(self, inputs: Sequence[Any]) -> Given:
+        """The inputs of a call. Raises ``ArgumentError``."""
+
+    @abstractmethod
+    def _first(self, given: Given, outputs: Any, unchecked: bool, places: tuple[int, ...]) -> Any:
+        """A call that is not like the last one: everything about it is looked at."""
+
+
+class Repeat(Protocol):
+    """Calls like one that went well."""
+
+    def __call__(self, inputs: tuple[Any, ...], outputs: Any, /) -> Any:
+        """Run, and return the outputs; None if this call is not alike, or may be wrong. Raises
+        ``IndexError``, as the kernel does."""
+
+
+def _key(given: Given, unchecked: bool, places: tuple[int, ...]) -> tuple[object, ...]:
+    """By which is found what does calls like one on these inputs."""
+    strides = tuple(view.strides for view in given.views)
+    return unchecked, places, given.library, given.kind.foreign is None, strides
+
+
+def contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """The strides, in bytes, of a new array."""
+    strides = []
+    step = itemsize
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(1, extent)
+    return tuple(reversed(strides))
