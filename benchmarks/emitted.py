@@ -48,7 +48,8 @@ from tcl.codegen.devices.known_cpus import PROFILES
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts, gpu_layouts
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import PRESETS, MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef

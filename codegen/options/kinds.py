@@ -1,7 +1,7 @@
 """What values an option of a nest can have: how they are checked and read, and what they come to
 where a nest has one dimension more or less.
 
-Adding an option of one of these kinds is a line in ``options.py``.
+Adding an option of one of these kinds is a row in ``nest_options.py``.
 """
 
 from __future__ import annotations

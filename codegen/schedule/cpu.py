@@ -15,7 +15,8 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.cpu.build import Build
 from tcl.codegen.passes.cpu.dot import dotted, in_groups, why_not_dotted

@@ -16,7 +16,8 @@ from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks

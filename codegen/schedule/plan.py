@@ -19,7 +19,8 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.verify import verify
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.kinds import Kind, Lanes, Permutation, Sizes
-from tcl.codegen.options.options import OPTIONS, Device, MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import OPTIONS, Device, NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.chunk import chunked, why_not_chunked
 from tcl.codegen.passes.fuse import why_not_fused

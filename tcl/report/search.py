@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from tcl.codegen.options.options import OPTIONS
+from tcl.codegen.options.nest_options import OPTIONS
 from tcl.common.number_format import duration
 from tcl.html.charts import HALF, Dot, Line, Ticks, bar, legend, times_chart
 from tcl.html.markup import Markup, tag

@@ -12,7 +12,8 @@ from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu, schedule
 
 Shapes = tuple[tuple[int, int], tuple[int, int]]

@@ -14,7 +14,8 @@ from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
 
 DEVICES = pytest.mark.parametrize("device", [WIDE, NARROW, ARM], ids=lambda d: d.name)

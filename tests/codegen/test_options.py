@@ -15,14 +15,8 @@ from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.kinds import WIDTHS, Flag
-from tcl.codegen.options.options import (
-    OPTIONS,
-    PLAIN,
-    PRESETS,
-    MappingOptions,
-    NestOptions,
-    OptionMethods,
-)
+from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
+from tcl.codegen.options.options import PRESETS, MappingOptions, OptionMethods
 from tcl.codegen.schedule.cpu import schedule
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer

@@ -18,7 +18,8 @@ from tcl.codegen.common.errors import NoNestError
 from tcl.codegen.devices.gpu import GpuProfile, profile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import gpu_layouts
-from tcl.codegen.options.options import OPTIONS, MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import OPTIONS, NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.cpu.build import Build
 from tcl.codegen.passes.cpu.prefetch import Prefetch

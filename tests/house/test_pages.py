@@ -15,7 +15,7 @@ from golden import Golden
 from places import ROOT
 
 from tcl.cli import main
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 
 BLOCK = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<printed>.*?)```", re.DOTALL)
 PAGES = sorted(p for p in (ROOT / "docs").glob("*.md") if BLOCK.search(p.read_text("utf-8")))

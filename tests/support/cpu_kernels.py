@@ -18,7 +18,8 @@ from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import PRESETS, MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.codegen.passes.cpu.dot import depths
 from tcl.codegen.passes.cpu.skip import why_never_skipped
 from tcl.codegen.reference import compile_reference

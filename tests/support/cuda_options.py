@@ -14,7 +14,8 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import PRESETS, MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import PRESETS, MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.space.gpu.mapping import GpuMappingSpace

@@ -16,7 +16,8 @@ from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.devices.known_cpus import find
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.types import BFLOAT16

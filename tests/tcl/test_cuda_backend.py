@@ -38,7 +38,8 @@ from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.cuda.run.compile import Cubin
 from tcl.codegen.cuda.run.occupancy import Resources
 from tcl.codegen.devices.gpu import A100, H100, T4, GpuProfile
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.selection.best_options import known_options
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig

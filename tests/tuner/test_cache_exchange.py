@@ -314,7 +314,8 @@ def test_t4_there_and_back(cache: TuningCache, source: TuningCache) -> None:
 
 
 def test_t4_of_random_options_comes_back(cache: TuningCache, tmp_path: Path) -> None:
-    from tcl.codegen.options.options import MappingOptions, NestOptions
+    from tcl.codegen.options.nest_options import NestOptions
+    from tcl.codegen.options.options import MappingOptions
 
     rng = random.Random(0)
     for i in range(200):

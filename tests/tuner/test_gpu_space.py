@@ -14,7 +14,8 @@ from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.devices.gpu import A100, H100, T4, GpuProfile
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef

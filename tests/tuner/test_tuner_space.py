@@ -12,7 +12,8 @@ from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.ir import Kind, Program
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.fusion_limits import results_at_once
 from tcl.codegen.schedule.cpu import plan_cpu, schedule, stages
 from tcl.grammar.check import check

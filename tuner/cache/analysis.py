@@ -32,7 +32,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcl.codegen.options.kinds import Sizes
-from tcl.codegen.options.options import OPTIONS
+from tcl.codegen.options.nest_options import OPTIONS
 from tcl.tuner.cache.insight import KeyInsight
 from tcl.tuner.space.knob_importance import Importance, importance
 from tcl.tuner.space.knobs import Knob, Value

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.tuner.model.estimate import Estimate, estimate
 from tcl.tuner.model.loops import Bools, Floats, Loops
 from tcl.tuner.model.subject import Subject

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.fragments import fragments
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.tuner.model.subject import SubjectNest, Touched
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.tuner.model.features import GROUPS, NAMES, extract
 from tcl.tuner.model.forest import Forest
 from tcl.tuner.model.loops import Floats

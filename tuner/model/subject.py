@@ -13,7 +13,8 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.loopir.cost import Cost, cost_of
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import plan_cpu
 

@@ -14,7 +14,7 @@ from tcl.codegen.choose.cpu.access_costs import reach
 from tcl.codegen.choose.cpu.balance import balanced, in_lanes
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fuse import crossing, refs
 from tcl.codegen.passes.fusion.groups import fusion_groups

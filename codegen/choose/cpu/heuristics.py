@@ -14,7 +14,7 @@ from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import PLAIN, NestOptions
+from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.stage import natural_level
 
 _STREAMS = 8

@@ -15,7 +15,7 @@ from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.fragments import Fragment
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import PLAIN, NestOptions
+from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.cpu.matrix import matrix_dots, matrix_fragment, multiplied_along
 from tcl.codegen.passes.cpu.stage import dims_of, natural_level, why_not_copied
 

@@ -17,7 +17,7 @@ from tcl.codegen.choose.cpu.access_costs import reach
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children, indices, operands, renamed, values_of
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of
 from tcl.codegen.passes.fusion.groups import fusion_groups
 

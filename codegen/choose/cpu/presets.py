@@ -14,7 +14,7 @@ from tcl.codegen.choose.cpu.prefetch_distances import far_alone, prefetching, ti
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import OPTIONS, PLAIN, NestOptions
+from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
 from tcl.codegen.passes.cpu.stage import dims_of, made_with
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.vectorize import outputs

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.options.options import PLAIN, NestOptions
+from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 
 

@@ -11,7 +11,7 @@ from tcl.codegen.choose.gpu.nest_shape import Choice, Shape
 from tcl.codegen.choose.gpu.streaming import rowwise, streaming
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import PLAIN, NestOptions
+from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.chunk import Chunk, why_not_chunked
 from tcl.codegen.passes.fuse import Fuse, why_not_fused
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.chunk import Chunk, chunked
 from tcl.codegen.passes.cpu.dot import Dot, dotted

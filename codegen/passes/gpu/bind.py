@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import map_nest
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.mma_shape import THREADS, Sizes, mma_depth, mma_folds, why_no_mma

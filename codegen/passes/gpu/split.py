@@ -11,7 +11,7 @@ from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import loads, rebuilt
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.grammar.types import BOOL, INT64
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.chunk import Chunk
 from tcl.codegen.passes.fuse import Fuse

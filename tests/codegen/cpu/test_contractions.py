@@ -11,7 +11,8 @@ from cpu_kernels import NAIVE, Array, poisoned, random_options, reference, sized
 from sampling import sampled
 
 from tcl.codegen.cpu.run.kernel import compile_cpu
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 
 CASES: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
     "matmul": ("A(M, K) B(K, N) | C(m, n) +=! A(m, k) * B(k, n)", ((37, 29), (29, 53))),

@@ -22,7 +22,8 @@ from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.devices.named import device_named
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu.dot import depths
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import plan, schedule

@@ -28,7 +28,8 @@ from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.kernel import compile_cpu
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import plan, schedule, stages
 

@@ -26,7 +26,8 @@ from tcl.codegen.cpu.object_code import ingredients
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode, NumberedSite
 from tcl.codegen.cpu.run import ready
 from tcl.codegen.cpu.run.launch import DIRECT, Launcher, _public, address_of
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.cpu import stage
 from tcl.executors.calls import contiguous
 from tcl.executors.executor import Executor

@@ -18,7 +18,8 @@ import tcl
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.tuner.space.cpu.mapping import MappingSpace
 

@@ -21,7 +21,8 @@ from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.loopir.walk import statements, walk
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import plan, schedule
 from tcl.grammar.sized import SizedDef

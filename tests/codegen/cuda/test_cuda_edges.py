@@ -33,7 +33,8 @@ from tcl.codegen.cuda.emulator import ORDERS, compile_modules, why_not
 from tcl.codegen.cuda.run.compile import compile_cubin
 from tcl.codegen.devices.gpu import profile
 from tcl.codegen.loopir.layouts import WIDEST, gpu_layouts
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 

@@ -14,7 +14,8 @@ from cuda_checks import H200, T4, Case, case_of, check_cases, run_case, work_of_
 
 from tcl.codegen.cuda.emulator import ORDERS, EmulationError, compile_modules, why_not
 from tcl.codegen.devices.gpu import GpuProfile
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 
 if why_not():
     pytest.skip(str(why_not()), allow_module_level=True)

@@ -20,7 +20,8 @@ from strategies import random_program
 from tcl.arrays.annotations import parse_sizes, read_annotations
 from tcl.codegen.common.errors import NoNestError, OptionsError
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule as schedule_cpu
 from tcl.codegen.schedule.gpu import schedule, stages
 from tcl.grammar.check import check

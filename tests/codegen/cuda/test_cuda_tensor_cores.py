@@ -17,7 +17,8 @@ from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.cuda.run.compile import compile_cubin
 from tcl.codegen.devices.gpu import profile
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 
 if why_not():

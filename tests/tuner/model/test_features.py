@@ -13,7 +13,8 @@ from recounted import RECOUNTED, Recount
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import OPTIONS, PLAIN, MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.model.features import GROUPS, NAMES, SCHEMA, extract

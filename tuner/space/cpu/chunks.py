@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.choose.cpu.chunk_groups import Group, groups
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import refusal
 from tcl.codegen.passes.chunk import chunked
 from tcl.codegen.passes.fuse import why_not_fused

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.base import refusal
 from tcl.codegen.passes.cpu.dot import dotted, in_groups, why_not_dotted
 from tcl.codegen.passes.cpu.matrix import why_not_fed

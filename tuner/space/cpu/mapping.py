@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.tuner.space.cpu.chunks import ChunkKnobs

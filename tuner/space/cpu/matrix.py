@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.fragments import Fragment, fragments
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.cpu.matrix import matrix_dots, matrix_fragment, multiplied_along
 from tcl.tuner.space.knobs import Knob, Value
 

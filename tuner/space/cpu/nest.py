@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.kinds import WIDTHS
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import outputs
 from tcl.tuner.space.cpu.chunks import ChunkKnobs

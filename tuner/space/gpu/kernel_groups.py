@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.choose.cpu.chunk_groups import able
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import NestOptions
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.fusion.groups import FusionGroup, fusion_groups
 from tcl.tuner.space.gpu.nest import BlockKnobs
 from tcl.tuner.space.knobs import Knob, Value

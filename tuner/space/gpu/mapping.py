@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
-from tcl.codegen.options.options import MappingOptions, NestOptions
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.gpu import plan_gpu
 from tcl.tuner.space.gpu.constraints import constraints

@@ -10,7 +10,7 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import factors
 from tcl.codegen.options.kinds import WIDTHS
-from tcl.codegen.options.options import PLAIN, NestOptions
+from tcl.codegen.options.nest_options import PLAIN, NestOptions
 from tcl.codegen.passes.fuse import refs
 from tcl.codegen.passes.gpu.panel import uniform_dims
 from tcl.tuner.space.cpu.nest import first_alike
