@@ -1,43 +1,21 @@
-"""Reading and writing tensors: addresses, lanes, masks, and checked subscripts."""
+"""Reading and writing tensors: lanes, masks, and stores past the caches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tcl.codegen.cpu.emit.across import Across, Block, Pointers
-from tcl.codegen.cpu.emit.scope import At, Scope, affine, i64, lane_values, leading, number
+from tcl.codegen.cpu.emit.addresses import Address, Addresses
+from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, leading, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.devices.cpu import LINE, SHORTEST_STREAM
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.sites import Site
-from tcl.grammar.types import INT32, UINT64
+from tcl.grammar.types import INT32
 from tcl.grammar.varying import Size, alike, usual
 
 _WORD = INT32
 """What dot products read several elements as."""
-
-Evaluate = Callable[[ir.Value, Scope], Val]
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where an element lies: bytes from the tensor's first element."""
-
-    offset: At
-    """In the first lane; a vector where lanes have offsets of their own."""
-    step: int
-    """Bytes that each further lane adds, where ``offset`` is a scalar."""
-
-    def apart(self, size: int) -> bool:
-        """Whether lanes are known to add so many bytes each."""
-        return alike(self.step, size)
-
-    @property
-    def spread(self) -> bool:
-        """Whether each lane has an offset of its own."""
-        return self.offset.base is not None and self.offset.base.lanes > 1
 
 
 @dataclass(slots=True)
@@ -46,28 +24,17 @@ class Memory:
 
     b: Builder
     program: ir.Built
-    dims: Mapping[str, ir.Dim]
     pointers: Pointers
+    addresses: Addresses
     native_half: bool
     masks: bool
     """Whether the processor writes some lanes of a vector as fast as all of them."""
-    unchecked: bool
-    evaluate: Evaluate
-    sites: list[Site] = field(default_factory=list)
     asked: set[tuple[str, str, str, int]] = field(default_factory=set)
     """Lines of memory that were prefetched, each by the block of code that did."""
     across: Across = field(init=False)
-    places: dict[ir.TensorRef, ir.Affine] = field(default_factory=dict)
-    """As of ``Layout.place``: code that is written out asks for the same ones again and again."""
 
     def __post_init__(self) -> None:
         self.across = Across(self.b, self.pointers)
-
-    def place(self, ref: ir.TensorRef) -> ir.Affine:
-        """Bytes from the first element of a tensor to this one."""
-        if ref not in self.places:
-            self.places[ref] = self.program.tensor(ref.tensor).layout.place(ref)
-        return self.places[ref]
 
     def load(self, load: ir.Load, scope: Scope) -> Val:
         """The value of an element, in the type it is computed in."""
@@ -78,7 +45,7 @@ class Memory:
         """Whether an element and those of the next points of a dot product, of which so many
         exist, lie in memory as one word."""
         tensor = self.program.tensor(load.ref.tensor)
-        index = self.place(load.ref)
+        index = self.addresses.place(load.ref)
         step = index.coefficient(fold.dim) + index.coefficient(fold.name)
         in_order = step == tensor.layout.itemsize and not any(x == 0 for x in tensor.layout.extents)
         # Panels have room behind the last point.
@@ -93,7 +60,7 @@ class Memory:
     def store_words(self, ref: ir.TensorRef, words: Val, scope: Scope) -> None:
         """Writes the words that begin at an element."""
         layout = replace(self.program.tensor(ref.tensor).layout, type=_WORD)
-        self._write(ref, layout, self._address(ref, scope, None), words, scope)
+        self._write(ref, layout, self.addresses.of(ref, scope), words, scope)
 
     def _raw(self, load: ir.Load, layout: ir.Layout, scope: Scope) -> Val:
         """What lies at an element, as the type of the layout."""
@@ -103,7 +70,7 @@ class Memory:
             # Of lanes that are not written, subscripts may come from what has been overwritten.
             inside = self._inside(scope)
             mask = inside if mask is None else self.b.binary("and", mask, inside)
-        at = self._address(load.ref, scope, None if load.total else mask)
+        at = self.addresses.of(load.ref, scope, None if load.total else mask)
         if any(x == 0 for x in layout.extents):
             return self.b.constant(0, memory_type(layout.type))  # nothing that could be touched
         if load.total and (block := self._block(load.ref, layout, at, scope)):
@@ -129,7 +96,7 @@ class Memory:
         """Writes an element, or one per lane that exists. ``streamed`` vectors go past the caches,
         if they lie where the processor can do that; ``padded`` ones have 0 in other lanes."""
         layout = self.program.tensor(ref.tensor).layout
-        at = self._address(ref, scope, None)
+        at = self.addresses.of(ref, scope)
         raw = to_memory(self.b, value, layout.type, self.native_half)
         if padded and scope.ragged:
             raw, scope = self._whole(raw, scope)
@@ -141,7 +108,7 @@ class Memory:
         if to.role is not ir.Role.SCRATCH or to.layout.type != source.layout.type:
             return False
         raw = self.bits(load, scope)
-        at = self._address(ref, scope, None)
+        at = self.addresses.of(ref, scope)
         if padded and scope.ragged:
             raw, scope = self._whole(raw, scope)
         self._write(ref, to.layout, at, raw, scope)
@@ -191,7 +158,7 @@ class Memory:
     def prefetch(self, ref: ir.TensorRef, ahead: int, scope: Scope) -> None:
         """Asks for the lines of memory that lie ``ahead`` bytes after those of all lanes; for one
         that code which is written out has asked for already, not again."""
-        at = self._address(ref, scope, None)
+        at = self.addresses.of(ref, scope)
         base = "" if at.offset.base is None else at.offset.base.text
         for byte in range(0, max(1, scope.lanes * usual(at.step)), LINE):
             offset = at.offset + (ahead + byte)
@@ -260,14 +227,9 @@ class Memory:
         text = f"getelementptr i8, {first}, <{lanes} x i64> <{ladder}>"
         return self.b.op(text, "ptr", lanes)
 
-    def address(self, ref: ir.TensorRef, scope: Scope) -> Val:
-        """Where an element lies, as a number."""
-        at = self._address(ref, scope, None)
-        return self.b.op(f"ptrtoint {self.pointers.at(ref.tensor, at.offset)} to i64", "i64")
-
     def soon(self, ref: ir.TensorRef, scope: Scope) -> None:
         """Asks for the line of an element that is to be written."""
-        at = self._address(ref, scope, None)
+        at = self.addresses.of(ref, scope)
         there = self.pointers.at(ref.tensor, at.offset)
         write, near, data = Val("1", "i32"), Val("3", "i32"), Val("1", "i32")
         self.b.do(self.b.call_text("llvm.prefetch.p0", "void", there, write, near, data))
@@ -351,7 +313,7 @@ class Memory:
         """The neighbours in memory that unrolled loops go through, where lanes lie apart."""
         if at.spread or any(map(at.apart, (0, layout.itemsize, -layout.itemsize))):
             return None
-        index = self.place(ref)
+        index = self.addresses.place(ref)
         for dim, whole in scope.written_out.items():
             in_order = dim != scope.lane_dim and alike(index.coefficient(dim), layout.itemsize)
             if in_order and isinstance(whole.span, int) and whole.span > 1:
@@ -359,89 +321,3 @@ class Memory:
                 start = at.offset + -place * layout.itemsize
                 return Block(ref.tensor, layout, start, at.step, scope.active, place, whole.span)
         return None
-
-    # Addresses.
-
-    def _address(self, ref: ir.TensorRef, scope: Scope, mask: Val | None) -> Address:
-        b = self.b
-        layout = self.program.tensor(ref.tensor).layout
-        first, step = affine(b, self.place(ref), self.dims, scope)
-        own: Val | None = None
-        for axis, subscript in enumerate(ref.subscripts):
-            if isinstance(subscript, ir.Affine):
-                continue
-            value = self.evaluate(subscript.value, scope)
-            if mask is not None:
-                value = b.spread(value, scope.lanes)
-            if subscript.check and not self.unchecked:
-                value = self._checked(value, ref.tensor, axis, subscript, scope, mask)
-            value = b.binary("sub", value, number(layout.origin[axis]))
-            part = b.binary("mul", value, number(layout.strides[axis]))
-            own = part if own is None else b.binary("add", own, part)
-        if own is None:
-            return Address(first, step)
-        if own.lanes > 1:
-            offset = b.binary("add", lane_values(b, i64(b, first), step, scope.lanes), own)
-            return Address(At(offset), 0)
-        return Address(At(b.binary("add", i64(b, first), own)), step)
-
-    def _checked(
-        self,
-        value: Val,
-        tensor: str,
-        axis: int,
-        subscript: ir.Computed,
-        scope: Scope,
-        mask: Val | None,
-    ) -> Val:
-        """``value``, or the first index where it is outside of the tensor, which is recorded."""
-        b = self.b
-        layout = self.program.tensor(tensor).layout
-        first, extent = layout.origin[axis], layout.extents[axis]
-        unsigned = subscript.value.type == UINT64
-        site = len(self.sites)
-        self.sites.append(Site(tensor, axis, first, extent, unsigned))
-        relative = b.binary("sub", value, number(first))
-        inside = b.compare("icmp ult", relative, number(extent))
-        if unsigned and first < 0:
-            positive = b.compare("icmp sge", value, number(0))
-            inside = b.binary("and", inside, positive)
-        outside = b.negation(inside)
-        if mask is not None:
-            outside = b.binary("and", outside, mask)
-        lanes = outside.lanes
-        bits = outside
-        if lanes > 1:
-            bits = b.op(f"bitcast {outside} to i{lanes}", f"i{lanes}")
-        failed = b.compare("icmp ne", bits, Val("0", bits.type)) if lanes > 1 else outside
-        record, after = b.new_label("fail"), b.new_label("checked")
-        b.branch_if(failed, record, after)
-        b.start(record)
-        worst = value
-        if lanes > 1:
-            lane = b.call(f"llvm.cttz.i{lanes}", f"i{lanes}", 1, bits, Val("false", "i1"))
-            worst = b.op(f"extractelement {value}, {lane}", "i64")
-        # LLVM then reads a subscript once for all vectors that have it.
-        b.do_besides(f"call void @tcl_fail(ptr %error, i64 {site}, {worst})")
-        b.branch(after)
-        b.start(after)
-        return b.select(inside, value, number(first))
-
-
-FAIL = """\
-define internal void @tcl_fail(ptr %error, i64 %site, i64 %value) noinline cold nounwind {
-entry:
-  %set = load i64, ptr %error, align 8
-  %first = icmp eq i64 %set, 0
-  br i1 %first, label %record, label %done
-record:
-  %site_at = getelementptr i64, ptr %error, i64 1
-  %value_at = getelementptr i64, ptr %error, i64 2
-  store i64 %site, ptr %site_at, align 8
-  store i64 %value, ptr %value_at, align 8
-  store i64 1, ptr %error, align 8
-  br label %done
-done:
-  ret void
-}
-"""

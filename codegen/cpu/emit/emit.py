@@ -14,8 +14,9 @@ from typing import assert_never
 
 from tcl.codegen.common.recursion import with_room
 from tcl.codegen.cpu.abi import OPENING, alone, apart
-from tcl.codegen.cpu.emit.accesses import FAIL, Memory
+from tcl.codegen.cpu.emit.accesses import Memory
 from tcl.codegen.cpu.emit.across import Pointers
+from tcl.codegen.cpu.emit.addresses import FAIL, Addresses
 from tcl.codegen.cpu.emit.dots import Dots
 from tcl.codegen.cpu.emit.loops import Loops
 from tcl.codegen.cpu.emit.matrix import MatrixUnit
@@ -99,23 +100,17 @@ class Statements:
         self.x86 = device.architecture == "x86_64"
         self.dims = {d.name: d for s in program.spaces for d in s.dims}
         self.values = Values(b, self.dims, device.converts_half)
+        places = Pointers(b, pointers)
+        addresses = Addresses(b, program, self.dims, places, unchecked, self.values.value, sites)
         self.memory = Memory(
-            b,
-            program,
-            self.dims,
-            Pointers(b, pointers),
-            device.converts_half,
-            device.has("avx512bw") and device.has("avx512vl"),
-            unchecked,
-            self.values.value,
-            sites,
+            *(b, program, places, addresses, device.converts_half),
+            masks=device.has("avx512bw") and device.has("avx512vl"),
         )
         self.values.memory = self.memory
-        self.matrix = MatrixUnit(b, device, program, self.dims, self.memory.pointers)
+        self.matrix = MatrixUnit(b, device, program, self.dims, places)
         self.dots = Dots(b, device, self.values, self.memory)
         self.loops = Loops(
-            *(b, program, self.statement, self.memory.address, self.memory.soon),
-            self.values.value,
+            *(b, program, self.statement, addresses.as_number, self.memory.soon), self.values.value
         )
         self.kinds = {x.fold.name: x.kind for s in program.spaces for x in s.loops}
 
