@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from tcl.codegen.choose.cpu.access_costs import PanelCost
 from tcl.codegen.choose.cpu.core_model import Core
+from tcl.codegen.choose.cpu.register_tiles import fastest
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.stage import dims_of
@@ -104,9 +105,8 @@ class _Work:
 
     @staticmethod
     def of(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> _Work:
-        core = Core.fastest(program, nest, device)
-        lane, tile = core.best()
-        return _Work(core, lane, tile, core.cycles(lane, tile))
+        found = fastest(program, nest, device)
+        return _Work(found.core, found.lane, found.sizes, found.cycles)
 
     def unit(self, dim: str) -> int:
         """Points of a dimension in a register tile."""

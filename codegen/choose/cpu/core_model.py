@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.cpu.access_costs import (
@@ -19,25 +19,16 @@ from tcl.codegen.choose.cpu.access_costs import (
     access_of,
     arithmetic,
 )
-from tcl.codegen.choose.cpu.dot_products import DotProducts, dot_products
+from tcl.codegen.choose.cpu.dot_products import DotProducts
 from tcl.codegen.choose.cpu.far_reads import from_memory, passes
-from tcl.codegen.choose.cpu.lists import HELD, listed_dims, listing
+from tcl.codegen.choose.cpu.lists import HELD
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import terms
 from tcl.codegen.loopir.walk import operands
-from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
 from tcl.codegen.passes.cpu.register import MAX_POINTS
-from tcl.codegen.passes.cpu.skip import unguarded
 
-_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
-_SECOND_ROWS = (1, 2, 3, 4)
-_VECTORS = (1, 2, 3, 4, 6)
-_LONG_ROWS = (7, 8, 10, 12, 14, 16, 20, 24, 28)
-"""Vectors more, where there is one row."""
-_LANES = 2
-"""Dimensions with lanes for which rows of two dimensions are tried."""
 _LATENCY = 4.0
 """Cycles from one step of an accumulator to the next."""
 _PANEL_LOAD = 1.25
@@ -120,21 +111,6 @@ class Core:
             sums,
         )
 
-    @staticmethod
-    def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Core:
-        """With dot products, where the device has any, or through lists of its points, where it has
-        a condition, if the nest takes less with them."""
-        plain = Core.of(program, nest, device, sums)
-        found = [plain]
-        for dot in dot_products(program, nest, device) if sums == 1 else ():
-            core = plain.in_words(dot)
-            if any(core._may_have_lanes(d) and d.extent > 1 for d in core.nest.dims):
-                found.append(core)
-        if sums == 1 and (listed := listed_dims(program, nest)):
-            bare = Core.of(program, replace(nest, point=unguarded(nest.point)), device)
-            found.append(replace(bare, listed=listed, before=listing(nest, device)))
-        return min(found, key=lambda c: c.cycles(*c.best())) if len(found) > 1 else plain
-
     def in_words(self, dot: DotProducts) -> Core:
         """The same nest with dot products: the reduction along them has fewer points, and what is
         read are words of its factors."""
@@ -153,42 +129,6 @@ class Core:
             arithmetic=dot.arithmetic(self.nest),
             dot=dot,
         )
-
-    def best(self) -> tuple[str | None, dict[str, int]]:
-        """Lanes (a dim or none) and the register tile that take the fewest cycles."""
-        moving = [d for d in self.nest.dims if d.extent > 1 and d.name not in self.listed]
-        lanes = [d.name for d in moving if self.lanes > 1 and self._may_have_lanes(d)]
-        # The last ones first, whose points tend to lie closer to each other.
-        results = [d.name for d in reversed(moving) if not d.reduction and not self.listed]
-        if not self.nest.reduces:
-            plain: list[tuple[str | None, dict[str, int]]] = [(x, {}) for x in (None, *lanes)]
-            return min(plain, key=lambda c: self.cycles(*c))
-        # Rows of one dimension first; then rows of two, for the most promising lanes.
-        singles = []
-        for lane in (None, *lanes) if self.dot is None else lanes:
-            rows: list[tuple[str, ...]] = [(d,) for d in results if d != lane] or [()]
-            singles.append(
-                self._cheapest((lane, t) for row in rows for t in self._tiles(lane, row))
-            )
-        found = sorted(singles, key=lambda c: self.cycles(*c))[:_LANES]
-        for lane, _ in tuple(found):
-            pairs = itertools.combinations([d for d in results if d != lane], 2)
-            found += ((lane, t) for pair in pairs for t in self._tiles(lane, pair))
-        return self._cheapest(found)
-
-    def _cheapest(
-        self, choices: Iterable[tuple[str | None, dict[str, int]]]
-    ) -> tuple[str | None, dict[str, int]]:
-        return min(choices, key=lambda c: self.cycles(*c))
-
-    def _may_have_lanes(self, dim: ir.Dim) -> bool:
-        """Whether some access goes through memory from front to back along the dimension, or
-        through a panel that could."""
-        in_order = any(a.strides.get(dim.name) == a.itemsize for a in (*self.reads, self.target))
-        copied = any(a.stageable and dim.name in a.strides for a in self.reads)
-        if self.dot is not None and dim.reduction:
-            return False
-        return in_order or (copied and not dim.reduction)
 
     def group(self, dim: str) -> int:
         """Points of a dimension that one instruction adds up."""
@@ -243,7 +183,7 @@ class Core:
             return inner.extent
         if not self._waits_to_count(lane):
             return 1
-        if self._live(lane, sizes) + _SPARE > self.device.vector_registers:
+        if self.live(lane, sizes) + _SPARE > self.device.vector_registers:
             return 1
         point = self.nest.point
         points = math.prod(sizes.values()) * len(terms(point.op, point.value))
@@ -259,7 +199,7 @@ class Core:
         points = math.prod(sizes.values())
         if inner.extent >= _FEW or inner.extent * points > _WRITTEN_OUT or inner.name == lane:
             return False
-        if self._live(lane, sizes) + _SPARE > self.device.vector_registers:
+        if self.live(lane, sizes) + _SPARE > self.device.vector_registers:
             return False
         kept = points * self.sums
         for access in self.reads:
@@ -296,28 +236,7 @@ class Core:
         moving = [d for d in self.nest.dims if d.reduction and d.extent > 1]
         return moving[-1] if moving else None
 
-    def _tiles(self, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
-        extents = {d.name: d.extent for d in self.nest.dims}
-        registers = self.device.vector_registers
-        vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if self.listed else ()))
-        for v in vectors:
-            if lane is not None and v > 1 and v > -(-extents[lane] // self.lanes):
-                continue
-            for sizes in itertools.product(*((_ROWS, _SECOND_ROWS)[: len(rows)])):
-                for names in dict.fromkeys((rows, rows[::-1])):
-                    tile = {n: s for n, s in zip(names, sizes, strict=True) if s > 1}
-                    if any(s > extents[n] for n, s in tile.items()):
-                        continue
-                    whole = {**tile, lane: v} if lane is not None else tile
-                    others = (v if tile or not self.listed else 1) + 1
-                    others = others if self.sums == 1 else OPERANDS
-                    others += self.dot.registers(v) if self.dot is not None else 0
-                    points = math.prod(sizes) * v
-                    fits = points * self.sums + others <= registers >= self._live(lane, whole)
-                    if fits or points == 1:  # of one point there is a tile, whatever it takes
-                        yield whole
-
-    def _live(self, lane: str | None, sizes: Mapping[str, int]) -> int:
+    def live(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """Registers in use: accumulators, and what is held of the operands."""
         held = sum(self._held(access, lane, sizes) for access in self.reads)
         return math.prod(sizes.values()) + held

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tcl.codegen.choose.cpu.core_model import Core
+from tcl.codegen.choose.cpu.register_tiles import fastest
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import operands
@@ -29,8 +30,8 @@ def heuristic(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int 
     applied."""
     if nest.sequential or nest.points == 0:
         return PLAIN
-    core = Core.fastest(program, nest, device, sums)
-    lane, sizes = core.best()
+    found = fastest(program, nest, device, sums)
+    core, lane, sizes = found.core, found.lane, found.sizes
     if lane is not None and sizes.keys() == {lane} and not nest.dim(lane).reduction:
         sizes = {lane: _vectors(core, lane, sizes[lane])}
     written_out = dict(sizes)

@@ -1,0 +1,115 @@
+"""Which lanes and register tiles are tried for a nest, and which the model of a core finds best."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tcl.codegen.choose.cpu.core_model import Core
+from tcl.codegen.choose.cpu.dot_products import dot_products
+from tcl.codegen.choose.cpu.lists import listed_dims, listing
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
+from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
+from tcl.codegen.passes.cpu.skip import unguarded
+
+Tile: TypeAlias = tuple[str | None, dict[str, int]]
+"""Lanes (a dim or none), and the register tile: vectors of them, points of other dimensions."""
+
+_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
+_SECOND_ROWS = (1, 2, 3, 4)
+_VECTORS = (1, 2, 3, 4, 6)
+_LONG_ROWS = (7, 8, 10, 12, 14, 16, 20, 24, 28)
+"""Vectors more, where there is one row."""
+_LANES = 2
+"""Dimensions with lanes for which rows of two dimensions are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The way of working on a nest that takes the fewest cycles."""
+
+    core: Core
+    lane: str | None
+    sizes: dict[str, int]
+    """The register tile."""
+    cycles: float
+
+
+def fastest(program: ir.Program, nest: ir.Nest, device: CpuProfile, sums: int = 1) -> Choice:
+    """The best way to work on a nest: with dot products, where the device has any, or through
+    lists of its points, where it has a condition, if that takes less. ``sums``: as of ``Core``."""
+    plain = Core.of(program, nest, device, sums)
+    cores = [plain]
+    for dot in dot_products(program, nest, device) if sums == 1 else ():
+        core = plain.in_words(dot)
+        if any(_may_have_lanes(core, d) and d.extent > 1 for d in core.nest.dims):
+            cores.append(core)
+    if sums == 1 and (listed := listed_dims(program, nest)):
+        bare = Core.of(program, replace(nest, point=unguarded(nest.point)), device)
+        cores.append(replace(bare, listed=listed, before=listing(nest, device)))
+    found = []
+    for core in cores:
+        lane, sizes = _best(core)
+        found.append(Choice(core, lane, sizes, core.cycles(lane, sizes)))
+    return min(found, key=lambda choice: choice.cycles)
+
+
+def _best(core: Core) -> Tile:
+    """Lanes (a dim or none) and the register tile that take the fewest cycles."""
+    moving = [d for d in core.nest.dims if d.extent > 1 and d.name not in core.listed]
+    lanes = [d.name for d in moving if core.lanes > 1 and _may_have_lanes(core, d)]
+    # The last ones first, whose points tend to lie closer to each other.
+    results = [d.name for d in reversed(moving) if not d.reduction and not core.listed]
+    if not core.nest.reduces:
+        return _cheapest(core, ((x, {}) for x in (None, *lanes)))
+    # Rows of one dimension first; then rows of two, for the most promising lanes.
+    singles = []
+    for lane in (None, *lanes) if core.dot is None else lanes:
+        rows: list[tuple[str, ...]] = [(d,) for d in results if d != lane] or [()]
+        tried = ((lane, t) for row in rows for t in _tiles(core, lane, row))
+        singles.append(_cheapest(core, tried))
+    found = sorted(singles, key=lambda c: core.cycles(*c))[:_LANES]
+    for lane, _ in tuple(found):
+        pairs = itertools.combinations([d for d in results if d != lane], 2)
+        found += ((lane, t) for pair in pairs for t in _tiles(core, lane, pair))
+    return _cheapest(core, found)
+
+
+def _cheapest(core: Core, tiles: Iterable[Tile]) -> Tile:
+    return min(tiles, key=lambda c: core.cycles(*c))
+
+
+def _may_have_lanes(core: Core, dim: ir.Dim) -> bool:
+    """Whether some access goes through memory from front to back along the dimension, or
+    through a panel that could."""
+    in_order = any(a.strides.get(dim.name) == a.itemsize for a in (*core.reads, core.target))
+    copied = any(a.stageable and dim.name in a.strides for a in core.reads)
+    if core.dot is not None and dim.reduction:
+        return False
+    return in_order or (copied and not dim.reduction)
+
+
+def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict[str, int]]:
+    extents = {d.name: d.extent for d in core.nest.dims}
+    registers = core.device.vector_registers
+    vectors = (1,) if lane is None else (*_VECTORS, *(_LONG_ROWS if core.listed else ()))
+    for v in vectors:
+        if lane is not None and v > 1 and v > -(-extents[lane] // core.lanes):
+            continue
+        for sizes in itertools.product(*((_ROWS, _SECOND_ROWS)[: len(rows)])):
+            for names in dict.fromkeys((rows, rows[::-1])):
+                tile = {n: s for n, s in zip(names, sizes, strict=True) if s > 1}
+                if any(s > extents[n] for n, s in tile.items()):
+                    continue
+                whole = {**tile, lane: v} if lane is not None else tile
+                others = (v if tile or not core.listed else 1) + 1
+                others = others if core.sums == 1 else OPERANDS
+                others += core.dot.registers(v) if core.dot is not None else 0
+                points = math.prod(sizes) * v
+                fits = points * core.sums + others <= registers >= core.live(lane, whole)
+                if fits or points == 1:  # of one point there is a tile, whatever it takes
+                    yield whole
