@@ -334,3 +334,6 @@ def test_a_variable_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCL_NUM_THREADS", "many")
     for path in (("run",), ("tune",), ("cache", "why")):
         _check(_run(*path, *COMMANDS[path]), INPUT, "TCL_NUM_THREADS must be a whole number")
+    monkeypatch.delenv("TCL_NUM_THREADS")
+    monkeypatch.setenv("TCL_TUNE_MODE", "atuo")
+    _check(_run("run", *COMMANDS["run",]), INPUT, "there is no tune mode 'atuo', as TCL_TUNE_MODE")
