@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from tcl.api import define as define
     from tcl.block_tuning.result import BlockTuningResult as BlockTuningResult
     from tcl.block_tuning.tuner import BlockTuner as BlockTuner
+    from tcl.cached_options import MappingOptionsCache as MappingOptionsCache
+    from tcl.cached_options import (
+        make_load_from_cache_options_factory as make_load_from_cache_options_factory,
+    )
     from tcl.codegen.common.errors import CompileError as CompileError
     from tcl.codegen.common.errors import OptionsError as OptionsError
     from tcl.codegen.cpu.run.memory import release_memory as release_memory
@@ -41,14 +45,10 @@ if TYPE_CHECKING:
     from tcl.tuner.config import SettingError as SettingError
     from tcl.tuner.config import TunerConfig as TunerConfig
     from tcl.tuner.errors import CacheError as CacheError
-    from tcl.tuning import MappingOptionsCache as MappingOptionsCache
     from tcl.tuning import Tuner as Tuner
     from tcl.tuning import autotune as autotune
     from tcl.tuning import autotune_and_compile as autotune_and_compile
     from tcl.tuning import make_autotuned_options_factory as make_autotuned_options_factory
-    from tcl.tuning import (
-        make_load_from_cache_options_factory as make_load_from_cache_options_factory,
-    )
     from tcl.tuning import make_naive_options_factory as make_naive_options_factory
 
 __version__ = "0.1.0"
@@ -57,6 +57,7 @@ _HOMES = {
     "tcl.api": ("Definitions", "assert_almost_equal", "compile", "define"),
     "tcl.block_tuning.result": ("BlockTuningResult",),
     "tcl.block_tuning.tuner": ("BlockTuner",),
+    "tcl.cached_options": ("MappingOptionsCache", "make_load_from_cache_options_factory"),
     "tcl.einsums.einsum": ("einsum", "from_einsum"),
     "tcl.einsums.opt_einsum_backend": ("tensordot", "transpose"),
     "tcl.executors.cuda_executor": ("CudaExecutor",),
@@ -71,9 +72,8 @@ _HOMES = {
     "tcl.tuner.config": ("SettingError", "TunerConfig"),
     "tcl.tuner.errors": ("CacheError",),
     "tcl.tuning": (
-        *("MappingOptionsCache", "Tuner", "autotune", "autotune_and_compile"),
-        *("make_autotuned_options_factory", "make_load_from_cache_options_factory"),
-        "make_naive_options_factory",
+        *("Tuner", "autotune", "autotune_and_compile"),
+        *("make_autotuned_options_factory", "make_naive_options_factory"),
     ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

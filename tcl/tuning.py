@@ -6,16 +6,14 @@ import inspect
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
 from typing import Any, TypeAlias
 
-from tcl.api import Definitions, OptionsFactory, compile, size, sized
+from tcl.api import Definitions, OptionsFactory, compile, sized
 from tcl.arrays.arguments import Argument
-from tcl.backends.targets import CpuTarget, CudaTarget, Target, target
+from tcl.backends.targets import Target, target, target_of
+from tcl.cached_options import MappingOptionsCache
 from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
@@ -27,17 +25,13 @@ from tcl.common.user_input import (
     file_named,
     in_order,
 )
-from tcl.executors.call_inputs import Inputs, inputs_of
+from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.settings import Settings
 from tcl.grammar.closest import closest
 from tcl.grammar.log import logger
 from tcl.grammar.shown import kind_of, shown
-from tcl.grammar.warn import warn
-from tcl.selection.best_options import DEFAULT, named_options, stand_in, suggestions
-from tcl.selection.suggested_options import CacheFactory, Choices
-from tcl.tuner.cache.fingerprint import relaxed_fields
-from tcl.tuner.cache.nearby import nearby
+from tcl.selection.best_options import DEFAULT
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
@@ -122,7 +116,7 @@ class Tuner:
         _check_settings(config, fixed, report)
         check_flag("resume", resume)
         found = inputs_of(definition, inputs)
-        where = _where(found, self._target, self._threads)
+        where = target_of(found, self._target, self._threads)
         arrays = found.values()
         with_sizes = sized(self._definitions, definition, arrays)
         key = where.key(with_sizes, arrays) if self._cache is not None else None
@@ -165,7 +159,7 @@ class Tuner:
         check_sequence(definition, inputs)
         _check_settings(None, fixed, None)
         found = inputs_of(definition, inputs)
-        where = _where(found, self._target, self._threads)
+        where = target_of(found, self._target, self._threads)
         backend = where.backend(definition.source.text, entry_point, found.values())
         _start(_space(where, backend, fixed or {}), _options(starting_options))
         if self._workplace is None:
@@ -333,62 +327,6 @@ def autotune_and_compile(
     return made
 
 
-class MappingOptionsCache:
-    """The options kept in a cache file."""
-
-    def __init__(self, filename: str | os.PathLike[str]) -> None:
-        self._path = file_named("filename", filename)
-
-    def load(
-        self,
-        source: SourceLike,
-        entry_point: str,
-        inputs: Sequence[Argument] | Sequence[Any],
-        count: int = 1,
-        *,
-        winners: bool = False,
-        threads: int | None = None,
-        device: str | None = None,
-        relax: str | Iterable[str] | None = None,
-    ) -> list[MappingOptions]:
-        """The best ``count`` options for a def on inputs of these sizes, strides and types, on
-        ``device`` (see ``Tuner``) with so many threads (see ``define``), best first; fewer, or
-        none, if fewer are known. With ``winners`` only those that a search ended with, one of each.
-        Where there are none for this very device, those that were measured on one that differs in
-        no more than the fields ``relax`` (see ``define``), with a ``TclWarning`` that says so.
-        What cannot be read, or are no options, is passed over. Raises ``CacheError``, and
-        ``ValueError`` for a field that there is not."""
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ArgumentError(f"count must be a whole number from 1, not {shown(count)}")
-        definition = Definitions(source).definition(entry_point)
-        check_sequence(definition, inputs)
-        found = inputs_of(definition, inputs)
-        cores = thread_count(threads)
-        where = _where(found, None if device is None else target(device, cores), cores)
-        check_flag("winners", winners)
-        relaxed = relaxed_fields(relax)
-        if not os.path.exists(self._path):
-            return []
-        cache = TuningCache(self._path)
-        key = where.key(size(definition, found.arrays), found.arrays)
-
-        def known(key: CacheKey) -> list[MappingOptions]:
-            options = suggestions(cache, key, definition.name, sys.maxsize).options()
-            if winners:
-                ended_with = cache.winners(key)
-                options = (each for each in options if each.to_json() in ended_with)
-            return list(islice(options, count))
-
-        own = known(key)
-        if own or not relaxed:
-            return own
-        for near in nearby(cache, key, each=1, sizes=False, relax=relaxed):
-            if options := known(near.key):
-                warn(stand_in(definition.name, key, near.key))
-                return options
-        return []
-
-
 def make_naive_options_factory() -> OptionsFactory:
     """A factory that always gives the naive options."""
 
@@ -396,45 +334,6 @@ def make_naive_options_factory() -> OptionsFactory:
         return MappingOptions("naive")
 
     return generate
-
-
-def make_load_from_cache_options_factory(
-    cache_filename: str | os.PathLike[str],
-    *,
-    threads: int | None = None,
-    nearest: bool = False,
-    relax: str | Iterable[str] | None = None,
-) -> OptionsFactory:
-    """A factory that takes the best options for so many threads (see ``define``) from a cache
-    file, or for the GPU that the inputs lie on.
-
-    ``nearest``: where there are none, it takes those for the nearest sizes that can be applied,
-    with a ``TclWarning`` that says so; ``relax`` (see ``define``): those that were measured on a
-    device that differs in no more than these fields, likewise. In ``define`` and ``compile``,
-    options that do not apply to the arrays at hand are passed over for the next best, else the
-    default; where the file has none, or is not there, the default is used: each with one warning.
-    Called by itself it gives None where there are none.
-    """
-
-    path, cores = file_named("cache_filename", cache_filename), thread_count(threads)
-    check_flag("nearest", nearest)
-    return _FromCache(path, cores, nearest, relaxed_fields(relax))
-
-
-@dataclass(frozen=True, slots=True)
-class _FromCache(CacheFactory):
-    path: Path
-    threads: int
-    nearest: bool
-    relax: frozenset[str]
-
-    def choices(self, source: str, entry_point: str, inputs: tuple[Any, ...]) -> Choices:
-        definition = Definitions(source).definition(entry_point)
-        found = inputs_of(definition, inputs)
-        query = _where(found, None, self.threads).query(
-            size(definition, found.arrays), found.arrays
-        )
-        return named_options(TuningCache(self.path), query, nearest=self.nearest, relax=self.relax)
 
 
 def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:
@@ -471,19 +370,6 @@ def _check_settings(config: object, fixed: object, report: object) -> None:
         raise ArgumentError(f"fixed has to map knobs to values, not be {shown(fixed)}")
     if report is not None and not callable(report):
         raise ArgumentError(f"report has to be called with events, but is {shown(report)}")
-
-
-def _where(inputs: Inputs, chosen: Target | None, threads: int) -> Target:
-    """What kernels are for: what was chosen, else the device that the inputs lie on."""
-    if inputs.gpu is None:
-        return chosen or CpuTarget(threads)
-    found = CudaTarget(inputs.given.device, inputs.gpu)
-    if chosen is not None and chosen.name != found.name:
-        raise ArgumentError(
-            f"the inputs lie on {found.name}, but kernels are to be for {chosen.name}; "
-            "leave out device=, or pass NumPy arrays"
-        )
-    return found
 
 
 def _space(device: Target, backend: Any, fixed: Mapping[str, Value]) -> ProgramSpace:

@@ -16,6 +16,7 @@ from tcl.backends.cpu_backend import CpuBackend
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.memory import check_variable
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.executors.call_inputs import Inputs
 from tcl.grammar.shown import shown
 from tcl.grammar.sized import SizedDef
 from tcl.selection.best_options import (
@@ -198,6 +199,20 @@ def target(device: str, threads: int) -> Target:
 
     number = int(found[1] or 0)
     return CudaTarget(number, of_device(number))
+
+
+def target_of(inputs: Inputs, chosen: Target | None, threads: int) -> Target:
+    """What kernels for these inputs are for: what was chosen, else the device that they lie on.
+    Raises ``ArgumentError`` if they lie on a GPU, and another device was chosen."""
+    if inputs.gpu is None:
+        return chosen or CpuTarget(threads)
+    found = CudaTarget(inputs.given.device, inputs.gpu)
+    if chosen is not None and chosen.name != found.name:
+        raise ArgumentError(
+            f"the inputs lie on {found.name}, but kernels are to be for {chosen.name}; "
+            "leave out device=, or pass NumPy arrays"
+        )
+    return found
 
 
 def timed_target(device: str, threads: int, *, here: bool) -> Target:

@@ -46,7 +46,7 @@ def tuned(path: Path, *arrays: np.ndarray[Any, np.dtype[Any]]) -> None:
 def test_a_search_on_the_device_of_the_inputs(
     library: str, driver: Emulating, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tcl.tuning.CudaTarget", EmulatedTarget)
+    monkeypatch.setattr("tcl.backends.targets.CudaTarget", EmulatedTarget)
     make: Any = cupy_array
     if library == "torch":
         pytest.importorskip("torch")

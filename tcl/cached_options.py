@@ -1,0 +1,122 @@
+"""Options from a cache file that a program names, with the original's names."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tcl.api import Definitions, OptionsFactory, size
+from tcl.arrays.arguments import Argument
+from tcl.backends.targets import target, target_of
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.cpu.thread_count import thread_count
+from tcl.codegen.options.options import MappingOptions
+from tcl.common.user_input import SourceLike, check_flag, check_sequence, file_named
+from tcl.executors.call_inputs import inputs_of
+from tcl.grammar.shown import shown
+from tcl.grammar.warn import warn
+from tcl.selection.best_options import named_options, stand_in, suggestions
+from tcl.selection.suggested_options import CacheFactory, Choices
+from tcl.tuner.cache.fingerprint import relaxed_fields
+from tcl.tuner.cache.nearby import nearby
+from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
+
+
+class MappingOptionsCache:
+    """The options kept in a cache file."""
+
+    def __init__(self, filename: str | os.PathLike[str]) -> None:
+        self._path = file_named("filename", filename)
+
+    def load(
+        self,
+        source: SourceLike,
+        entry_point: str,
+        inputs: Sequence[Argument] | Sequence[Any],
+        count: int = 1,
+        *,
+        winners: bool = False,
+        threads: int | None = None,
+        device: str | None = None,
+        relax: str | Iterable[str] | None = None,
+    ) -> list[MappingOptions]:
+        """The best ``count`` options for a def on inputs of these sizes, strides and types, on
+        ``device`` (see ``Tuner``) with so many threads (see ``define``), best first; fewer, or
+        none, if fewer are known. With ``winners`` only those that a search ended with, one of each.
+        Where there are none for this very device, those that were measured on one that differs in
+        no more than the fields ``relax`` (see ``define``), with a ``TclWarning`` that says so.
+        What cannot be read, or are no options, is passed over. Raises ``CacheError``, and
+        ``ValueError`` for a field that there is not."""
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ArgumentError(f"count must be a whole number from 1, not {shown(count)}")
+        definition = Definitions(source).definition(entry_point)
+        check_sequence(definition, inputs)
+        found = inputs_of(definition, inputs)
+        cores = thread_count(threads)
+        where = target_of(found, None if device is None else target(device, cores), cores)
+        check_flag("winners", winners)
+        relaxed = relaxed_fields(relax)
+        if not os.path.exists(self._path):
+            return []
+        cache = TuningCache(self._path)
+        key = where.key(size(definition, found.arrays), found.arrays)
+
+        def known(key: CacheKey) -> list[MappingOptions]:
+            options = suggestions(cache, key, definition.name, sys.maxsize).options()
+            if winners:
+                ended_with = cache.winners(key)
+                options = (each for each in options if each.to_json() in ended_with)
+            return list(islice(options, count))
+
+        own = known(key)
+        if own or not relaxed:
+            return own
+        for near in nearby(cache, key, each=1, sizes=False, relax=relaxed):
+            if options := known(near.key):
+                warn(stand_in(definition.name, key, near.key))
+                return options
+        return []
+
+
+def make_load_from_cache_options_factory(
+    cache_filename: str | os.PathLike[str],
+    *,
+    threads: int | None = None,
+    nearest: bool = False,
+    relax: str | Iterable[str] | None = None,
+) -> OptionsFactory:
+    """A factory that takes the best options for so many threads (see ``define``) from a cache
+    file, or for the GPU that the inputs lie on.
+
+    ``nearest``: where there are none, it takes those for the nearest sizes that can be applied,
+    with a ``TclWarning`` that says so; ``relax`` (see ``define``): those that were measured on a
+    device that differs in no more than these fields, likewise. In ``define`` and ``compile``,
+    options that do not apply to the arrays at hand are passed over for the next best, else the
+    default; where the file has none, or is not there, the default is used: each with one warning.
+    Called by itself it gives None where there are none.
+    """
+
+    path, cores = file_named("cache_filename", cache_filename), thread_count(threads)
+    check_flag("nearest", nearest)
+    return _FromCache(path, cores, nearest, relaxed_fields(relax))
+
+
+@dataclass(frozen=True, slots=True)
+class _FromCache(CacheFactory):
+    path: Path
+    threads: int
+    nearest: bool
+    relax: frozenset[str]
+
+    def choices(self, source: str, entry_point: str, inputs: tuple[Any, ...]) -> Choices:
+        definition = Definitions(source).definition(entry_point)
+        found = inputs_of(definition, inputs)
+        query = target_of(found, None, self.threads).query(
+            size(definition, found.arrays), found.arrays
+        )
+        return named_options(TuningCache(self.path), query, nearest=self.nearest, relax=self.relax)
