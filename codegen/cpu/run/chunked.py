@@ -54,7 +54,6 @@ class ChunkedCall:
     ) -> None:
         """``bound``: what ``begin`` and ``end`` are; ``arguments``: those that follow them."""
         self._address = address
-        self._count = len(arguments)
         text = _text(bound, arguments)
         names = [f"word {k}" for k in range(_ARGUMENTS + len(arguments))]
         code = KernelCode(b"", regions=1, threads=threads)
