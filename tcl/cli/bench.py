@@ -101,7 +101,6 @@ def cpu(
     """
     from dataclasses import replace
 
-    from tcl.bench.peers.names import OURS
     from tcl.bench.rows import select
     from tcl.bench.run import Settings, run
     from tcl.tuner.measure.placement import PLACEMENTS
@@ -128,10 +127,7 @@ def cpu(
     before = _before(out) if resume else None
     if out is not None:
         _make(out)  # now, rather than after an hour
-    if tune_seconds is not None:
-        cache = writable_cache(path).path  # now, rather than after an hour
-    else:
-        cache = named_cache(None) if path is None else needed(path).path
+    cache = _cache(path, tunes=tune_seconds is not None)
     say = _progress()
     reports: list[Report] = []
 
@@ -156,7 +152,21 @@ def cpu(
         done = sum(len(report.results) for report in reports)
         click.echo(f"interrupted: {done} of {wanted} measurements were made", err=True)
         sys.exit(exit_code(stopped))
-    (report,) = reports
+    _check(reports[0])
+
+
+def _cache(path: Path | None, *, tunes: bool) -> Path:
+    """The cache with the options to measure, and with those that are found, if the rows are tuned:
+    it is looked at now, rather than after an hour."""
+    if tunes:
+        return writable_cache(path).path
+    return named_cache(None) if path is None else needed(path).path
+
+
+def _check(report: Report) -> None:
+    """Exit with 1 if nothing was measured, or if ours are wrong."""
+    from tcl.bench.peers.names import OURS
+
     if not report.results:
         fail("nothing was measured: " + "; ".join(report.left_out.values()))
     if any(r.entries[n].error for r in report.results for n in OURS if n in r.entries):
