@@ -124,19 +124,9 @@ def _stream(
     # With both, which of them is refused first may depend on all loops.
     refused = why_not(lanes, stream, peel) if stream != peel else None
     if refused is None:
-        order, inner_order = knobs.order(values)
-        loops = NestOptions(
-            chunk=knobs.chunk(values),
-            tile=knobs.tile(values),
-            order=order,
-            inner_order=inner_order,
-            vectorize=lanes,
-            register=knobs.register_tile(values),
-            dot=knobs.dots(values),
-            mma=knobs.matrix.mma(values),
-        )
         copied = any(level >= 0 for level in knobs.stage.copied(values))
-        refused = _why_not_written(program, with_loops(nest, loops, device), stream, peel, copied)
+        nest = with_loops(nest, _loops(knobs, values), device)
+        refused = _why_not_written(program, nest, stream, peel, copied)
     return refused
 
 
@@ -190,18 +180,22 @@ def _with_loops(
     dot, mma = knobs.dots(values), knobs.matrix.mma(values)
     if why_not_dotted(nest, dot, lanes, device, bool(mma)) is not None:
         return None
+    return with_loops(nest, _loops(knobs, values), device)
+
+
+def _loops(knobs: NestKnobs, values: Mapping[str, Value]) -> NestOptions:
+    """What decides about the loops of a nest."""
     order, inner_order = knobs.order(values)
-    loops = NestOptions(
+    return NestOptions(
         chunk=knobs.chunk(values),
         tile=knobs.tile(values),
         order=order,
         inner_order=inner_order,
-        vectorize=lanes,
-        dot=dot,
-        mma=mma,
+        vectorize=knobs.vectorize(values),
         register=knobs.register_tile(values),
+        dot=knobs.dots(values),
+        mma=knobs.matrix.mma(values),
     )
-    return with_loops(nest, loops, device)
 
 
 def heuristics(knobs: NestKnobs) -> Iterator[Constraint]:
