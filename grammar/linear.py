@@ -18,7 +18,7 @@ from tcl.grammar.intervals import UNBOUNDED, Bounds, either, of_type, operation,
 from tcl.grammar.size_expressions import NoValueError, SizeValues
 from tcl.grammar.traverse import walk
 from tcl.grammar.types import INDEX, INT64
-from tcl.grammar.varying import largest, smallest
+from tcl.grammar.varying import common_divisor, largest, smallest
 
 Atom: TypeAlias = str | c.Expr
 
@@ -51,7 +51,7 @@ class Linear:
     @property
     def primitive(self) -> tuple[Mapping[Atom, int], int]:
         """The terms divided by the greatest common divisor of their coefficients, and that."""
-        divisor = math.gcd(*self.terms.values()) or 1
+        divisor = common_divisor(self.terms.values()) or 1
         return {a: k // divisor for a, k in self.terms.items()}, divisor
 
 

@@ -10,7 +10,7 @@ each answer is right, the code says so with ``usual``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -154,8 +154,14 @@ class Size(int):
             return Size.made(whole) + constant // other
         left = Size.made({**rest, (): constant})
         low, high = limits(left)
-        if high <= 0:  # quotients are of what is not negative, as far as that is known
+        if high <= 0:  # quotients are of what is not negative
             return Size.made(whole) - (-left + (other - 1)) // other
+        if low < 0:
+            less = low // other
+            constant -= less * other
+            left = Size.made({**rest, (): constant})
+            whole[()] = whole.get((), 0) + less
+            low, high = low - less * other, high - less * other
         common = math.gcd(other, *rest.values())
         if common > 1:  # (g p + c) / (g d) is (p + c / g) / d, all rounded down
             left = Size.made({m: c // common for m, c in rest.items()} | {(): constant // common})
@@ -189,8 +195,8 @@ class Size(int):
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _no
     __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _no
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = _no
-    __int__ = __index__ = __float__ = _no
-    bit_length = _no
+    __int__ = __index__ = __float__ = __round__ = __trunc__ = __floor__ = __ceil__ = _no
+    __rdivmod__ = bit_length = bit_count = as_integer_ratio = _no
 
     # Comparisons.
 
@@ -208,7 +214,11 @@ class Size(int):
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, int):
-            return NotImplemented
+            if not isinstance(other, float):
+                return NotImplemented
+            if not other.is_integer():
+                return False
+            other = int(other)
         low, high = limits(self - other)
         if low == high == 0:
             return True
@@ -283,8 +293,21 @@ def covers(size: int, extent: int) -> bool:
 
 
 def clipped(size: int, extent: int) -> int:
-    """A number of points, or the extent where that is known to be less."""
-    return extent if covers(size, extent) else size
+    """A number of points, or the extent where that is less and has a known value: code is written
+    out for so many points."""
+    return size if isinstance(extent, Size) else min(size, extent)
+
+
+def common_divisor(values: Iterable[int]) -> int:
+    """The greatest number that divides all values, whatever sizes are; 0 of none or of zeros."""
+    known = list(values)
+    if not any(isinstance(x, Size) for x in known):
+        return math.gcd(*known)
+    if any(alike(abs(x), 1) for x in known if not isinstance(x, Size)):
+        return 1
+    if len(known) > 1:
+        raise Undecided(f"what divides {', '.join(map(str, known))} is known only at run time")
+    return abs(known[0])
 
 
 def largest(*values: _Number) -> _Number:

@@ -1,19 +1,23 @@
 """Sizes that are known when a kernel runs: their arithmetic, and what is decided of them."""
 
 import copy
+import math
 import operator
 import random
 
 import pytest
 
 from tcl.grammar.varying import (
+    Quotient,
     Size,
     Undecided,
+    common_divisor,
     covers,
     formula,
     largest,
     limits,
     smallest,
+    terms_of,
     usual,
     value_of,
 )
@@ -109,3 +113,35 @@ def test_a_copy_is_the_same() -> None:
     size = (m * n + 3) // 7 + m
     assert copy.deepcopy(size) == size
     assert str(copy.copy(size)) == str(size) == "M + (M*N + 3)/7"
+
+
+def test_quotients_of_what_may_be_negative() -> None:
+    m, n = sizes()
+    for numerator in (m - 5, 2 * n - m, m - n - 3):
+        quotient = numerator // 4
+        for at in ({"M": i, "N": k} for i in range(1, 10) for k in range(2, 8)):
+            assert value_of(formula(quotient), at) == value_of(formula(numerator), at) // 4
+        # Code that divides takes what it divides for positive.
+        for monomial, _ in terms_of(quotient):
+            for atom in monomial:
+                assert not isinstance(atom, Quotient) or limits(Size.made(dict(atom.terms)))[0] >= 0
+
+
+def test_no_value_slips_out() -> None:
+    m, _ = sizes()
+    for use in (round, math.floor, math.ceil, math.trunc, lambda x: divmod(7, x)):
+        with pytest.raises(Undecided):
+            use(m)
+    with pytest.raises(Undecided):
+        assert m == 5.0
+    assert m != 0.5
+    assert m != math.inf
+
+
+def test_common_divisors() -> None:
+    m, _ = sizes()
+    assert common_divisor([4, 6]) == 2
+    assert common_divisor([m, 1]) == 1
+    assert common_divisor([-m]) == m
+    with pytest.raises(Undecided, match="what divides 4, M is known only at run time"):
+        common_divisor([4, m])
