@@ -42,7 +42,7 @@ def merged(program: ir.Program) -> ir.Program:
 
 def _without_points(nest: ir.Nest) -> ir.Nest:
     """Sums in subscripts without dimensions of a single point, which move nothing."""
-    points = {d.name: d.first for d in nest.dims if usual(d.extent) == 1}
+    points = {d.name: d.first for d in nest.dims if alike(d.extent, 1)}
 
     def subscript(s: ir.Subscript) -> ir.Subscript:
         if not isinstance(s, ir.Affine) or len(s.terms) < 2:

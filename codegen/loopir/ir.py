@@ -235,8 +235,12 @@ class Const:
         """Whether both are the same bits: zeros of either sign are not."""
         return (
             isinstance(other, Const)
-            and (self.value, self.type) == (other.value, other.type)
-            and math.copysign(1, self.value) == math.copysign(1, other.value)
+            and self.type == other.type
+            and alike(self.value, other.value)
+            and (
+                not self.type.is_float
+                or math.copysign(1, self.value) == math.copysign(1, other.value)
+            )
         )
 
 

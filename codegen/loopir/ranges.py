@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from tcl.codegen.loopir import ir
 from tcl.grammar.types import ScalarType
+from tcl.grammar.varying import Size, limits
 
 
 def value_range(value: ir.Value) -> tuple[int, int]:
@@ -41,7 +42,7 @@ def _within(value: ir.Value) -> tuple[int, int]:
     """As ``value_range``, before anything wraps around."""
     match value:
         case ir.Const(value=constant) if not value.type.is_float:
-            return int(constant), int(constant)
+            return limits(constant) if isinstance(constant, Size) else (int(constant),) * 2
         case ir.Cast(operand=operand) if not operand.type.is_float:
             return value_range(operand)
         case ir.Unary(op="-", operand=operand):

@@ -12,6 +12,7 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vect
 from tcl.codegen.cpu.llvm.transpose import ROW, joined, mixed, transposed
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
+from tcl.grammar.varying import alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Pointers:
 
     def advance(self, pointer: Val, offset: int) -> Val:
         """An address some bytes further."""
-        if offset == 0:
+        if alike(offset, 0):
             return pointer
         index = self.b.spread(number(offset), pointer.lanes)
         return self.b.op(f"getelementptr i8, {pointer}, {index}", "ptr", pointer.lanes)

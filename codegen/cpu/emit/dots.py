@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tcl.codegen.cpu.emit.accesses import Memory
-from tcl.codegen.cpu.emit.scope import At, Range, Scope
+from tcl.codegen.cpu.emit.scope import At, Range, Scope, known_span
 from tcl.codegen.cpu.emit.values import Values
 from tcl.codegen.cpu.llvm.arith import arithmetic
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type
@@ -153,7 +153,4 @@ def _word(bits: int) -> Val:
 
 def _span(fold: ir.Fold, scope: Scope) -> int:
     """The points of a dot product that exist."""
-    span = scope.ranges[fold.dim].span
-    if not isinstance(span, int):
-        raise ir.IRError(f"the length of {fold.name} is not known where it is written out")
-    return min(span, fold.count)
+    return min(known_span(fold, scope), fold.count)

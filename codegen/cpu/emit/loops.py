@@ -13,7 +13,18 @@ from dataclasses import replace
 from typing import assert_never
 
 from tcl.codegen.cpu.emit.peeled import Peeled
-from tcl.codegen.cpu.emit.scope import At, Lengths, Range, Scope, Span, add, i64, leading, number
+from tcl.codegen.cpu.emit.scope import (
+    At,
+    Lengths,
+    Range,
+    Scope,
+    Span,
+    add,
+    i64,
+    known_span,
+    leading,
+    number,
+)
 from tcl.codegen.cpu.emit.sharing import SEEN, UNSEEN, Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
@@ -205,8 +216,7 @@ class Loops:
             b.branch_if(there, then, after)
             b.start(then)
             offset = At(add(b, tail.base, begun), tail.constant)
-            inner = Range(offset, piece, At(begun))
-            self.emit(body, scope.moved({fold.dim: inner}, {fold.name: own}))
+            self.emit(body, self._inside(fold, scope, Range(offset, piece, At(begun)), own))
             b.branch(after)
             b.start(after)
             begun = b.select(there, b.binary("add nsw", begun, number(piece)), begun)
@@ -330,10 +340,9 @@ class Loops:
         if self.straight[id(body)]:
             whole = {fold.dim: scope.ranges[fold.dim], **scope.written_out}
             scope = replace(scope, written_out=whole)
-        begun = scope.ranges[fold.dim].begun
         for own in range(0, span, fold.step):
             part = min(fold.step, span - own)
-            self._iteration(fold, body, scope, offset + own, part, begun + own)
+            self._iteration(fold, body, scope, offset + own, part, At(None, own))
 
     def _lanes(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         """All lanes at once; those behind the end of the dimension switched off."""
@@ -353,10 +362,7 @@ class Loops:
             self.emit(body, inside)
 
     def _known(self, fold: ir.Fold, scope: Scope) -> int:
-        span = scope.ranges[fold.dim].span
-        if not isinstance(span, int):
-            raise ir.IRError(f"the length of {fold.name} is not known where it is written out")
-        return span
+        return known_span(fold, scope)
 
     def _iteration(
         self,
@@ -367,9 +373,15 @@ class Loops:
         span: Span | int,
         own: At,
     ) -> None:
-        """The body once. ``offset`` is from the start of the dim, ``own`` from that of the loop,
-        ``span`` what is handed on."""
-        self.emit(body, scope.moved({fold.dim: Range(offset, span)}, {fold.name: own}))
+        """The body once. ``offset`` is from the start of the dim, ``own`` from where the loop
+        begins, ``span`` what is handed on."""
+        self.emit(body, self._inside(fold, scope, Range(offset, span), own))
+
+    def _inside(self, fold: ir.Fold, scope: Scope, range_: Range, own: At) -> Scope:
+        """The place that an iteration hands on."""
+        begun = scope.ranges[fold.dim].begun
+        place = At(add(self.b, begun.base, own.base), begun.constant + own.constant)
+        return scope.moved({fold.dim: range_}, {fold.name: place})
 
 
 _APART = 3

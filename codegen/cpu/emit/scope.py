@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
-from tcl.grammar.varying import Size, alike, limits
+from tcl.grammar.varying import Size, Undecided, alike, limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +149,19 @@ class Scope:
         )
 
 
+def known_span(fold: ir.Fold, scope: Scope) -> int:
+    """The number of points of a loop that is written out.
+
+    Raises ``Undecided`` where the loops around it leave that to a size that varies.
+    """
+    span = scope.ranges[fold.dim].span
+    if isinstance(span, Size) or (isinstance(span, Span) and isinstance(span.choices, Lengths)):
+        raise Undecided(f"how many points {fold.name} has is known only when the kernel runs")
+    if not isinstance(span, int):
+        raise ir.IRError(f"the length of {fold.name} is not known where it is written out")
+    return span
+
+
 def leading(lanes: int, active: int) -> Val:
     """The mask of the first ``active`` lanes."""
     bits = ", ".join(f"i1 {'true' if k < active else 'false'}" for k in range(lanes))
@@ -166,7 +179,7 @@ def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
     """An index value times a constant."""
     if value is None or alike(factor, 1):
         return value
-    return b.binary("mul nsw", value, number(factor)) if factor else None
+    return None if alike(factor, 0) else b.binary("mul nsw", value, number(factor))
 
 
 def number(value: int) -> Val:
@@ -178,7 +191,7 @@ def i64(b: Builder, at: At) -> Val:
     """An index value as an operand."""
     if at.base is None:
         return number(at.constant)
-    return b.binary("add nsw", at.base, number(at.constant)) if at.constant else at.base
+    return at.base if alike(at.constant, 0) else b.binary("add nsw", at.base, number(at.constant))
 
 
 def affine(
@@ -204,6 +217,12 @@ def affine(
 def lane_values(b: Builder, value: Val, step: int, lanes: int, start: int = 0) -> Val:
     """An index value, ``start`` further than ``value``, in every lane. What is known now is added
     to all lanes at once, so that the places of an unrolled loop share what is not."""
+    if isinstance(step, Size) or isinstance(start, Size):
+        ladder = ", ".join(f"i64 {k}" for k in range(lanes))
+        own = b.binary("mul", Val(f"<{ladder}>", "i64", lanes), b.spread(number(step), lanes))
+        own = b.binary("add", own, b.spread(number(start), lanes))
+        own = own if value.type == "i64" else b.convert("trunc", own, value.type)
+        return b.binary("add", value, own)
     if step == 0 or lanes == 1:
         return b.binary("add", value, Val(str(start), value.type)) if start else value
     low, high = -(1 << (int(value.type[1:]) - 1)), 1 << int(value.type[1:])

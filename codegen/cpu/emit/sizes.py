@@ -23,7 +23,7 @@ def definitions(program: ir.Built, body: Iterable[str]) -> list[str]:
     """What works out the sizes, and expressions of sizes, that a kernel's text names."""
     lines: list[str] = []
     symbols = sizes_of(program)
-    places = {s: len(program.tensors) + k for k, s in enumerate(symbols)}
+    places = {s.name: len(program.tensors) + k for k, s in enumerate(symbols)}
     known: dict[str, str] = {}
     count = 0
 
@@ -38,7 +38,7 @@ def definitions(program: ir.Built, body: Iterable[str]) -> list[str]:
         if key in known:
             return known[key]
         if isinstance(one, Symbol):
-            at = operation(f"getelementptr i64, ptr %tensors, i64 {places[one]}")
+            at = operation(f"getelementptr i64, ptr %tensors, i64 {places[one.name]}")
             found, divisor = operation(f"load i64, ptr {at}, align 8"), one.multiple
         else:
             found, divisor = polynomial(one.terms), one.divisor

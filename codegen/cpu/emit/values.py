@@ -10,7 +10,7 @@ from itertools import product
 from typing import assert_never
 
 from tcl.codegen.cpu.emit.accesses import Memory
-from tcl.codegen.cpu.emit.scope import Accumulators, At, Scope, affine, i64, lane_values
+from tcl.codegen.cpu.emit.scope import Accumulators, At, Scope, affine, i64, lane_values, number
 from tcl.codegen.cpu.llvm.arith import COMPARISONS, arithmetic, compare, unary
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type, vector
 from tcl.codegen.cpu.llvm.convert import cast
@@ -18,6 +18,7 @@ from tcl.codegen.cpu.math import builtins as math
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import walk
 from tcl.grammar.types import BOOL
+from tcl.grammar.varying import Size, alike
 
 _CHEAP = 12
 """Nodes that may be computed in vain rather than branched around."""
@@ -36,11 +37,13 @@ class Values:
         """``value`` at this place: a scalar or one value per lane."""
         b = self.b
         match value:
+            case ir.Const(value=Size() as size, type=type_):
+                return b.convert("trunc", number(size), register_type(type_))
             case ir.Const(value=constant, type=type_):
                 return b.constant(constant, register_type(type_))
             case ir.Position(index=index, type=type_):
                 first, step = affine(b, index, self.dims, scope)
-                apart = first.constant if first.base is not None and step else 0
+                apart = first.constant if first.base is not None and not alike(step, 0) else 0
                 own = b.convert("trunc", i64(b, first + -apart), register_type(type_))
                 return lane_values(b, own, step, scope.lanes, apart)
             case ir.Variable(name=name):

@@ -42,18 +42,19 @@ class KernelCode:
     """Those that vary, in the order of their names."""
     formulas: str = ""
     """Of code for all sizes of a class: the names of those that vary, the shapes of the scratch
-    arrays, and the extents of the sites, as ``grammar.varying.formula`` has them, in JSON."""
+    arrays, and the first index and extent of each site, as ``grammar.varying.formula`` has them, in
+    JSON."""
 
     def at(self, sizes: Mapping[str, int]) -> KernelCode:
         """The code with these values of the sizes that vary."""
-        names, shapes, extents = json.loads(self.formulas)
+        names, shapes, boxes = json.loads(self.formulas)
         scratch = tuple(
             (tuple(value_of(n, sizes) for n in shape), dtype, private)
             for shape, (_, dtype, private) in zip(shapes, self.scratch, strict=True)
         )
         sites = tuple(
-            replace(site, extent=value_of(n, sizes))
-            for n, site in zip(extents, self.sites, strict=True)
+            replace(site, first=value_of(first, sizes), extent=value_of(extent, sizes))
+            for (first, extent), site in zip(boxes, self.sites, strict=True)
         )
         given = tuple(sizes[name] for name in names)
         return replace(self, scratch=scratch, sites=sites, sizes=given, formulas="")

@@ -108,12 +108,14 @@ def kernel_code(
     arguments = [t.name for t in program.tensors if t.role is not ir.Role.SCRATCH]
     scratch = [t for t in program.tensors if t.role is ir.Role.SCRATCH]
     shapes = [[*map(formula, t.layout.extents)] for t in scratch]
-    extents = [formula(s.extent) for s in source.sites]
+    boxes = [(formula(s.first), formula(s.extent)) for s in source.sites]
     names = [s.name for s in sizes_of(program)]
     return KernelCode(
         object_code=object_code,
         sites=tuple(
-            NumberedSite(arguments.index(s.tensor), s.axis, s.first, usual(s.extent), s.unsigned)
+            NumberedSite(
+                arguments.index(s.tensor), s.axis, usual(s.first), usual(s.extent), s.unsigned
+            )
             for s in source.sites
         ),
         scratch=tuple(
@@ -122,7 +124,7 @@ def kernel_code(
         ),
         regions=source.regions,
         threads=device.threads,
-        formulas=json.dumps([names, shapes, extents]) if names else "",
+        formulas=json.dumps([names, shapes, boxes]) if names else "",
     )
 
 

@@ -40,6 +40,7 @@ def ready_for_all(
         shapes=(
             *(tuple(map(str, sized.shapes[t.name])) for t in tensors),
             *((s.name, s.multiple, s.least, s.most, s.usual) for s in sizes.values()),
+            ("asked" if asked else "chosen",),
         ),
         strides=(),
         unchecked=unchecked,

@@ -10,6 +10,7 @@ from tcl.codegen.devices.cpu import LINE
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.building import wrap
 from tcl.codegen.passes.cpu.register import MAX_POINTS
+from tcl.grammar.varying import clipped
 
 _COPIED = 32
 """Bytes that are copied at once of an operand that all lanes share."""
@@ -72,7 +73,7 @@ def _several_at_once(
     fold = [x.fold for x in serial if x.fold.dim == staged.across][-1]
     line = max(1, LINE // staged.source.type.itemsize)
     room = MAX_POINTS // math.prod(x.fold.count for x in held if x.kind is ir.Kind.UNROLL)
-    count = min(line // fold.step, room, fold.count)
+    count = clipped(min(line // fold.step, room), fold.count)
     if count > 1:
         longer = replace(fold, step=fold.step * count, count=-(-fold.count // count))
         serial = [ir.Loop(longer) if x.fold == fold else x for x in serial]

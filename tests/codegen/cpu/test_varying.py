@@ -25,7 +25,7 @@ from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import SourceError
 from tcl.grammar.ranges import infer
-from tcl.grammar.varying import Size, Undecided
+from tcl.grammar.varying import Size, Undecided, symbols_of
 
 BEST = MappingOptions("mlp")
 
@@ -120,3 +120,45 @@ def test_random_products_with_random_options(seed: int) -> None:
     # What begins on boundaries cannot where it is not known how many points there are.
     with contextlib.suppress(OptionsError):
         compare(definition, sizes, varying, symbol, sorted(values), options, rng.choice([1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "varying", "options"),
+    [
+        # A dimension that has one point at the usual size.
+        (
+            "def f(float(20) B, float(N) A, float(M) C) -> (O) "
+            "{ O(i) +=! B(i + j) where j in 0:N/5, i in 0:M }",
+            {"M": 10},
+            Size.of("N", least=5, most=40, value=6),
+            BEST,
+        ),
+        # Lanes whose rows are as far apart as a size says, at places that data tell.
+        (
+            "def f(float(M, N) A, int32(M) I) -> (O) { O(m) = A(m, I(m)) }",
+            {"M": 20},
+            Size.of("N", least=1, most=99, value=33),
+            MappingOptions().vectorize(8),
+        ),
+        # More registers than there are points.
+        (
+            "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }",
+            {"M": 20, "K": 5},
+            Size.of("N", least=1, most=7, value=4),
+            MappingOptions().register(1, 8),
+        ),
+        (
+            "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }",
+            {"N": 20, "K": 5},
+            Size.of("M", least=2, most=5, value=4),
+            MappingOptions().tile(6, 8).vectorize(8).register(6, 1).stage(1, 1),
+        ),
+    ],
+)
+def test_what_the_usual_size_must_not_decide(
+    text: str, sizes: dict[str, int], varying: Size, options: MappingOptions
+) -> None:
+    (definition,) = check(text).values()
+    ((name, symbol),) = symbols_of(iter([varying])).items()
+    values = range(symbol.least, symbol.most + 1, max(1, symbol.most // 25))
+    assert compare(definition, sizes, name, varying, values, options)
