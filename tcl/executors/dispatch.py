@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -19,7 +20,7 @@ from tcl.executors.call_inputs import Inputs, inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.executor import Executor
 from tcl.executors.settings import Settings, as_options
-from tcl.executors.varying import Family, check_varying
+from tcl.executors.varying import Family, VaryingExecutor, check_varying
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
@@ -36,6 +37,11 @@ from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.cache.fingerprint import relaxed_fields
 
 _log = logger("executors")
+
+
+MOST_VARIED = 256
+"""Executors that are kept for sizes that vary: another one of a known class is made in less time
+than most calls take, while a service may see any number of sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,8 @@ class Kernels:
             found = findings(definition, strict=True) if self.strict else definition.warnings
             self._tell(definition, found)
         self._executors: dict[tuple[object, ...], Calls[Any]] = {}
+        self._varied: deque[tuple[object, ...]] = deque()
+        """Which of them are for sizes that vary, oldest first."""
         self._families: dict[tuple[object, ...], Family] = {}
         """By def and all sizes that do not vary."""
         self._several: dict[str, tuple[str, ...]] = {
@@ -155,6 +163,10 @@ class Kernels:
                 executor = self._executors.get(key)
                 if executor is None:
                     executor = self._executors[key] = make()
+                    if isinstance(executor, VaryingExecutor):
+                        self._varied.append(key)
+                        if len(self._varied) > MOST_VARIED:
+                            del self._executors[self._varied.popleft()]
         return executor
 
     def _make(self, definition: CheckedDef, found: Inputs, wanted: Wanted) -> Calls[Any]:
@@ -189,16 +201,15 @@ class Kernels:
         others = tuple(
             view.shape for view, t in zip(views, definition.inputs, strict=True) if t.dims is None
         )
+        if self.strict:
+            self.size(definition, views)
         family = self._families.get((definition.name, fixed, others))
         if family is None:
-
-            def choose() -> Chosen:
-                return self._chosen(definition, found, self.size(definition, views))
-
-            asked = self.options is not None
-            family = Family(definition, several, self.threads, choose, asked)
+            family = Family(definition, several, self.threads, asked=self.options is not None)
             self._families[definition.name, fixed, others] = family
-        return family.executor(sizes, {name: sizes[name] for name in several}, wanted)
+        return family.executor(
+            sizes, wanted, lambda: self._chosen(definition, found, self.size(definition, views))
+        )
 
     def _chosen(self, definition: CheckedDef, found: Inputs, sized: SizedDef) -> Chosen:
         """The options for inputs: the caller's, else the best that are known."""

@@ -16,16 +16,18 @@ from typing import Any
 from tcl.arrays.arguments import Wanted
 from tcl.arrays.given import Given
 from tcl.arrays.random_inputs import input_shape
-from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.object_code.load import Loaded
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.varying import ready_for_all
+from tcl.codegen.loopir.ir import IRError
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors.calls import Strides
 from tcl.executors.executor import Executor
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
+from tcl.grammar.errors import SourceError
 from tcl.grammar.log import logger
 from tcl.grammar.ranges import infer
 from tcl.grammar.shown import shown
@@ -68,18 +70,30 @@ class Class:
     threads: int
     asked: bool
     """Whether a caller gave the options."""
-    shapes: Mapping[str, tuple[Any, ...]]
+    shapes: Mapping[str, tuple[Any, ...]] = field(init=False)
     """Tensor → its shape, as formulas."""
+    origins: Mapping[str, tuple[Any, ...]] = field(init=False)
+    """Likewise, its first indices."""
+    sizes: Mapping[str, Any] = field(init=False)
+    """All sizes, likewise."""
     _latest: Launcher | None = None
     """The last one that was made."""
     _codes: dict[bool, tuple[KernelCode, Loaded]] = field(default_factory=dict)
     """By whether subscripts are unchecked."""
 
+    def __post_init__(self) -> None:
+        self.shapes = {t: tuple(map(formula, n)) for t, n in self.symbolic.shapes.items()}
+        self.origins = {t: tuple(map(formula, n)) for t, n in self.symbolic.origins.items()}
+        self.sizes = {name: formula(n) for name, n in self.symbolic.sizes.items()}
+
     def sized(self, sizes: Mapping[str, int]) -> SizedDef:
         """The def for some of the sizes, as far as a call needs it."""
-        shapes = {t: tuple(value_of(n, sizes) for n in shape) for t, shape in self.shapes.items()}
-        all_ = {**self.symbolic.sizes, **sizes}
-        return SizedDef(self.symbolic.checked, all_, shapes, self.symbolic.origins, ())
+        shapes, origins = (
+            {t: tuple(value_of(n, sizes) for n in box) for t, box in found.items()}
+            for found in (self.shapes, self.origins)
+        )
+        all_ = {name: value_of(n, sizes) for name, n in self.sizes.items()}
+        return SizedDef(self.symbolic.checked, all_, shapes, origins, ())
 
     def launcher(self, sizes: Mapping[str, int], *, unchecked: bool) -> Launcher:
         """The kernel for some of the sizes and row-major arrays."""
@@ -151,35 +165,39 @@ class Family:
         definition: CheckedDef,
         varying: Sequence[str],
         threads: int,
-        choose: Callable[[], Chosen],
         asked: bool,
     ) -> None:
-        """``choose``: the options for a new class; ``asked``: whether a caller gave them."""
+        """``asked``: whether a caller gives the options."""
         self._definition, self._varying, self._threads = definition, varying, threads
-        self._choose, self._asked = choose, asked
+        self._asked = asked
         self._classes: dict[tuple[tuple[int, int, int], ...], Class | None] = {}
         """By multiple, least and most of each size that varies; None where no kernel can be for
         all of them."""
 
     def executor(
-        self, sizes: Mapping[str, int], values: Mapping[str, int], wanted: Wanted
+        self, sizes: Mapping[str, int], wanted: Wanted, choose: Callable[[], Chosen]
     ) -> VaryingExecutor | None:
-        """The executor for some values of the sizes that vary, ``sizes`` being all of them; None if
-        they have to have a kernel of their own."""
-        if min(values.values()) < 1:
+        """The executor for some sizes; None if they have to have a kernel of their own. ``choose``
+        gives the options for a new class."""
+        values = {name: sizes[name] for name in self._varying}
+        if not all(_BUCKETS[0] <= value < _BUCKETS[-1] for value in values.values()):
             return None
         for narrow in (False, True):
             limits = tuple(_limits(value, narrow=narrow) for value in values.values())
             if limits not in self._classes:
-                self._classes[limits] = self._made(sizes, limits)
+                self._classes[limits] = self._made(sizes, limits, choose)
             found = self._classes[limits]
             if found is not None:
                 return VaryingExecutor(found, values, wanted)
         return None
 
     def _made(
-        self, sizes: Mapping[str, int], limits: Sequence[tuple[int, int, int]]
+        self,
+        sizes: Mapping[str, int],
+        limits: Sequence[tuple[int, int, int]],
+        choose: Callable[[], Chosen],
     ) -> Class | None:
+        chosen = choose()  # which refuses sizes that no kernel can be for
         symbols = {
             name: Size.of(
                 name, multiple=multiple, least=least, most=most, value=_usual(multiple, least, most)
@@ -191,13 +209,14 @@ class Family:
             symbolic = infer(self._definition, shapes)
 
             def made(options: MappingOptions) -> Class:
-                all_ = {n: tuple(map(formula, s)) for n, s in symbolic.shapes.items()}
-                found = Class(symbolic, options, self._threads, self._asked, all_)
+                found = Class(symbolic, options, self._threads, self._asked)
                 found.launcher({n: int.__pos__(s) for n, s in symbols.items()}, unchecked=False)
                 return found
 
-            return applied(self._choose(), made)[1]
-        except Undecided as reason:
+            return applied(chosen, made)[1]
+        except (Undecided, SourceError, OptionsError, CompileError, IRError) as reason:
+            # Whatever is in the way, a kernel for the sizes at hand can be made, or says what is
+            # wrong with them.
             _log.info("%s: no kernel for all of %s: %s", self._definition.name, limits, reason)
             return None
 

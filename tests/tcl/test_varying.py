@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import random
+import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ import pytest
 import tcl
 from tcl.codegen.cpu.run import varying as of_classes
 from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.executors.dispatch import MOST_VARIED
 from tcl.executors.varying import VaryingExecutor
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
@@ -23,6 +27,7 @@ def rows(float(N, D) I) -> (O, m, s) {
     O(n, d) = exp(I(n, d) - m(n)) / s(n)
 }
 """
+CONV = "def conv(float(N) A, float(K) W) -> (O) { O(i) +=! A(i + k) * W(k) }"
 
 
 @pytest.fixture
@@ -75,6 +80,20 @@ def test_two_sizes_at_once() -> None:
         np.testing.assert_allclose(t.mm(a, b), a @ b, rtol=1e-4, atol=1e-4)
 
 
+def test_the_last_rows_of_a_copy() -> None:
+    # Fewer than those of a register tile, done in pieces of 4, 2 and 1.
+    text = """
+    def f(int8(M, K) A, int8(N, K) B) -> (C) {
+        C(m, n) +=! int32(A(m, k)) * int32(B(n, k))
+    }
+    """
+    t = tcl.define(text, varying=("M", "N"), threads=1)
+    rng = np.random.default_rng(4)
+    for m, n in ((33, 16), (35, 32), (47, 48)):
+        a, b = (rng.integers(-9, 9, (x, 40), np.int8) for x in (m, n))
+        np.testing.assert_array_equal(t.f(a, b), np.dot(a.astype(np.int32), b.astype(np.int32).T))
+
+
 def test_arrays_that_are_not_row_major(compilations: list[str]) -> None:
     t = tcl.define(MM, varying=("M",))
     rng = np.random.default_rng(3)
@@ -124,6 +143,129 @@ def test_executors_know_their_sizes_and_can_be_copied() -> None:
     other = copy.copy(t)
     assert np.shape(other.mm(np.ones((21, 4), np.float32), b)) == (21, 8)
     assert other._kernels.varying == ("M",)
+
+
+def test_a_refused_call_refuses_no_other() -> None:
+    t = tcl.define(CONV, varying=("N",), threads=1)
+    w = np.ones(3, np.float32)
+    for n in (1, 2, 1):
+        with pytest.raises(tcl.RangeInferenceError) as alone:
+            tcl.define(CONV).conv(np.ones(n, np.float32), w)
+        with pytest.raises(tcl.RangeInferenceError) as caught:
+            t.conv(np.ones(n, np.float32), w)
+        assert str(caught.value) == str(alone.value)
+    for n in (3, 5, 16, 33):
+        np.testing.assert_array_equal(t.conv(np.ones(n, np.float32), w), [3] * (n - 2))
+
+
+def test_what_no_size_of_a_class_can_have_is_told_with_the_size() -> None:
+    text = "def f(float(N) A, float(4) B) -> (O) { O(i) = A(i) * B(i) }"
+    for n in (1, 3, 20):
+        with pytest.raises(tcl.RangeInferenceError, match=f"N = {n} of 'A'"):
+            tcl.define(text, varying=("N",)).f(np.ones(n, np.float32), np.ones(4, np.float32))
+
+
+def test_options_that_no_class_can_have_are_those_of_one_size(compilations: list[str]) -> None:
+    # What begins on boundaries needs to know how many points there are.
+    text = "def f(float(N) A) -> (O) { O(i) = exp(A(i)) }"
+    options = tcl.MappingOptions().vectorize(8).peel()
+    t = tcl.define(text, options, varying=("N",), threads=1)
+    a = np.linspace(0, 1, 100, dtype=np.float32)
+    np.testing.assert_allclose(t.f(a), np.exp(a), rtol=1e-6)
+    assert compilations[-1] == "size"
+    with pytest.raises(tcl.OptionsError, match="too few"):
+        t.f(a[:3])
+
+
+def test_sizes_that_no_class_holds() -> None:
+    text = "def last(int8(N) A, int32(M) I) -> (O) { O(m) = A(I(m)) }"
+    t = tcl.define(text, varying=("N",))
+    a = np.broadcast_to(np.int8(7), 1 << 31)
+    np.testing.assert_array_equal(t.last(a, np.array([0, (1 << 31) - 1], np.int32)), [7, 7])
+
+
+def test_sizes_that_come_once_do_not_pile_up() -> None:
+    t = tcl.define("def f(float(N) A) -> (O) { O(i) = A(i) + 1 }", varying=("N",), threads=1)
+    for n in (*range(1, 400), 1):
+        assert np.sum(t.f(np.ones(n, np.float32))) == 2 * n
+    assert len(t._kernels._executors) == MOST_VARIED
+
+
+def test_inputs_of_earlier_calls_are_let_go() -> None:
+    t = tcl.define(MM, varying=("M",), threads=1)
+    b = np.ones((3, 5), np.float32)
+    first = np.ones((20, 3), np.float32)
+    t.mm(first, b)
+    t.mm(np.ones((21, 3), np.float32), b)
+    gone = weakref.ref(first)
+    del first
+    gc.collect()
+    assert gone() is None
+
+
+def test_sizes_as_values(compilations: list[str]) -> None:
+    text = """
+    def f(float(N) A) -> (O, P, Q) {
+        O +=! A(i) / N
+        P(i) = i * N - N where i in 0:N
+        Q(i) = int8(N) + (N > 20 ? 1 : 0) where i in 0:N
+    }
+    """
+    t = tcl.define(text, varying=("N",), threads=1)
+    for n in (16, 20, 21, 33, 100, 130, 160, 255):
+        o, p, q = t.f(np.arange(n, dtype=np.float32))
+        np.testing.assert_allclose(o, (n - 1) / 2, rtol=1e-5)
+        np.testing.assert_array_equal(p, np.arange(n) * n - n)
+        np.testing.assert_array_equal(q, [(n + 128) % 256 - 128 + (n > 20)] * n)
+
+
+def test_strict_looks_at_every_size() -> None:
+    text = "def f(float(N) X, float(K) W) -> (Y) { Y(n) +=! X(n + k) * W(k) where n in 0:4 }"
+    t = tcl.define(text, strict=True, varying=("K",), threads=1)
+    x = np.ones(20, np.float32)
+    np.testing.assert_array_equal(t.f(x, x[:3]), [3] * 4)
+    for _ in range(2):
+        with pytest.raises(tcl.RangeInferenceError, match="'k' only 0:17 of 0:40"):
+            t.f(x, np.ones(40, np.float32))
+
+
+def test_a_tensor_that_begins_at_a_size() -> None:
+    text = """
+    def f(float(N) A, int32(M) I) -> (T, O) {
+        T(i) = 2 * A(i) where i in N-5:N
+        O(m) = T(I(m))
+    }
+    """
+    t = tcl.define(text, varying=("N",), threads=1)
+    for n in (40, 41, 60):
+        i = np.array([n - 5, n - 1], np.int32)
+        np.testing.assert_array_equal(t.f(np.arange(n, dtype=np.float32), i)[1], 2 * i)
+        with pytest.raises(IndexError, match=f"which has indices {n - 5} to {n - 1}"):
+            t.f(np.arange(n, dtype=np.float32), i - 1)
+
+
+def test_threads_that_make_classes_of_the_same_names() -> None:
+    # Texts of sizes are the same in all of them.
+    wrong: list[str] = []
+
+    def calls(seed: int) -> None:
+        rng = random.Random(seed)
+        t = tcl.define(MM, tcl.MappingOptions().vectorize(8), varying=("M", "N"), threads=1)
+        for _ in range(6):
+            m, n = rng.choice([3, 20, 32, 300]), rng.choice([3, 20, 32, 300])
+            try:
+                c = t.mm(np.ones((m, 4), np.float32), np.ones((4, n), np.float32))
+                if not (np.shape(c) == (m, n) and np.all(np.equal(c, 4))):
+                    wrong.append(f"{m} x {n}")
+            except Exception as error:
+                wrong.append(repr(error))
+
+    workers = [threading.Thread(target=calls, args=(seed,)) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
 
 
 @pytest.mark.parametrize(
