@@ -196,7 +196,7 @@ def test_what_a_guard_leaves_out_is_not_reduced(op: str, name: str) -> None:
     expected = reference(text, a, weights, mask)
     for options in [
         NAIVE, NAIVE.vectorize(8).register(2, 2), NAIVE.vectorize(8, 0).register(1, 3),
-        NAIVE.vectorize(4, 2).register(2, 1, 2), NAIVE.vectorize(16).register(4, 1).tile(3, 0, 5),
+        NAIVE.vectorize(4, 2).register(2, 1, 2), NAIVE.vectorize(16).register(2, 1).tile(3, 0, 5),
     ]:  # fmt: skip
         for got, want in zip(run(text, a, weights, mask, options=options), expected, strict=True):
             np.testing.assert_array_equal(plain(got), plain(want), err_msg=str(options))
