@@ -28,7 +28,7 @@ from tcl.codegen.cpu.emit.scope import (
 from tcl.codegen.cpu.emit.sharing import SEEN, UNSEEN, Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import straight
+from tcl.codegen.loopir.walk import statements, straight
 from tcl.grammar.types import INT32, INT64
 from tcl.grammar.varying import usual
 
@@ -184,7 +184,7 @@ class Loops:
             self._counted(fold, body, scope, full, fold.step, empty)
         offset = scope.ranges[fold.dim].offset
         tail = At(add(b, offset.base, full), offset.constant)
-        if len(rests) > _APART and not self.reduced[fold.dim]:
+        if len(rests) > _APART and not self.reduced[fold.dim] and _in_halves(fold, body, rests[0]):
             self._pieces(fold, body, scope, tail, At(full), rest, rests[0])
             return
         for points in rests:
@@ -378,9 +378,14 @@ class Loops:
         self.emit(body, self._inside(fold, scope, Range(offset, span), own))
 
     def _inside(self, fold: ir.Fold, scope: Scope, range_: Range, own: At) -> Scope:
-        """The place that an iteration hands on."""
-        begun = scope.ranges[fold.dim].begun
-        place = At(add(self.b, begun.base, own.base), begun.constant + own.constant)
+        """The place that an iteration hands on: the points before it are this loop's as far as it
+        steps over them, and the next one's else."""
+        b, begun = self.b, scope.ranges[fold.dim].begun.base
+        if begun is not None and fold.step > 1:
+            rest = b.binary("urem", begun, number(fold.step))
+            range_ = replace(range_, begun=At(rest))
+            begun = b.binary("sub nsw", begun, rest)
+        place = At(add(b, begun, own.base), own.constant)
         return scope.moved({fold.dim: range_}, {fold.name: place})
 
 
@@ -402,6 +407,19 @@ def _neighbours(body: ir.Statement) -> Iterator[tuple[ir.Loop, ir.Loop]]:
                 pending += [(s, around) for s in several]
             case ir.First(then=then, otherwise=otherwise):
                 pending += [(then, around), (otherwise, around)]
+
+
+def _in_halves(fold: ir.Fold, body: ir.Statement, least: int) -> bool:
+    """Whether pieces of a range, each half as long as the one before, lie within single iterations
+    of the loops inside that are longer."""
+    for statement in statements(body):
+        if isinstance(statement, ir.For) and statement.loop.fold.dim == fold.dim:
+            steps, rest = divmod(statement.loop.fold.step, least)
+            if statement.loop.kind in (ir.Kind.MMA, ir.Kind.DOT):
+                return False
+            if statement.loop.fold.step > 1 and (rest or steps & (steps - 1)):
+                return False
+    return True
 
 
 def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...] | Lengths:

@@ -20,6 +20,7 @@ from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.varying import ready_for_all
+from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
@@ -153,6 +154,15 @@ def test_random_products_with_random_options(seed: int) -> None:
             Size.of("M", least=2, most=5, value=4),
             MappingOptions().tile(6, 8).vectorize(8).register(6, 1).stage(1, 1),
         ),
+        # Copies of which two register tiles are written out, and the last is shorter.
+        (
+            "def f(float(K, M) A) -> (O) { O(m) +=! A(k, m) }",
+            {"K": 40},
+            Size.of("M", least=16, most=255, value=33),
+            MappingOptions().with_nest(
+                0, NestOptions((5, 0), (1, 0), (0, 1), (1, 2), register=(4, 3), stage=(1,))
+            ),
+        ),
     ],
 )
 def test_what_the_usual_size_must_not_decide(
@@ -160,5 +170,5 @@ def test_what_the_usual_size_must_not_decide(
 ) -> None:
     (definition,) = check(text).values()
     ((name, symbol),) = symbols_of(iter([varying])).items()
-    values = range(symbol.least, symbol.most + 1, max(1, symbol.most // 25))
+    values = range(symbol.least, symbol.most + 1, max(1, symbol.most // 36))
     assert compare(definition, sizes, name, varying, values, options)
