@@ -22,7 +22,7 @@ from tcl.bench.rows import SUITE_KINDS
 from tcl.bench.summary import geometric_mean
 
 ROOT = Path(__file__).parent.parent
-RESULT = ROOT / "benchmarks/results/2026-11-21-cpu-quick-2-threads.json"
+RESULT = ROOT / "benchmarks/results/2026-11-22-cpu-suite-2-threads.json"
 PICTURE = ROOT / "docs/pictures/benchmark.svg"
 COLOURS = {
     "NumPy": "#4a7fb5",
