@@ -20,7 +20,7 @@ from tcl.codegen.cpu.emit.addresses import FAIL, Addresses
 from tcl.codegen.cpu.emit.dots import Dots
 from tcl.codegen.cpu.emit.loops import Loops
 from tcl.codegen.cpu.emit.matrix import MatrixUnit
-from tcl.codegen.cpu.emit.scope import Accumulators, At, Range, Scope, Span, leading
+from tcl.codegen.cpu.emit.scope import Accumulators, At, Range, Scope, Span, leading, number
 from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.emit.sizes import definitions
 from tcl.codegen.cpu.emit.values import Values
@@ -68,7 +68,7 @@ def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> Source:
         at = b.op(f"getelementptr ptr, ptr %tensors, i64 {k}", "ptr")
         pointers[tensor.name] = b.op(f"load ptr, {at}, align 8", "ptr")
         if tensor.private:
-            own = b.op(f"mul i64 %thread, {apart(_size(tensor))}", "i64")
+            own = b.op(f"mul i64 %thread, {number(apart(_size(tensor))).text}", "i64")
             pointers[tensor.name] = b.op(f"getelementptr i8, {pointers[tensor.name]}, {own}", "ptr")
         if tensor.role is ir.Role.SCRATCH and tensor.layout.base > 1:
             pointers[tensor.name] = _aligned(b, pointers[tensor.name], tensor.layout.base)

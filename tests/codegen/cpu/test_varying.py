@@ -20,6 +20,7 @@ from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.varying import ready_for_all
+from tcl.codegen.devices.known_cpus import PROFILES
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check import check
@@ -172,3 +173,19 @@ def test_what_the_usual_size_must_not_decide(
     ((name, symbol),) = symbols_of(iter([varying])).items()
     values = range(symbol.least, symbol.most + 1, max(1, symbol.most // 36))
     assert compare(definition, sizes, name, varying, values, options)
+
+
+def test_scratch_of_each_thread_is_as_long_as_a_size_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two threads, each with its own copy of rows for the matrix unit.
+    device = next(d for d in PROFILES if d.name == "sapphirerapids")
+    monkeypatch.setattr("tcl.codegen.cpu.run.varying.host_cpu", lambda: device)
+    text = (
+        "def f(int8(M, K) A, int8(K, N) B) -> (C) { C(m, n) +=! int32(A(m, k)) * int32(B(k, n)) }"
+    )
+    (definition,) = check(text).values()
+    m = Size.of("M", multiple=16, least=16, most=255, value=80)
+    shapes = {t.name: input_shape(t, {"M": m, "N": 96, "K": 128}) for t in definition.inputs}
+    code = ready_for_all(infer(definition, shapes), BEST, threads=2, asked=False)
+    small, large = (code.at({"M": n}).scratch for n in (32, 240))
+    assert small != large
+    assert any(private for *_, private in large)
