@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from tcl.tuner.space.knobs import Knob, Value
 
@@ -21,6 +21,7 @@ than it needs: those that it has read are drawn again where it is not met."""
 Normal: TypeAlias = Callable[[Mapping[str, Value]], Mapping[str, Value]]
 """Knob name → value, to those values among all that mean the same which stand for them."""
 
+_T = TypeVar("_T")
 _TRIES = 300
 
 
@@ -116,12 +117,19 @@ class SearchSpace:
         """Why the configuration is not proposed; None when it may be."""
         values = self.values(config)
         reason = _first((*self.constraints, *self.heuristics), values)
-        if reason is not None:
-            return reason
+        return self._double(values) if reason is None else reason
+
+    def _double(self, values: Mapping[str, Value]) -> str | None:
+        """In what another configuration stands for this one; None if this one stands for all that
+        mean the same."""
         for name, value in self._freely(values).items():
             if values[name] != value:
                 return f"{name} {values[name]} means the same as {value} here"
         return None
+
+    def stands(self, values: Mapping[str, Value]) -> bool:
+        """Whether values that meet everything stand for all that mean the same."""
+        return self._double(values) is None
 
     def _freely(self, values: Mapping[str, Value]) -> Mapping[str, Value]:
         """What ``normal`` gives; the values themselves where that needs a choice that is fixed."""
@@ -207,6 +215,16 @@ def _first(constraints: Iterable[Constraint], values: Mapping[str, Value]) -> st
     return next((r for c in constraints if (r := c(values)) is not None), None)
 
 
+def reading(
+    function: Callable[[Mapping[str, Value]], _T], values: Mapping[str, Value]
+) -> tuple[_T, frozenset[str]]:
+    """What a function gives for these values, and the names of those that it has looked at: where
+    they are the same, it gives the same."""
+    read = _Looking(values)
+    found = function(read)
+    return found, frozenset(read)
+
+
 class _Reading(dict[str, Value]):
     """Those of the values that have been read, but for what was only got."""
 
@@ -222,3 +240,13 @@ class _Reading(dict[str, Value]):
     def get(self, name: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
         """A value, read or not."""
         return self._values.get(name, default)
+
+
+class _Looking(_Reading):
+    """All that have been looked at."""
+
+    __slots__ = ()
+
+    def get(self, name: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
+        """A value."""
+        return self[name] if name in self._values else default
