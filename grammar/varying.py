@@ -433,19 +433,34 @@ def _factor(atom: Atom) -> Any:
 
 def value_of(found: Any, sizes: Mapping[str, int]) -> int:
     """The value of a ``formula``."""
-    match found:
+    value: int = calculator(found)(sizes)
+    return value
+
+
+def calculator(wanted: Any) -> Callable[[Mapping[str, int]], Any]:
+    """What gives the values of formulas for some sizes, in tuples and dicts as ``wanted`` has them.
+    It is compiled, as calls wait for it."""
+    found: Callable[[Mapping[str, int]], Any]
+    found = eval(f"lambda sizes: {_expression(wanted)}", {"__builtins__": {}})
+    return found
+
+
+def _expression(wanted: Any) -> str:
+    """Python's for the values. Names are quoted: files may say what they like."""
+    match wanted:
         case int():
-            return found
+            return repr(int(wanted))
         case str():
-            return sizes[found]
-        case ["+", *parts]:
-            return sum(value_of(part, sizes) for part in parts)
-        case ["*", *parts]:
-            return math.prod(value_of(part, sizes) for part in parts)
+            return f"sizes[{wanted!r}]"
+        case tuple():
+            return f"({''.join(f'{_expression(each)}, ' for each in wanted)})"
+        case dict():
+            return f"{{{', '.join(f'{key!r}: {_expression(v)}' for key, v in wanted.items())}}}"
+        case ["+" | "*" as sign, *parts]:
+            return f"({f' {sign} '.join(map(_expression, parts))})"
         case ["/", dividend, divisor]:
-            quotient: int = value_of(dividend, sizes) // value_of(divisor, sizes)
-            return quotient
-    raise ValueError(f"{found} is no formula")
+            return f"({_expression(dividend)} // {_expression(divisor)})"
+    raise ValueError(f"{wanted} is no formula")
 
 
 def symbols_of(values: Iterator[int]) -> dict[str, Symbol]:

@@ -8,6 +8,7 @@ as all sizes have of which nobody said that they vary.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,6 @@ from tcl.arrays.given import Given
 from tcl.arrays.random_inputs import input_shape
 from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
-from tcl.codegen.cpu.object_code.load import Loaded
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.varying import ready_for_all
 from tcl.codegen.loopir.ir import IRError
@@ -32,7 +32,7 @@ from tcl.grammar.log import logger
 from tcl.grammar.ranges import infer
 from tcl.grammar.shown import shown
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Size, Undecided, formula, value_of
+from tcl.grammar.varying import Size, Undecided, calculator, formula
 from tcl.selection.suggested_options import Chosen, applied
 
 _log = logger("executors")
@@ -70,57 +70,74 @@ class Class:
     threads: int
     asked: bool
     """Whether a caller gave the options."""
-    shapes: Mapping[str, tuple[Any, ...]] = field(init=False)
-    """Tensor → its shape, as formulas."""
-    origins: Mapping[str, tuple[Any, ...]] = field(init=False)
-    """Likewise, its first indices."""
-    sizes: Mapping[str, Any] = field(init=False)
-    """All sizes, likewise."""
-    _latest: Launcher | None = None
-    """The last one that was made."""
-    _codes: dict[bool, tuple[KernelCode, Loaded]] = field(default_factory=dict)
+    _at: Callable[[Mapping[str, int]], tuple[Any, ...]] = field(init=False)
+    """Gives all sizes, shapes and first indices of tensors, and strides of row-major arrays."""
+    _codes: dict[bool, Code] = field(default_factory=dict)
     """By whether subscripts are unchecked."""
 
     def __post_init__(self) -> None:
-        self.shapes = {t: tuple(map(formula, n)) for t, n in self.symbolic.shapes.items()}
-        self.origins = {t: tuple(map(formula, n)) for t, n in self.symbolic.origins.items()}
-        self.sizes = {name: formula(n) for name, n in self.symbolic.sizes.items()}
-
-    def sized(self, sizes: Mapping[str, int]) -> SizedDef:
-        """The def for some of the sizes, as far as a call needs it."""
-        shapes, origins = (
-            {t: tuple(value_of(n, sizes) for n in box) for t, box in found.items()}
-            for found in (self.shapes, self.origins)
+        sized, checked = self.symbolic, self.symbolic.checked
+        boxes = (
+            {t: tuple(map(formula, box)) for t, box in found.items()}
+            for found in (sized.shapes, sized.origins)
         )
-        all_ = {name: value_of(n, sizes) for name, n in self.sizes.items()}
-        return SizedDef(self.symbolic.checked, all_, shapes, origins, ())
+        steps = tuple(
+            tuple(map(formula, _row_major(sized.shapes[t.name], t.type.itemsize)))
+            for t in checked.inputs + checked.outputs
+        )
+        sizes = {name: formula(n) for name, n in sized.sizes.items()}
+        self._at = calculator((sizes, *boxes, steps))
+
+    def sized(self, sizes: Mapping[str, int]) -> tuple[SizedDef, Strides]:
+        """The def for some of the sizes, as far as a call needs it, and the strides of row-major
+        arrays."""
+        all_, shapes, origins, steps = self._at(sizes)
+        return SizedDef(self.symbolic.checked, all_, shapes, origins, ()), steps
 
     def launcher(self, sizes: Mapping[str, int], *, unchecked: bool) -> Launcher:
         """The kernel for some of the sizes and row-major arrays."""
-        if unchecked not in self._codes:
-            code = ready_for_all(
+        code = self._codes.get(unchecked)
+        if code is None:
+            made = ready_for_all(
                 self.symbolic,
                 self.options,
                 unchecked=unchecked,
                 threads=self.threads,
                 asked=self.asked,
             )
-            self._codes[unchecked] = code, Loaded(code.object_code)
-        code, loaded = self._codes[unchecked]
-        checked = self.symbolic.checked
-        names = [t.name for t in checked.inputs + checked.outputs]
-        found = Launcher(code.at(sizes), names, loaded)
-        # The last one tells what this one's first call would find out with a thread of its own.
-        found.long = self._latest.long if self._latest else None
-        self._latest = found
+            checked = self.symbolic.checked
+            code = Code(made, [t.name for t in checked.inputs + checked.outputs])
+            self._codes[unchecked] = code
+        return code.at(sizes)
+
+
+class Code:
+    """The code of a class in this process."""
+
+    def __init__(self, code: KernelCode, names: Sequence[str]) -> None:
+        """``names`` are those of the arguments. Raises ``CompileError`` for code that cannot be
+        loaded."""
+        self._latest = Launcher(code, names)
+        """At the sizes that came up last."""
+        self._at = code.by_size()
+
+    def at(self, sizes: Mapping[str, int]) -> Launcher:
+        """What runs it. Whether that takes long is told by the last one, until its first call."""
+        self._latest = found = self._latest.at(self._at(sizes))
         return found
+
+
+def _row_major(shape: Sequence[int], itemsize: int) -> list[int]:
+    """The strides, in bytes, of an array that is not empty."""
+    return [itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
 
 
 class VaryingExecutor(Executor):
     """The executor for some sizes of a class."""
 
     def __init__(self, class_: Class, sizes: Mapping[str, int], wanted: Wanted) -> None:
-        super().__init__(class_.sized(sizes), class_.options, class_.threads, wanted)
+        sized, self._row_major = class_.sized(sizes)
+        super().__init__(sized, class_.options, class_.threads, wanted)
         self._class, self._sizes = class_, sizes
         self._remembers = False  # sizes that vary may never come again
 
@@ -142,18 +159,26 @@ class VaryingExecutor(Executor):
 
     def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
         """The class's kernel for row-major arrays, one of their own for others."""
-        checked = self._sized.checked
-        for tensor, given in zip(checked.inputs + checked.outputs, strides, strict=True):
-            shape, step = self._sized.shapes[tensor.name], tensor.type.itemsize
-            for extent, stride in zip(reversed(shape), reversed(given), strict=True):
-                if extent > 1 and stride != step:
-                    self._sized = self.sized
-                    return super().kernel(strides, unchecked=unchecked)
-                step *= extent
+        if strides != self._row_major and not self._lies_so(strides):
+            self._sized = self.sized
+            return super().kernel(strides, unchecked=unchecked)
         return self._kept(
             self._kernels,
             (unchecked, strides),
             lambda _: self._class.launcher(self._sizes, unchecked=unchecked),
+        )
+
+    def _lies_so(self, strides: Strides) -> bool:
+        """Whether arrays of these strides are row-major: those of single points do not matter."""
+        checked = self._sized.checked
+        return all(
+            extent <= 1 or stride == step
+            for tensor, given, steps in zip(
+                checked.inputs + checked.outputs, strides, self._row_major, strict=True
+            )
+            for extent, stride, step in zip(
+                self._sized.shapes[tensor.name], given, steps, strict=True
+            )
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import gc
 import pickle
 import random
@@ -16,6 +17,8 @@ import pytest
 import tcl
 from tcl.codegen.cpu.run import varying as of_classes
 from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.cpu.run.launch import address_of
+from tcl.codegen.cpu.run.native import NativeEntry
 from tcl.executors.dispatch import MOST_VARIED
 from tcl.executors.varying import VaryingExecutor
 
@@ -182,6 +185,31 @@ def test_sizes_that_no_class_holds() -> None:
     t = tcl.define(text, varying=("N",))
     a = np.broadcast_to(np.int8(7), 1 << 31)
     np.testing.assert_array_equal(t.last(a, np.array([0, (1 << 31) - 1], np.int32)), [7, 7])
+
+
+def test_functions_of_c_have_the_size() -> None:
+    t = tcl.define(MM, "mlp", varying=("M", "N"), threads=1)
+    a, b = np.ones((20, 4), np.float32), np.ones((4, 37), np.float32)
+    executor, _ = t.executor("mm", (a, b))
+    assert isinstance(executor, VaryingExecutor)
+    c = np.zeros((20, 37), np.float32)
+    launcher = executor.kernel(tuple(x.strides for x in (a, b, c)))
+    entry = NativeEntry(launcher)
+    addresses, error = (ctypes.c_uint64 * 3)(*map(address_of, (a, b, c))), (ctypes.c_int64 * 2)()
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(entry.address)
+    assert function(addresses, error) == 0
+    np.testing.assert_array_equal(c, np.full((20, 37), 4, np.float32))
+
+
+def test_sizes_that_come_once_share_what_calls_write_to() -> None:
+    t = tcl.define(MM, tcl.MappingOptions().tile(0, 16, 4).stage(0, 1), varying=("M",), threads=1)
+    b = np.ones((9, 16), np.float32)
+    for m in (*range(17, 250, 2), 17):
+        np.testing.assert_array_equal(t.mm(np.ones((m, 9), np.float32), b), np.full((m, 16), 9))
+    executors = [e for e in t._kernels._executors.values() if isinstance(e, VaryingExecutor)]
+    launchers = [x for e in executors for x in e._kernels.values()]
+    assert len({x.scratch for x in launchers}) > 1
+    assert len({id(x._shared) for x in launchers}) == 1
 
 
 def test_sizes_that_come_once_do_not_pile_up() -> None:

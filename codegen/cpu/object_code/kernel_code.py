@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
-from tcl.grammar.varying import value_of
+from tcl.grammar.varying import calculator
 
 Scratch: TypeAlias = tuple[tuple[int, ...], str, bool]
 """Shape and dtype's name of memory that a kernel needs, and whether each thread has its own."""
@@ -38,23 +38,44 @@ class KernelCode:
     """Loops whose iterations threads share."""
     threads: int = 1
     """That the kernel is to run on."""
-    sizes: tuple[int, ...] = ()
-    """Those that vary, in the order of their names."""
     formulas: str = ""
     """Of code for all sizes of a class: the names of those that vary, the shapes of the scratch
     arrays, and the first index and extent of each site, as ``grammar.varying.formula`` has them, in
     JSON."""
 
-    def at(self, sizes: Mapping[str, int]) -> KernelCode:
-        """The code with these values of the sizes that vary."""
+    def at(self, sizes: Mapping[str, int]) -> AtSizes:
+        """What is special to a run with these values of the sizes that vary."""
+        return self.by_size()(sizes)
+
+    def by_size(self) -> Callable[[Mapping[str, int]], AtSizes]:
+        """``at``, time and again."""
         names, shapes, boxes = json.loads(self.formulas)
-        scratch = tuple(
-            (tuple(value_of(n, sizes) for n in shape), dtype, private)
-            for shape, (_, dtype, private) in zip(shapes, self.scratch, strict=True)
-        )
-        sites = tuple(
-            replace(site, first=value_of(first, sizes), extent=value_of(extent, sizes))
-            for (first, extent), site in zip(boxes, self.sites, strict=True)
-        )
-        given = tuple(sizes[name] for name in names)
-        return replace(self, scratch=scratch, sites=sites, sizes=given, formulas="")
+        found = calculator((tuple(names), tuple(map(tuple, shapes)), tuple(map(tuple, boxes))))
+        scratch, sites = self.scratch, self.sites
+
+        def at(sizes: Mapping[str, int]) -> AtSizes:
+            given, shapes, boxes = found(sizes)
+            return AtSizes(
+                given,
+                tuple(
+                    [(s, dtype, own) for s, (_, dtype, own) in zip(shapes, scratch, strict=True)]
+                ),
+                tuple(
+                    [
+                        NumberedSite(site.tensor, site.axis, first, extent, site.unsigned)
+                        for (first, extent), site in zip(boxes, sites, strict=True)
+                    ]
+                ),
+            )
+
+        return at
+
+
+class AtSizes(NamedTuple):
+    """What is special to a run of code for all sizes of a class."""
+
+    sizes: tuple[int, ...]
+    """Those that vary, in the order of their names."""
+    scratch: tuple[Scratch, ...]
+    """As in ``KernelCode``."""
+    sites: tuple[NumberedSite, ...]

@@ -27,13 +27,14 @@ from tcl.codegen.cpu.abi import (
     apart,
     team_bytes,
 )
-from tcl.codegen.cpu.object_code.kernel_code import KernelCode, Scratch
+from tcl.codegen.cpu.object_code.kernel_code import AtSizes, KernelCode, Scratch
 from tcl.codegen.cpu.object_code.load import Function, Loaded
 from tcl.codegen.cpu.run.memory import empty
 from tcl.grammar.interrupts import deferred, interruptible
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+_NOTHING: _Array = np.empty(0, np.uint8)
 
 _RECORD = LINE // 8
 """Words from one thread's error record to the next one's."""
@@ -43,23 +44,20 @@ class Frame:
     """What one call writes its arguments to. Made once and used again, as making it costs more
     than a small kernel."""
 
-    __slots__ = ("_call", "_errors", "_keep", "at", "held", "pointers")
+    __slots__ = ("_call", "_errors", "_scratch", "_team", "at", "held", "pointers")
 
     def __init__(self, kernel: Launcher) -> None:
-        threads, arguments = kernel.threads, kernel.arguments
-        scratch = [_scratch(each, threads) for each in kernel.scratch]
-        words = arguments + len(scratch)
-        memory = (ctypes.c_uint64 * (words + len(kernel.sizes)))(*[0] * words, *kernel.sizes)
-        self.pointers = memory
+        threads = kernel.threads
+        words = kernel.arguments + len(kernel.scratch) + len(kernel.sizes)
+        self.pointers = memory = (ctypes.c_uint64 * words)()
         """The addresses of the arguments, then of the scratch memory; then the sizes that vary."""
         self.held: object = None
         """Memory that has to live as long, of arguments that are the same in all its calls."""
-        for position, array in enumerate(scratch):
-            memory[arguments + position] = -(-address_of(array) // LINE) * LINE
+        self._scratch = [_NOTHING] * len(kernel.scratch)
         self._errors = (ctypes.c_int64 * (_RECORD * threads))()
         size = team_bytes(kernel.regions)
         team = (ctypes.c_char * (size + LINE))()
-        self._keep = (scratch, team)
+        self._team = team
         record = (ctypes.c_uint64 * WORDS)()
         record[KERNEL], record[POOL] = kernel.entry, kernel.pool
         record[TENSORS], record[ERROR] = ctypes.addressof(memory), ctypes.addressof(self._errors)
@@ -68,6 +66,22 @@ class Frame:
         self._call = record
         self.at = ctypes.addressof(record)
         """The address of the call's record."""
+        self.fit(kernel)
+
+    def fit(self, kernel: Launcher) -> None:
+        """Make it one for calls with the sizes of this launcher, whose code is the same. Nothing is
+        written to new scratch memory here: pages are taken where the thread runs that first writes
+        to them."""
+        place = kernel.arguments
+        for position, each in enumerate(kernel.scratch):
+            needed = _room(each, kernel.threads)
+            if needed > self._scratch[position].nbytes:
+                self._scratch[position] = array = empty((needed,), np.uint8)
+                self.pointers[place] = -(-address_of(array) // LINE) * LINE
+            place += 1
+        for size in kernel.sizes:
+            self.pointers[place] = size
+            place += 1
 
     def error(self) -> tuple[int, int]:
         """Site and value of the first thread's failed check."""
@@ -75,12 +89,11 @@ class Frame:
         return self._errors[at + 1], self._errors[at + 2]
 
 
-def _scratch(needed: Scratch, threads: int) -> _Array:
-    """Memory with room to begin on a line. Nothing is written to it here: pages are taken where
-    the thread runs that first writes to them."""
+def _room(needed: Scratch, threads: int) -> int:
+    """Bytes in which scratch memory can begin on a line."""
     shape, dtype, private = needed
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    return empty(((threads * apart(size) if private else size) + LINE,), np.uint8)
+    return (threads * apart(size) if private else size) + LINE
 
 
 class Launcher:
@@ -91,8 +104,8 @@ class Launcher:
     """
 
     __slots__ = (
-        *("_loaded", "_names", "arguments", "call", "entry", "frames", "long", "pool", "regions"),
-        *("scratch", "sites", "sizes", "threads"),
+        *("_loaded", "_names", "_shared", "arguments", "call", "entry", "frames", "long", "pool"),
+        *("regions", "scratch", "sites", "sizes", "threads"),
     )
 
     def __init__(
@@ -107,7 +120,8 @@ class Launcher:
         self._names = tuple(names)
         self.arguments = len(names)
         self.scratch = code.scratch
-        self.sizes = code.sizes
+        self.sizes: tuple[int, ...] = ()
+        """Those that vary, in the order of their names."""
         self.regions = code.regions
         self.threads = 1
         """That a call runs on, unless another call has the pool."""
@@ -117,12 +131,24 @@ class Launcher:
         self.long: bool | None = None
         """Whether a call takes so long that it has to hear of Ctrl+C; None before the first."""
         self.frames: list[Frame] = []
+        self._shared = self.frames
+        """Those of calls that may be the only ones with their sizes."""
         if code.threads > 1 and code.regions:
             from tcl.codegen.cpu.threads.thread_pool import team
 
             found = team()
             if found is not None:
                 self.call, self.pool, self.threads = found.run, found.pool, code.threads
+
+    def at(self, found: AtSizes) -> Launcher:
+        """The same code at one of the sizes that it is for; nothing is loaded again. Single calls
+        share frames with those at other sizes."""
+        made = Launcher.__new__(Launcher)
+        for name in Launcher.__slots__:
+            setattr(made, name, getattr(self, name))
+        made.sizes, made.scratch, made.sites = found
+        made.frames = []
+        return made
 
     def frame(self) -> Frame:
         """A frame to fill; to be put back into ``frames`` after a call that went well."""
@@ -146,7 +172,12 @@ class Launcher:
     def __call__(self, arrays: Sequence[_Array]) -> None:
         """Run on the arguments, of which nothing is checked but data-dependent subscripts
         (``IndexError``)."""
-        frame = self.frame()
+        try:
+            frame = self._shared.pop()
+            if self.sizes:
+                frame.fit(self)
+        except IndexError:
+            frame = Frame(self)
         for position, array in enumerate(arrays):
             frame.pointers[position] = address_of(array)
         begun = time.perf_counter()
@@ -154,7 +185,7 @@ class Launcher:
         self.long = time.perf_counter() - begun > LONG
         if failed:
             raise self.failed(frame)
-        self.frames.append(frame)
+        self._shared.append(frame)
 
     @property
     def best_call(self) -> Function:

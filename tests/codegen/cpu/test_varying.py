@@ -62,7 +62,7 @@ def compare(
     code = ready_for_all(
         infer(definition, shapes), options, threads=threads, asked=options is not BEST
     )
-    names = [t.name for t in definition.inputs + definition.outputs]
+    launcher = Launcher(code, [t.name for t in definition.inputs + definition.outputs])
     compared = 0
     for value in values:
         at = {**sizes, varying: value}
@@ -72,7 +72,7 @@ def compare(
             continue
         inputs = random_inputs(definition, at)
         actual, expected = outputs_of(sized), outputs_of(sized)
-        Launcher(code.at({varying: value}), names)([*inputs, *actual])
+        launcher.at(code.at({varying: value}))([*inputs, *actual])
         compile_cpu(sized, MappingOptions())(inputs, expected)
         check_equal(sized, actual, expected, f"{varying} = {value}")
         compared += 1
