@@ -142,7 +142,8 @@ def _describe(
     errors = 8 * WORDS
     team = errors + LINE * kernel.threads
     tensors = team + team_bytes(kernel.regions)
-    head = end = tensors + apart(8 * (kernel.arguments + len(kernel.scratch)))
+    sizes = kernel.arguments + len(kernel.scratch)
+    head = end = tensors + apart(8 * (sizes + len(kernel.sizes)))
     needed = dict(left_out)
     for k, (shape, dtype, private) in enumerate(kernel.scratch, kernel.arguments):
         size = math.prod(shape) * np.dtype(dtype).itemsize
@@ -155,6 +156,8 @@ def _describe(
     for k, size in needed.items():
         image[tensors // 8 + k] = end
         end += apart(size)
+    for k, size in enumerate(kernel.sizes, sizes):
+        image[tensors // 8 + k] = size
     moving = [TENSORS, ERROR, TEAM, *(tensors // 8 + k for k in needed)]
     moved = (ctypes.c_uint64 * len(moving))(*moving)
     places = (ctypes.c_uint64 * len(passed))(*passed)
