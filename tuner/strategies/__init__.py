@@ -9,6 +9,7 @@ from types import MappingProxyType
 from tcl.codegen.common.errors import OptionsError
 from tcl.tuner.space.search_space import Config, Space
 from tcl.tuner.strategies.genetic import Genetic
+from tcl.tuner.strategies.prior import Prior
 from tcl.tuner.strategies.screened import Screened
 from tcl.tuner.strategies.strategy import SearchSettings, Strategy
 from tcl.tuner.strategies.unguided import Exhaustive, RandomSearch
@@ -32,12 +33,18 @@ def make_strategy(
     rng: Random,
     settings: SearchSettings,
     seeds: Sequence[Config] = (),
+    prior: Prior | None = None,
 ) -> Strategy:
-    """The strategy of that name. ``seeds`` open the first generation.
+    """The strategy of that name. ``seeds`` open the first generation; ``prior``, a model of other
+    measurements, chooses the rest of it.
 
-    ``OptionsError`` for an unknown name.
+    ``OptionsError`` for an unknown name, and for a strategy that has no use for a prior.
     """
     if name not in STRATEGIES:
         known = ", ".join(sorted(STRATEGIES))
         raise OptionsError(f"there is no search strategy {name!r}; choose one of: {known}")
-    return STRATEGIES[name](space, rng, settings, seeds)
+    if prior is None:
+        return STRATEGIES[name](space, rng, settings, seeds)
+    if name != "screened":
+        raise OptionsError(f"the strategy {name} cannot start from a model; screened can")
+    return Screened(space, rng, settings, seeds, prior)

@@ -104,6 +104,12 @@ class GaussianProcess:
         scale = max(float(np.einsum("i,i->", told, told)) / len(values), 1e-9)
         return Posterior(tables, at, half, np.einsum("k,kq->q", told, half), scale, noise)
 
+    def unmeasured(self, mean: Floats, scale: float, at: Places) -> Posterior:
+        """What is expected of places before anything is measured: ``mean``, which is known from
+        elsewhere, with variance ``scale``."""
+        tables, noise = _Tables(self._features, self._logs[:-1]), float(np.exp(2 * self._logs[-1]))
+        return Posterior(tables, at, np.zeros((0, len(at))), mean, scale, noise + _JITTER)
+
 
 class _Tables:
     """The parts of the kernel for any two choices of a knob."""

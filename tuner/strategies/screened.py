@@ -1,12 +1,15 @@
 """Genetic search with a screen, the default.
 
 Each generation breeds far more children than it may measure. A model that is trained on all
-results so far, and on nothing else, ranks them; those that promise most are measured: expected to
-be fast, or too different from anything known to say.
+results so far ranks them; those that promise most are measured: expected to be fast, or too
+different from anything known to say. It learns from nothing else, unless there is a model of other
+measurements to begin with: then that one chooses the first generation, and what is learned is how
+far off it is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from random import Random
 
@@ -15,8 +18,9 @@ import numpy as np
 from tcl.tuner.space.search_space import Config, Space
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
 from tcl.tuner.strategies.features import Features, Floats
-from tcl.tuner.strategies.gaussian import GaussianProcess
+from tcl.tuner.strategies.gaussian import GaussianProcess, Posterior
 from tcl.tuner.strategies.history import logarithms
+from tcl.tuner.strategies.prior import Prior, slope
 from tcl.tuner.strategies.skeleton import Evolution
 from tcl.tuner.strategies.strategy import SearchSettings, State
 
@@ -30,17 +34,45 @@ _LEARNT = 256
 """Results that the model is given at most."""
 _FITTED = 100
 """Results that its lengths are fitted to at most."""
+_DRAWN = 1000
+"""Random configurations that a prior chooses the first generation of."""
+_KNOWN = 0.5
+"""Share of the variance that a prior is taken to know before anything is measured."""
 
 
 class Screened(Evolution):
     """Genetic proposals, ranked by a Gaussian process."""
 
     def __init__(
-        self, space: Space, rng: Random, settings: SearchSettings, seeds: Sequence[Config]
+        self,
+        space: Space,
+        rng: Random,
+        settings: SearchSettings,
+        seeds: Sequence[Config],
+        prior: Prior | None = None,
     ) -> None:
         super().__init__(space, rng, settings, seeds)
+        self._prior = prior
         self._features = Features(space)
         self._model = GaussianProcess(self._features)
+
+    def _opening(self) -> list[Config]:
+        """With a prior: the seeds and, half of ``population`` with them, those that it prefers. So
+        what it knows is put to the test early."""
+        memory = self._memory
+        if self._prior is None or not self._features.count:
+            return super()._opening()
+        found = self._known_seeds()
+        drawn = (memory.space.sample(memory.rng) for _ in range(_DRAWN))
+        pool = list(dict.fromkeys(c for c in drawn if c is not None and c not in memory.seen))
+        count = max(1, self._settings.population // 2) - len(found)
+        if pool and count > 0:
+            expected = self._prior.predict(pool)
+            scale = float(expected.logs.std()) or 1.0
+            mean = (expected.logs - expected.logs.mean()) * (math.sqrt(_KNOWN) / scale)
+            posterior = self._model.unmeasured(mean, 1 - _KNOWN, self._features.rows(pool))
+            found += self._chosen(pool, posterior, posterior.mean, expected.spread / scale, count)
+        return memory.fill(found, 1)
 
     def _children(self) -> list[Config]:
         memory, settings = self._memory, self._settings
@@ -77,24 +109,38 @@ class Screened(Evolution):
         """The most promising of the pool, given what else is being measured."""
         if not pool or not self._features.count:
             return []
-        results = self._memory.measured()
-        rows = self._features.rows([c for c, _ in results])
-        # Logarithms of times, brought to mean 0 and spread 1.
-        logs = np.array(logarithms(results))
-        values = (logs - logs.mean()) / (float(logs.std()) or 1.0)
-        fitted = _selected(values, _FITTED)
+        results, pending = self._memory.measured(), self._memory.pending
+        at = [*pool, *pending]
+        rows, places = (self._features.rows(cs) for cs in ([c for c, _ in results], at))
+        times = logs = np.array(logarithms(results))
+        known, unsure = np.zeros(len(at)), np.zeros(len(at))
+        if self._prior is not None:
+            expected = self._prior.predict([*(c for c, _ in results), *at])
+            part = slope(expected.logs[: len(results)], logs)
+            logs = times - part * expected.logs[: len(results)]
+            known, unsure = (part * x[len(results) :] for x in (expected.logs, expected.spread))
+        # Logarithms of times, or how far off they are, brought to mean 0 and spread 1.
+        scale = float(logs.std()) or 1.0
+        values = (logs - logs.mean()) / scale
+        fitted = _selected(times, _FITTED)
         self._model.fit(rows[fitted], values[fitted])
-        kept = _selected(values, _LEARNT)
-        pending = self._memory.pending
-        places = self._features.rows([*pool, *pending])
+        kept = _selected(times, _LEARNT)
         posterior = self._model.posterior(rows[kept], values[kept], places)
         for place in range(len(pool), len(places)):
             posterior.chosen(place)
+        return self._chosen(pool, posterior, posterior.mean + known / scale, unsure / scale, count)
+
+    def _chosen(
+        self, pool: list[Config], posterior: Posterior, mean: Floats, unsure: Floats, count: int
+    ) -> list[Config]:
+        """The most promising of the pool, from now on in memory; others that ``posterior`` knows
+        come after it. ``unsure``: what it does not know of."""
         found: list[Config] = []
-        left = np.zeros(len(places))
+        left = np.zeros(len(mean))
         left[len(pool) :] = np.inf
         for _ in range(min(count, len(pool))):
-            place = int(np.argmin(posterior.mean - _BOLDNESS * posterior.spread + left))
+            bold = _BOLDNESS * np.hypot(posterior.spread, unsure)
+            place = int(np.argmin(mean - bold + left))
             left[place] = np.inf
             posterior.chosen(place)
             self._memory.add(pool[place])
@@ -102,11 +148,11 @@ class Screened(Evolution):
         return found
 
 
-def _selected(values: Floats, count: int) -> list[int]:
+def _selected(times: Floats, count: int) -> list[int]:
     """Which results to learn from: the best, and of the others as many, evenly spread in time."""
-    if len(values) <= count:
-        return list(range(len(values)))
-    order = np.argsort(values, kind="stable")
+    if len(times) <= count:
+        return list(range(len(times)))
+    order = np.argsort(times, kind="stable")
     best, others = order[: count // 2], np.sort(order[count // 2 :])
     few = count - len(best)
     spread = others[(np.arange(few) * len(others)) // few]

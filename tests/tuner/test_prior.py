@@ -1,0 +1,123 @@
+"""Searches that start from a model of other measurements."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from statistics import mean
+
+import numpy as np
+import pytest
+
+from benchmarks.replay import RecordedSpace
+from benchmarks.transfer import Opinion, held_out, lines, pooled, searched
+from tcl.codegen.common.errors import OptionsError
+from tcl.tuner.model.model import Prediction
+from tcl.tuner.space.knobs import Knob
+from tcl.tuner.space.search_space import Config, SearchSpace
+from tcl.tuner.strategies import make_strategy
+from tcl.tuner.strategies.prior import slope
+from tcl.tuner.strategies.strategy import SearchSettings, Strategy
+
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+SPACE = SearchSpace(tuple(Knob(name, SIZES, 1, ordered=True) for name in "abcd"))
+HERE, THERE = (5, 2, 6, 3), (4, 2, 6, 3)
+"""Where the fastest is, as logarithms to base 2, on a device and on a similar one."""
+
+
+def seconds(config: Config, fastest: Sequence[int] = HERE) -> float:
+    apart = (math.log2(int(v)) - f for v, f in zip(config, fastest, strict=True))
+    return 1 + sum(a * a for a in apart)
+
+
+@dataclass
+class Known:
+    """Another device's times, as opinions."""
+
+    fastest: Sequence[int] = THERE
+    sign: float = 1.0
+
+    def predict(self, configs: Sequence[Config]) -> Prediction:
+        logs = self.sign * np.log([seconds(c, self.fastest) for c in configs])
+        return Prediction(logs, np.full(len(logs), 0.1))
+
+
+def least(strategy: Strategy, count: int) -> float:
+    found: list[float] = []
+    while len(found) < count:
+        results = [(c, seconds(c)) for c in strategy.ask()]
+        strategy.tell(results)
+        found += [t for _, t in results]
+    return min(found[:count])
+
+
+def made(seed: int, prior: Known | None, seeds: Sequence[Config] = ()) -> Strategy:
+    return make_strategy("screened", SPACE, Random(seed), SearchSettings(), seeds, prior)
+
+
+def test_a_search_begins_where_another_device_is_fast() -> None:
+    alone = mean(least(made(seed, None), 20) for seed in range(5))
+    assert mean(least(made(seed, Known()), 20) for seed in range(5)) < 0.6 * alone
+
+
+def test_a_search_gets_over_a_model_that_is_all_wrong() -> None:
+    alone = mean(least(made(seed, None), 100) for seed in range(3))
+    assert mean(least(made(seed, Known(sign=-1)), 100) for seed in range(3)) <= 1.5 * alone
+
+
+def test_seeds_come_first_and_count_among_the_first_generation() -> None:
+    first = made(0, Known(), [(1, 1, 1, 1), (2, 2, 2, 2)]).ask()
+    assert first[:2] == ((1, 1, 1, 1), (2, 2, 2, 2))
+    assert len(set(first)) == len(first) == SearchSettings().population // 2
+
+
+def test_a_search_goes_on_from_where_it_was() -> None:
+    whole, first = made(3, Known()), made(3, Known())
+    for strategy in (whole, first):
+        for _ in range(2):
+            strategy.tell([(c, seconds(c)) for c in strategy.ask()])
+    again = made(9, Known())
+    again.restore(json.loads(json.dumps(first.state())))
+    assert again.ask() == whole.ask()
+
+
+def test_a_space_without_choices_has_one_candidate() -> None:
+    space = SearchSpace((Knob("a", (1,), 1, ordered=True),))
+    strategy = make_strategy("screened", space, Random(0), SearchSettings(), (), Known((0,)))
+    assert strategy.ask() == ((1,),)
+    assert strategy.ask() == ()
+
+
+def test_a_strategy_that_cannot_use_a_model_says_so() -> None:
+    with pytest.raises(OptionsError, match="genetic cannot start from a model; screened can"):
+        make_strategy("genetic", SPACE, Random(0), SearchSettings(), (), Known())
+
+
+def test_a_model_is_believed_as_far_as_it_is_right() -> None:
+    expected = np.linspace(0.0, 1.0, 50)
+    assert slope(expected, 3 + expected) == pytest.approx(1)
+    assert slope(expected, -expected) == 0
+    assert slope(expected[:1], expected[:1]) == 1
+    assert 0 < slope(expected, np.zeros(50)) < 0.1
+
+
+def recorded(name: str, fastest: Sequence[int]) -> RecordedSpace:
+    times = {c: seconds(c, fastest) if c[0] != 128 else None for c in SPACE.enumerate()}
+    return RecordedSpace(name, SPACE.knobs, times)
+
+
+def test_what_the_benchmark_measures() -> None:
+    here, there = recorded("k_here", HERE), recorded("k_there", THERE)
+    prior = Opinion.of(there, list(there.enumerate()), here, trees=10)
+    found = [searched(here, None, None, range(2)), searched(here, prior, "k_there", range(2))]
+    with_, without = (pooled(found, "k", model=m) for m in (True, False))
+    assert with_[1] > without[1]
+    assert list(lines(found))[-1].split() == [
+        *("k,", "pooled,", "with", "a", "model"),
+        *(f"{x:.3f}" for x in with_),
+    ]
+    scores = held_out(here, trees=5).scores
+    assert scores["model"].mean > 2 * scores["any"].mean
