@@ -34,6 +34,9 @@ class ScalarType:
     def __str__(self) -> str:
         return self.name
 
+    def __hash__(self) -> int:  # that of an enumeration takes a microsecond
+        return hash(self.name)
+
     @property
     def is_float(self) -> bool:
         return self.kind is Kind.FLOAT

@@ -283,6 +283,8 @@ class DefFunction:
         latest = self._latest
         if latest is not None:
             found = latest.again(inputs, outputs, unchecked, wanted)
+            if found is None and wanted is None:
+                found = latest.at_other_sizes(inputs, outputs, unchecked)
             if found is not None:
                 return found
         if unchecked is not False:

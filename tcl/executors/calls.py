@@ -16,6 +16,7 @@ from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.user_input import check_flag, in_order
 from tcl.executors.results import results_class
+from tcl.grammar.checked import CheckedDef
 from tcl.grammar.sized import SizedDef
 from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, applied
 
@@ -123,6 +124,11 @@ class Calls(ABC, Generic[_A]):
             repeat = self._recent.get((unchecked, self._places(wanted)))
         return None if repeat is None else repeat(inputs, outputs)
 
+    def at_other_sizes(self, inputs: tuple[Any, ...], outputs: Any, unchecked: object) -> Any:
+        """Run a call that ``again`` is not for, at other sizes than this executor's; None, and
+        nothing done, if nothing is ready for that."""
+        return None
+
     def run(
         self, given: Given, outputs: Any, unchecked: bool = False, wanted: Wanted = None
     ) -> Any:
@@ -174,12 +180,7 @@ class Calls(ABC, Generic[_A]):
 
     def results(self, places: tuple[int, ...]) -> Callable[[tuple[Any, ...]], Any]:
         """What makes a call's result of the outputs at these places."""
-        if len(places) == 1:
-            return itemgetter(0)
-        checked = self._sized.checked
-        names = tuple(checked.outputs[place].name for place in places)
-        made: Callable[[tuple[Any, ...]], Any] = results_class(checked.name, names)._make
-        return made
+        return result_of(self._sized.checked, places)
 
     def _keep(self, given: Given, unchecked: bool, places: tuple[int, ...], repeat: Repeat) -> None:
         """Keep what does calls like this one."""
@@ -231,6 +232,15 @@ def _key(given: Given, unchecked: bool, places: tuple[int, ...]) -> tuple[object
     """By which is found what does calls like one on these inputs."""
     strides = tuple(view.strides for view in given.views)
     return unchecked, places, given.library, given.kind.foreign is None, strides
+
+
+def result_of(checked: CheckedDef, places: tuple[int, ...]) -> Callable[[tuple[Any, ...]], Any]:
+    """What makes a call's result of the outputs at these places."""
+    if len(places) == 1:
+        return itemgetter(0)
+    names = tuple(checked.outputs[place].name for place in places)
+    made: Callable[[tuple[Any, ...]], Any] = results_class(checked.name, names)._make
+    return made
 
 
 def contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

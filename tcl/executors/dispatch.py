@@ -205,7 +205,13 @@ class Kernels:
             self.size(definition, views)
         family = self._families.get((definition.name, fixed, others))
         if family is None:
-            family = Family(definition, several, self.threads, asked=self.options is not None)
+            family = Family(
+                definition,
+                several,
+                self.threads,
+                asked=self.options is not None,
+                strict=self.strict,
+            )
             self._families[definition.name, fixed, others] = family
         return family.executor(
             sizes, wanted, lambda: self._chosen(definition, found, self.size(definition, views))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ from tcl.codegen.loopir.ir import IRError
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors.calls import Strides
 from tcl.executors.executor import Executor
+from tcl.executors.other_sizes import OtherSizes
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
 from tcl.grammar.errors import SourceError
@@ -94,6 +95,11 @@ class Class:
         all_, shapes, origins, steps = self._at(sizes)
         return SizedDef(self.symbolic.checked, all_, shapes, origins, ()), steps
 
+    def known(self, sizes: Mapping[str, int], *, unchecked: bool) -> Launcher | None:
+        """The kernel for some of the sizes and row-major arrays, if there is one."""
+        code = self._codes.get(unchecked)
+        return None if code is None else code.at(sizes)
+
     def launcher(self, sizes: Mapping[str, int], *, unchecked: bool) -> Launcher:
         """The kernel for some of the sizes and row-major arrays."""
         code = self._codes.get(unchecked)
@@ -135,11 +141,20 @@ def _row_major(shape: Sequence[int], itemsize: int) -> list[int]:
 class VaryingExecutor(Executor):
     """The executor for some sizes of a class."""
 
-    def __init__(self, class_: Class, sizes: Mapping[str, int], wanted: Wanted) -> None:
+    def __init__(
+        self,
+        class_: Class,
+        sizes: Mapping[str, int],
+        wanted: Wanted,
+        others: OtherSizes | None,
+    ) -> None:
+        """``others`` does calls at other sizes; None if all of them have to be looked at."""
         sized, self._row_major = class_.sized(sizes)
         super().__init__(sized, class_.options, class_.threads, wanted)
         self._class, self._sizes = class_, sizes
-        self._remembers = False  # sizes that vary may never come again
+        self._others = others if wanted is None else None
+        # Sizes that vary may never come again.
+        self._remembers = others is not None and others.latest == sizes
 
     def __reduce__(self) -> tuple[object, ...]:
         return Executor, (self.sized, self._chosen, self._most, self._wanted)
@@ -152,9 +167,14 @@ class VaryingExecutor(Executor):
             self._sized = infer(self._sized.checked, shapes)
         return self._sized
 
+    def at_other_sizes(self, inputs: tuple[Any, ...], outputs: Any, unchecked: object) -> Any:
+        return None if self._others is None else self._others(inputs, outputs, unchecked)
+
     def _first(self, given: Given, outputs: Any, unchecked: bool, places: tuple[int, ...]) -> Any:
         found = super()._first(given, outputs, unchecked, places)
         self._remembers = True
+        if self._others is not None:
+            self._others.latest = self._sizes
         return found
 
     def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
@@ -190,11 +210,15 @@ class Family:
         definition: CheckedDef,
         varying: Sequence[str],
         threads: int,
+        *,
         asked: bool,
+        strict: bool,
     ) -> None:
-        """``asked``: whether a caller gives the options."""
+        """``asked``: whether a caller gives the options; ``strict``: whether all sizes have to be
+        looked at."""
         self._definition, self._varying, self._threads = definition, varying, threads
         self._asked = asked
+        self._others = None if strict else OtherSizes(definition, varying, self._found)
         self._classes: dict[tuple[tuple[int, int, int], ...], Class | None] = {}
         """By multiple, least and most of each size that varies; None where no kernel can be for
         all of them."""
@@ -205,16 +229,18 @@ class Family:
         """The executor for some sizes; None if they have to have a kernel of their own. ``choose``
         gives the options for a new class."""
         values = {name: sizes[name] for name in self._varying}
-        if not all(_BUCKETS[0] <= value < _BUCKETS[-1] for value in values.values()):
-            return None
-        for narrow in (False, True):
-            limits = tuple(_limits(value, narrow=narrow) for value in values.values())
+        for limits in _classes(values):
             if limits not in self._classes:
                 self._classes[limits] = self._made(sizes, limits, choose)
             found = self._classes[limits]
             if found is not None:
-                return VaryingExecutor(found, values, wanted)
+                return VaryingExecutor(found, values, wanted, self._others)
         return None
+
+    def _found(self, values: Mapping[str, int]) -> Class | None:
+        """The class of these sizes, if it has a kernel."""
+        found = (self._classes.get(limits) for limits in _classes(values))
+        return next((each for each in found if each is not None), None)
 
     def _made(
         self,
@@ -244,6 +270,13 @@ class Family:
             # wrong with them.
             _log.info("%s: no kernel for all of %s: %s", self._definition.name, limits, reason)
             return None
+
+
+def _classes(values: Mapping[str, int]) -> Iterator[tuple[tuple[int, int, int], ...]]:
+    """The classes in which sizes may be, by the limits of each: larger ones first."""
+    if all(_BUCKETS[0] <= value < _BUCKETS[-1] for value in values.values()):
+        for narrow in (False, True):
+            yield tuple(_limits(value, narrow=narrow) for value in values.values())
 
 
 def _limits(value: int, *, narrow: bool) -> tuple[int, int, int]:

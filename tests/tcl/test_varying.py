@@ -204,7 +204,7 @@ def test_functions_of_c_have_the_size() -> None:
 def test_sizes_that_come_once_share_what_calls_write_to() -> None:
     t = tcl.define(MM, tcl.MappingOptions().tile(0, 16, 4).stage(0, 1), varying=("M",), threads=1)
     b = np.ones((9, 16), np.float32)
-    for m in (*range(17, 250, 2), 17):
+    for m in np.repeat(range(17, 250, 2), 2):
         np.testing.assert_array_equal(t.mm(np.ones((m, 9), np.float32), b), np.full((m, 16), 9))
     executors = [e for e in t._kernels._executors.values() if isinstance(e, VaryingExecutor)]
     launchers = [x for e in executors for x in e._kernels.values()]
@@ -215,7 +215,8 @@ def test_sizes_that_come_once_share_what_calls_write_to() -> None:
 def test_sizes_that_come_once_do_not_pile_up() -> None:
     t = tcl.define("def f(float(N) A) -> (O) { O(i) = A(i) + 1 }", varying=("N",), threads=1)
     for n in (*range(1, 400), 1):
-        assert np.sum(t.f(np.ones(n, np.float32))) == 2 * n
+        for _ in range(3):
+            assert np.sum(t.f(np.ones(n, np.float32))) == 2 * n
     assert len(t._kernels._executors) == MOST_VARIED
 
 

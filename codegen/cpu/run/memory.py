@@ -46,7 +46,7 @@ the variable says something else."""
 _GROUP = Path("/sys/fs/cgroup")
 """Where Linux says what a container may have: the root of its control group as it sees it."""
 _SIZES = 256
-"""Sizes of arrays for which what makes them is kept."""
+"""Sizes of pieces for which what makes arrays of them is kept."""
 
 _PRIVATE: int = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
 _HUGE_PAGES: int | None = getattr(mmap, "MADV_HUGEPAGE", None)
@@ -152,14 +152,12 @@ def _pool() -> _Pool:
 
 
 @functools.lru_cache(_SIZES)
-def _makers(size: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
-    """What makes arrays of so many bytes of the pool's memory."""
-    unit = HUGE if size >= HUGE else POOLED
-    whole = -(-size // unit) * unit
+def _makers(whole: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
+    """What makes arrays of the pool's memory, in pieces of so many bytes."""
     pool = _pool()
     waiting = pool.queue(whole)
     # The finalizer of each is an attribute of its own: a function of C with all of its arguments.
-    lease: Any = type("Memory", (ctypes.c_char * size,), {"__slots__": ("__del__",)})
+    lease: Any = type("Memory", (ctypes.c_char * whole,), {"__slots__": ("__del__",)})
 
     def make(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         try:
@@ -185,7 +183,8 @@ def maker(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Callable[[], Array]:
     size = math.prod(shape) * kind.itemsize
     if size < POOLED or not _PRIVATE:
         return functools.partial(np.empty, shape, kind)
-    return functools.partial(_makers(size), shape, kind)
+    unit = HUGE if size >= HUGE else POOLED
+    return functools.partial(_makers(-(-size // unit) * unit), shape, kind)
 
 
 def release_memory() -> int:
