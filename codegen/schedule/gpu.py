@@ -6,7 +6,7 @@ As ``tcl.codegen.schedule.cpu``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.gpu.presets import GpuPreset
 from tcl.codegen.common.errors import OptionsError
@@ -22,11 +22,13 @@ from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.fusion.chunk_order import OrderChunks
 from tcl.codegen.passes.gpu.build_blocks import BuildBlocks
 from tcl.codegen.passes.gpu.limits import WithinLimits
-from tcl.codegen.passes.gpu.split import Split, shifted
+from tcl.codegen.passes.gpu.split import Split, is_whole, shifted
 from tcl.codegen.passes.gpu.stage_shared import uniform_loops, why_no_panel
 from tcl.codegen.passes.gpu.steps import STAGES, alone, steps
 from tcl.codegen.schedule.plan import NestPlan, Plan, Source, asked_for, planned, with_chunks
+from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
+from tcl.grammar.varying import Size, Undecided, usual
 
 
 def plan(
@@ -41,7 +43,47 @@ def plan(
     Raises ``OptionsError`` for options that cannot be planned.
     """
     lies = layouts or gpu_layouts(sized)
-    return planned(sized, options, lies, lambda program: plan_gpu(program, options, profile))
+    if not any(isinstance(n, Size) for x in lies.values() for n in (*x.extents, *x.strides)):
+        return planned(sized, options, lies, lambda program: plan_gpu(program, options, profile))
+    # Choices are made by the usual sizes, and applied to all of them.
+    shapes = {t.name: tuple(map(usual, sized.shapes[t.name])) for t in sized.checked.inputs}
+    at = infer(sized.checked, shapes)
+    found = {name: _usual(layout) for name, layout in lies.items()}
+    made = planned(at, options, found, lambda program: plan_gpu(program, options, profile))
+    return _for_all(made, _lowered(sized, options, lies), _lowered(at, options, found))
+
+
+def _usual(layout: ir.Layout) -> ir.Layout:
+    extents, strides = tuple(map(usual, layout.extents)), tuple(map(usual, layout.strides))
+    return replace(
+        layout, extents=extents, strides=strides, origin=tuple(map(usual, layout.origin))
+    )
+
+
+def _lowered(
+    sized: SizedDef, options: MappingOptions, layouts: Mapping[str, ir.Layout]
+) -> ir.Program:
+    program = lower(sized, layouts)
+    return merged(program) if options.merges else program
+
+
+def _for_all(made: GpuPlan, program: ir.Program, at: ir.Program) -> GpuPlan:
+    """A plan that was made by the usual sizes, for a program of which that one, ``at``, is one
+    case. Raises ``Undecided`` if the two may differ in their dimensions."""
+    own, its = (
+        [[(d.name, usual(d.extent)) for d in n.dims] for n in p.nests] for p in (program, at)
+    )
+    if own != its:
+        raise Undecided("which dimensions can be merged is known only when the kernel runs")
+    for nest in made.program.nests:
+        if not is_whole(nest):
+            continue
+        name = nest.name.removesuffix(".whole")
+        parts, *dims = made.program.nest(name).dims
+        pairs = zip(dims, at.nest(name).dims, strict=True)
+        counts = tuple(0 if d.extent == whole.extent else parts.extent for d, whole in pairs)
+        program = Split(name, counts)(program)
+    return replace(made, program=program)
 
 
 def schedule(

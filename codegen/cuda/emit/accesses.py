@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable
 from tcl.codegen.cuda.cpp.types import constant, memory_type
 from tcl.codegen.cuda.emit.names import Names
 from tcl.codegen.cuda.emit.scope import Geometry, Scope
+from tcl.codegen.cuda.emit.sizes import Sizes
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.sites import Site
 from tcl.grammar.types import INT64, UINT64, ScalarType
+from tcl.grammar.varying import Size, alike, divides
 
 
 class Memory:
@@ -21,10 +23,11 @@ class Memory:
         names: Names,
         sites: list[Site],
         unchecked: bool,
+        sizes: Sizes,
         value: Callable[[ir.Value, Scope], str],
     ) -> None:
         self.geometry, self.names, self.sites = geometry, names, sites
-        self.unchecked, self.value = unchecked, value
+        self.unchecked, self.sizes, self.value = unchecked, sizes, value
         self.used: set[str] = set()
         """Helper functions."""
         self.buffer: dict[str, str] = {}
@@ -45,14 +48,16 @@ class Memory:
             if not name:
                 number = c
                 continue
-            factor = name if abs(c) == 1 else f"{name} * {abs(c)}"
+            factor = name if alike(abs(c), 1) else f"{name} * {self.sizes.index(abs(c))}"
             if not text:
                 text = f"-{factor}" if c < 0 else factor
             else:
                 text += f" - {factor}" if c < 0 else f" + {factor}"
         number += index.constant + self._known(index, scope)
         if not text:
-            return str(number)
+            return self.sizes.index(number)
+        if isinstance(number, Size):
+            return f"{text} + {self.sizes.index(number)}"
         return text + (f" + {number}" if number > 0 else f" - {-number}" if number else "")
 
     def _terms(self, index: ir.Affine, scope: Scope) -> list[tuple[str, int]]:
@@ -88,7 +93,8 @@ class Memory:
         place = layout.place(ref)
         size = layout.itemsize
         extra = [
-            f"({self._checked(s, ref, axis, scope)}) * {layout.strides[axis] // size}"
+            f"({self._checked(s, ref, axis, scope)}) * "
+            f"{self.sizes.wide(layout.strides[axis] // size)}"
             for axis, s in enumerate(ref.subscripts)
             if isinstance(s, ir.Computed)
         ]
@@ -99,9 +105,9 @@ class Memory:
         )
         place = place + ir.Affine((), shift)
         whole = ir.Affine(tuple((n, c // size) for n, c in place.terms), place.constant // size)
-        if any(c % size for c in (place.constant, *(c for _, c in place.terms))):
+        if not all(divides(size, c) for c in (place.constant, *(c for _, c in place.terms))):
             raise ir.IRError(f"elements of {ref.tensor} lie between others")
-        texts = [*extra, *([self.index(whole, scope)] if whole != ir.Affine() else [])]
+        texts = [*extra, *([self.index(whole, scope)] if not alike(whole, ir.Affine()) else [])]
         if self.buffer.get(ref.tensor, "0") != "0":
             texts.insert(0, self.buffer[ref.tensor])
         return f"{name}[{' + '.join(texts) or '0'}]".replace("+ -", "- ")
@@ -117,7 +123,11 @@ class Memory:
         if site not in self.sites:
             self.sites.append(site)
         self.used.add("checked")
-        bounds = f"{constant(first, INT64)}, {constant(extent, INT64)}"
+        ends = (
+            self.sizes.wide(n) if isinstance(n, Size) else constant(n, INT64)
+            for n in (first, extent)
+        )
+        bounds = ", ".join(ends)
         return f"checked({text}, {bounds}, {self.sites.index(site) + 1}ull, error)"
 
     def pointer(self, ref: ir.TensorRef, scope: Scope) -> str:
@@ -138,7 +148,7 @@ class Memory:
         for name in dims:
             dim = self.geometry.dims[name]
             text = self.index(ir.Affine.of(name), scope)
-            tests.append(f"{text} < {dim.first + dim.extent}")
+            tests.append(f"{text} < {self.sizes.index(dim.first + dim.extent)}")
         return " && ".join(tests)
 
 

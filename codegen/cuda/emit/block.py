@@ -16,6 +16,7 @@ from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Accumulators, Writer, chain, iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import alone, branches, statements, uniform
+from tcl.grammar.varying import Size, usual
 
 UNROLLED = 1024
 """Points that may be written out one after the other."""
@@ -109,16 +110,17 @@ class BlockWriter:
     def _unroll(self, loop: ir.For) -> None:
         """Lets loops of one thread be written out, or some of their iterations, so that what one of
         them reads comes while another one computes."""
-        count = loop.loop.fold.count
+        count = usual(loop.loop.fold.count)
         inside = [s.loop for s in statements(loop.body) if isinstance(s, ir.For)]
         if any(x.fold.level == "mma" for x in inside):  # an instruction for many points
             inside = [x for x in inside if x.fold.level == "register"]
-        points = math.prod(x.fold.count for x in inside if x.kind is not ir.Kind.THREAD)
+        points = math.prod(usual(x.fold.count) for x in inside if x.kind is not ir.Kind.THREAD)
         if branches(loop.body):
             points *= BRANCHING
         if count < 2 or points > UNROLLED:
             return
-        whole = count <= LONGEST and count * points <= UNROLLED
+        known = not isinstance(loop.loop.fold.count, Size)
+        whole = known and count <= LONGEST and count * points <= UNROLLED
         times = count if whole else max(1, min(4, UNROLLED // points))
         if times > 1:
             self.lines.add("#pragma unroll" + ("" if whole else f" {times}"), margin=True)

@@ -12,8 +12,9 @@ from tcl.codegen.cuda.cpp.types import memory_type
 from tcl.codegen.cuda.emit.accesses import Memory
 from tcl.codegen.cuda.emit.block import BlockWriter
 from tcl.codegen.cuda.emit.module import SHARED, Launch, Module
-from tcl.codegen.cuda.emit.names import Names
+from tcl.codegen.cuda.emit.names import RESERVED, Names
 from tcl.codegen.cuda.emit.scope import Geometry, Scope
+from tcl.codegen.cuda.emit.sizes import Sizes, symbols
 from tcl.codegen.cuda.emit.threads import Threads
 from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.cuda.prelude.prelude import prelude
@@ -26,6 +27,7 @@ from tcl.codegen.loopir.walk import loads, statements, values_in, walk
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 from tcl.grammar.sized import SizedDef
+from tcl.grammar.varying import surely
 
 FEW = 128
 """Threads of a block that is a small one."""
@@ -94,7 +96,7 @@ def _kernel(
     """How a kernel is launched, its parameters, and the lines of its body."""
     touched, written = _touched(kernel.body), _written(kernel.body)
     tensors = [t for t in program.tensors if t.name in touched and not t.shared]
-    names = Names()
+    names = Names(RESERVED | symbols(program))
     for tensor in tensors:
         names.of(f"tensor {tensor.name}", tensor.name)
     for panel in kernel.panels:
@@ -112,9 +114,11 @@ def _kernel(
         f"*__restrict__ {writer.memory.name(t.name)}"
         for t in tensors
     ]
+    sizes = writer.sizes
     blocks = math.prod(folds[0].count for folds in kernel.grid)
-    launch = Launch(name, blocks, kernel.threads, kernel.shared, tuple(t.name for t in tensors))
-    return launch, parameters, writer.lines.lines
+    taken = tuple(t.name for t in tensors)
+    launch = Launch(name, blocks, kernel.threads, kernel.shared, taken, sizes.values)
+    return launch, [*parameters, *sizes.parameters], writer.lines.lines
 
 
 def _declare_shared(writer: Writer, kernel: ir.Kernel) -> None:
@@ -137,9 +141,10 @@ def _writer(
         return writer.text(one, scope)
 
     geometry = Geometry(program, kernel)
-    memory = Memory(geometry, names, sites, unchecked, value)
-    wide = any(_reach(t.layout) >= _WIDE for t in program.tensors)
-    writer = Writer(geometry, memory, names, wide=wide)
+    wide = not all(_near(t.layout) for t in program.tensors)
+    sizes = Sizes(names, "long long" if wide else "int")
+    memory = Memory(geometry, names, sites, unchecked, sizes, value)
+    writer = Writer(geometry, memory, names, sizes, wide=wide)
     return writer
 
 
@@ -168,9 +173,9 @@ def _written(body: ir.Statement) -> set[str]:
     return {s.ref.tensor for s in statements(body) if isinstance(s, ir.Store)}
 
 
-def _reach(layout: ir.Layout) -> int:
-    """An upper bound of the offsets of elements, and of the points that go through them."""
+def _near(layout: ir.Layout) -> bool:
+    """Whether offsets of elements, and the points that go through them, are known to be small."""
     reach = sum(
         abs(s) // layout.itemsize * n for s, n in zip(layout.strides, layout.extents, strict=True)
     )
-    return max(reach, *layout.extents, 0) if layout.extents else reach
+    return all(surely(lambda n=n: n < _WIDE) for n in (reach, *layout.extents))

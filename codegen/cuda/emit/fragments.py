@@ -10,6 +10,7 @@ from tcl.codegen.cuda.emit.scope import Geometry, Scope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, values_in
+from tcl.grammar.varying import alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def fragments(
 def _fragment(geometry: Geometry, load: ir.Load, loops: Sequence[ir.Loop]) -> Fragment:
     tensor = geometry.program.tensor(load.ref.tensor)
     place = tensor.layout.place(load.ref)
-    over = [x.fold for x in loops if geometry.stride(place, x.fold)]
+    over = [x.fold for x in loops if not alike(geometry.stride(place, x.fold), 0)]
     widths = {f: geometry.width(tensor.layout, place, f) for f in over}
     along = max(over, key=lambda f: widths[f], default=None)
     if along is None or widths[along] == 1:

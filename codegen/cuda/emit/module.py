@@ -15,9 +15,10 @@ SHARED = "shared"
 class Launch:
     """One ``extern "C" __global__`` function, and how it is run: blocks and threads lie along x.
 
-    It takes the addresses of its tensors' first elements, and after them, if the module has
-    ``sites``, that of the error record: two ``unsigned long long``. The first is 0 until a check
-    fails, then 1 + the position of its site; the second is the value that was out of range.
+    It takes the addresses of its tensors' first elements, then ``sizes``, and after them, if the
+    module has ``sites``, the address of the error record: two ``unsigned long long``. The first is
+    0 until a check fails, then 1 + the position of its site; the second is the value that was out
+    of range.
     """
 
     name: str
@@ -28,6 +29,8 @@ class Launch:
     """Bytes of shared memory per block."""
     tensors: tuple[str, ...]
     """Whose addresses it takes, in order."""
+    sizes: tuple[int, ...] = ()
+    """Numbers that it takes, of those that depend on sizes which vary."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import assert_never
 from tcl.codegen.cuda.emit.fill import Fills
 from tcl.codegen.cuda.emit.scope import Scope
 from tcl.codegen.loopir import ir
+from tcl.grammar.varying import covers, surely
 
 Write = Callable[[ir.Fill, Scope], None]
 
@@ -49,13 +50,22 @@ class _Pipeline:
         """Iterations that the loop has. What is filled for any other is waited for by nobody."""
         return self.fills.writer.geometry.iterations(self.pipeline.loop.fold)
 
+    @property
+    def _end(self) -> str:
+        """The offset at which the loop ends."""
+        return self.fills.writer.sizes.index(self.pipeline.loop.fold.step * self.count)
+
     def asynchronous(self, scope: Scope) -> None:
         """Copies that nobody waits for, as many iterations ahead as there are buffers."""
         lines, fold, ahead = self.fills.lines, self.pipeline.loop.fold, self.pipeline.buffers - 1
         copy = self.fills.fill_async
         for k in range(ahead):
-            if k < self.count:
-                self._into(str(k), scope.with_fold(fold, str(k * fold.step)), copy)
+            at = scope.with_fold(fold, str(k * fold.step))
+            if covers(self.count, k + 1):
+                self._into(str(k), at, copy)
+            elif not surely(lambda k=k: k >= self.count):
+                with lines.block(f"if ({k * fold.step} < {self._end}) {{"):
+                    self._into(str(k), at, copy)
             lines.add("commit_copies();")
         with self.fills.threads.serial(fold, scope) as inner:
             lines.add(f"wait_copies<{ahead - 1}>();")
@@ -98,7 +108,7 @@ class _Pipeline:
         """The place so many iterations further, and the test that there is one."""
         fold = self.pipeline.loop.fold
         further = f"{scope.folds[fold.name]} + {ahead * fold.step}"
-        return scope.with_fold(fold, further), f"{further} < {fold.step * self.count}"
+        return scope.with_fold(fold, further), f"{further} < {self._end}"
 
     def _work(self, scope: Scope) -> None:
         self._at(self._buffer(scope, 0))

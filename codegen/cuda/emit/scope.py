@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tcl.codegen.loopir import ir
+from tcl.grammar.varying import Size, alike, covers, divides, largest
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,10 @@ class Geometry:
         self.threads = {f for s in kernel.spaces for f in s.threads}
         self.folds = {d: self.space_of[d].folds(d) for d in self.dims}
         self.fold = {f.name: f for folds in self.folds.values() for f in folds}
-        self.ragged = {d: self.space_of[d].reach(d) > dim.extent for d, dim in self.dims.items()}
-        """Whether there are threads, registers or lanes for points that there are not."""
+        self.ragged = {
+            d: not covers(dim.extent, self.space_of[d].reach(d)) for d, dim in self.dims.items()
+        }
+        """Whether there may be threads, registers or lanes for points that there are not."""
 
     def all_there(self, dim: str) -> Geometry:
         """The same where all points of a dimension are there, though elsewhere some are not."""
@@ -55,8 +58,10 @@ class Geometry:
         return made
 
     def iterations(self, fold: ir.Fold) -> int:
-        """How many iterations of a fold have points, whatever the other folds are at."""
-        return min(fold.count, max(1, -(-self.dims[fold.dim].extent // fold.step)))
+        """How many iterations of a fold may have points, whatever the other folds are at."""
+        needed = largest(1, -(-self.dims[fold.dim].extent // fold.step))
+        written_out = isinstance(needed, Size) and not isinstance(fold.count, Size)
+        return needed if covers(fold.count, needed) and not written_out else fold.count
 
     def dim_of(self, name: str) -> str:
         """The dimension of a name in an index expression."""
@@ -71,7 +76,8 @@ class Geometry:
         """What the folds of all loops add."""
         for dim in {self.dim_of(name) for name, _ in place.terms}:
             for fold in self.folds[dim]:
-                if fold.count > 1 and (stride := self.stride(place, fold)):
+                stride = self.stride(place, fold)
+                if not alike(fold.count, 1) and not alike(stride, 0):
                     yield fold, stride
 
     def constant(self, place: ir.Affine) -> int:
@@ -87,7 +93,7 @@ class Geometry:
         other, begin at a multiple of their size, and are there all or none. ``others``: folds of
         which each iteration is on its own."""
         size = layout.itemsize
-        if self.stride(place, fold) != size or fold.step != 1:
+        if not alike(self.stride(place, fold), size) or fold.step != 1:
             return 1
         rest = [s for f, s in self.strides(place) if f != fold]
         rest.append(self.constant(place))
@@ -96,8 +102,8 @@ class Geometry:
         while width > 1 and (
             fold.count % width
             or layout.base % (width * size)
-            or any(s % (width * size) for s in rest)
-            or ends % width
+            or not all(divides(width * size, s) for s in rest)
+            or not divides(width, ends)
         ):
             width //= 2
         return width

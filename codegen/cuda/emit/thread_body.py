@@ -15,6 +15,7 @@ from tcl.codegen.cuda.emit.mma import tensor_cores
 from tcl.codegen.cuda.emit.scope import Geometry, Scope
 from tcl.codegen.cuda.emit.writer import Writer, iteration
 from tcl.codegen.loopir import ir
+from tcl.grammar.varying import covers, divides
 
 
 def write_thread_body(
@@ -39,11 +40,12 @@ def write_thread_body(
     # Whole vectors where there are any, single elements at the edge.
     reach = sum(x.fold.step * (x.fold.count - 1) for x in loops if x.fold.dim == lane.dim)
     dim = writer.geometry.dims[lane.dim]
-    if reach >= dim.extent:  # there is no whole vector
+    if covers(reach, dim.extent):  # there is no whole vector
         inner.write(scope)
         return
     first = writer.memory.index(ir.Affine.of(lane.dim), scope)
-    with writer.lines.block(f"if ({first} + {reach} < {dim.first + dim.extent}) {{"):
+    end = writer.sizes.index(dim.first + dim.extent)
+    with writer.lines.block(f"if ({first} + {reach} < {end}) {{"):
         rest = tuple(d for d in guarded if d != lane.dim)
         replace(inner, geometry=writer.geometry.all_there(lane.dim), guarded=rest).write(scope)
     with writer.lines.block("else {"):
@@ -71,7 +73,7 @@ class _Body:
         lane = self.lane
         if lane is None or lane.dim not in self.guarded:
             return False
-        return self.geometry.dims[lane.dim].extent % lane.count != 0
+        return not divides(lane.count, self.geometry.dims[lane.dim].extent)
 
     def write(self, scope: Scope) -> None:
         """What is read, then the loops."""

@@ -10,6 +10,7 @@ from tcl.codegen.cuda.emit.scope import Scope
 from tcl.codegen.cuda.emit.writer import Writer
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements
+from tcl.grammar.varying import alike
 
 
 class Threads:
@@ -27,11 +28,10 @@ class Threads:
     def bind(self) -> Scope:
         """The offsets of blocks and threads, as variables."""
         scope = Scope({})
-        after = math.prod(folds[0].count for folds in self.kernel.grid)
+        counts = [folds[0].count for folds in self.kernel.grid]
         for k, folds in enumerate(self.kernel.grid):
-            count = folds[0].count
-            after //= count
-            text = _place("blockIdx.x", after, count, outermost=k == 0)
+            after = math.prod(counts[k + 1 :])
+            text = self._place("blockIdx.x", after, counts[k], outermost=k == 0)
             name = self._offset(folds[0], text, "block")
             for fold in folds:
                 scope = scope.with_fold(fold, name)
@@ -40,13 +40,13 @@ class Threads:
             whole = after == self.kernel.threads
             for k, fold in enumerate(space.threads):
                 after //= fold.count
-                text = _place("threadIdx.x", after, fold.count, outermost=whole and k == 0)
+                text = self._place("threadIdx.x", after, fold.count, outermost=whole and k == 0)
                 scope = scope.with_fold(fold, self._offset(fold, text, fold.level))
         return scope
 
     def _offset(self, fold: ir.Fold, text: str, what: str) -> str:
         """The variable of a fold's offset, from its iteration."""
-        if fold.count == 1:
+        if alike(fold.count, 1):
             return "0"
         index = fold.dim.rpartition(".")[2]
         if self.geometry.space_of[fold.dim].name in self.copies:
@@ -64,15 +64,15 @@ class Threads:
         """Inside of a serial loop."""
         count = self.geometry.iterations(fold)
         with self.lines.nested():
-            if count == 1:
+            if alike(count, 1):
                 yield scope.with_fold(fold, "0")
                 return
             index = fold.dim.rpartition(".")[2]
             wish = index if fold.step == 1 and fold.level == "point" else f"{index}_{fold.level}"
             name = self.writer.names.new(wish)
+            end = self.writer.sizes.index(fold.step * count)
             self.lines.open(
-                f"for ({self.integer} {name} = 0; {name} < {fold.step * count}; "
-                f"{name} += {fold.step}) {{"
+                f"for ({self.integer} {name} = 0; {name} < {end}; {name} += {fold.step}) {{"
             )
             yield scope.with_fold(fold, name)
 
@@ -96,8 +96,8 @@ class Threads:
                 self.lines.open(f"if ({' && '.join(tests)}) {{")
             yield
 
-
-def _place(of: str, after: int, count: int, *, outermost: bool) -> str:
-    """The iteration of a fold, each of which goes through ``after`` others."""
-    text = f"{of} / {after}" if after > 1 else of
-    return text if outermost else f"{text} % {count}"
+    def _place(self, of: str, after: int, count: int, *, outermost: bool) -> str:
+        """The iteration of a fold, each of which goes through ``after`` others."""
+        sizes = self.writer.sizes
+        text = of if alike(after, 1) else f"{of} / {sizes.index(after)}"
+        return text if outermost else f"{text} % {sizes.index(count)}"

@@ -26,6 +26,7 @@ from tcl.codegen.cuda.prelude.prelude import helpers_in, prelude
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import children
 from tcl.grammar.types import ScalarType
+from tcl.grammar.varying import Size
 
 __all__ = [
     "Expressions",
@@ -45,7 +46,8 @@ class Expressions:
     """Writes values. Callbacks write what depends on the place: ``index`` an index expression as
     a value of a type, ``load`` an element that is read as a value (``from_memory`` of its tensor's
     type, which may be wider than the value's), ``variable`` a name's value, ``combined`` what
-    accumulators give. Their texts are expressions with spaces around binary operators."""
+    accumulators give, ``size`` a number that is known at the launch, as a value of a C++ type.
+    Their texts are expressions with spaces around binary operators."""
 
     def __init__(
         self,
@@ -53,9 +55,10 @@ class Expressions:
         load: Callable[[ir.Load], str],
         variable: Callable[[ir.Variable], str],
         combined: Callable[[ir.Combined], str],
+        size: Callable[[Size, str], Piece] | None = None,
     ) -> None:
         self.index, self.load = index, load
-        self.variable, self.combined = variable, combined
+        self.variable, self.combined, self.size = variable, combined, size
         self.used: set[str] = set()
         """The helper functions of all texts so far."""
 
@@ -119,6 +122,9 @@ class Expressions:
         """A node, by the pieces of the values directly inside it."""
         match value:
             case ir.Const(value=number, type=type_):
+                if isinstance(number, Size):
+                    assert self.size is not None
+                    return self.size(number, c_type(type_))
                 text = constant(number, type_)
                 return Piece(text, arith.constant_binds(text))
             case ir.Position(index=index, type=type_):

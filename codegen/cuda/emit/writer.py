@@ -11,6 +11,7 @@ from tcl.codegen.cuda.cpp.types import c_type, from_memory
 from tcl.codegen.cuda.emit.accesses import Memory
 from tcl.codegen.cuda.emit.names import Names
 from tcl.codegen.cuda.emit.scope import Geometry, Scope
+from tcl.codegen.cuda.emit.sizes import Sizes
 from tcl.codegen.cuda.emit.values import Expressions
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements, values_in, walk
@@ -29,8 +30,10 @@ class Accumulators:
 class Writer:
     """Writes values at places, and opens loops that are written out."""
 
-    def __init__(self, geometry: Geometry, memory: Memory, names: Names, *, wide: bool) -> None:
-        self.geometry, self.memory, self.names = geometry, memory, names
+    def __init__(
+        self, geometry: Geometry, memory: Memory, names: Names, sizes: Sizes, *, wide: bool
+    ) -> None:
+        self.geometry, self.memory, self.names, self.sizes = geometry, memory, names, sizes
         self.lines = Lines()
         self.integer = "long long" if wide else "int"
         """The type of index expressions."""
@@ -63,7 +66,7 @@ class Writer:
         def combined(one: ir.Combined) -> str:
             raise ir.IRError("sums of threads are combined on their own")
 
-        made = Expressions(index, load, variable, combined)
+        made = Expressions(index, load, variable, combined, self.sizes.value)
         made.used = self.used
         return made
 

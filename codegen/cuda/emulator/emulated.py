@@ -95,8 +95,9 @@ class Emulated:
                 f"{launch.name} cannot be launched with {launch.blocks} blocks "
                 f"of {launch.threads} threads"
             )
-        names = [*launch.tensors, *([ERRORS] if self.module.sites else [])]
-        arguments = (ctypes.c_void_p * max(1, len(names)))(*map(arena.address, names))
+        words = [*map(arena.address, launch.tensors), *launch.sizes]
+        words += [arena.address(ERRORS)] if self.module.sites else []
+        arguments = (ctypes.c_void_p * max(1, len(words)))(*words)
         request = LaunchRequest(
             kernel=self.library.function(entry(self.number, position)),
             arguments=ctypes.cast(arguments, ctypes.c_void_p),
@@ -156,7 +157,7 @@ def _namespace(number: int, module: Module) -> str:
         raise CompileError(f"only dynamic shared memory is emulated: {static[0].strip()}")
     entries = ""
     for position, launch in enumerate(module.launches):
-        count = len(launch.tensors) + bool(module.sites)
+        count = len(launch.tensors) + len(launch.sizes) + bool(module.sites)
         arguments = ", ".join(f"emulator::Argument{{arguments[{i}]}}" for i in range(count))
         head = f"void {entry(number, position)}(void* const* arguments)"
         entries += f"{_EXPORTED} EMULATOR {head} {{ {launch.name}({arguments}); }}\n"

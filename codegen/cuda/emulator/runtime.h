@@ -57,6 +57,8 @@ struct Argument {
   EMULATOR operator T*() const {
     return static_cast<T*>(address);
   }
+  EMULATOR operator int() const { return (int)(long long)address; }
+  EMULATOR operator long long() const { return (long long)address; }
 };
 
 // The run ends here: `__trap()`.

@@ -12,6 +12,7 @@ from tcl.codegen.loopir.layouts import axis_order
 from tcl.codegen.passes.gpu.banks import padded
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.mma_shape import Sizes
+from tcl.grammar.varying import Size, Undecided
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,9 @@ class Panel:
         """The panel of an operand that is affine, in a tensor that lies in memory like ``source``.
         ``inside``: the points that each dimension goes through inside of the loops."""
         axes = ordered(ref, source)
+        for s in axes:
+            if isinstance(extent(s, inside), Size):
+                raise Undecided("what a panel holds is known only when the kernel runs")
         layout = padded(source.type, tuple(extent(s, inside) for s in axes), axes, folds)
         first = sum(
             stride * -c * (inside[name] - 1)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import loads, statements, uniform, values_in
+from tcl.grammar.varying import alike
 
 LEAST_ASYNC = 4
 """Bytes that a copy has at least which no thread waits for."""
@@ -53,7 +54,7 @@ class Pipelining:
         parts = body.body if isinstance(body, ir.Block) else (body,)
         fills = tuple(s for s in parts if isinstance(s, ir.Fill) and self.buffers[s.panel] > 1)
         if not fills:
-            return ir.For(loop, self(body, again or loop.fold.count > 1))
+            return ir.For(loop, self(body, again or not alike(loop.fold.count, 1)))
         rest = tuple(s for s in parts if s not in fills and not isinstance(s, ir.Barrier))
         # What the kernel itself makes, other threads may have written just now.
         meet = again or bool(_sources(fills) & self.written)

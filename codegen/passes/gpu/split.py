@@ -13,6 +13,7 @@ from tcl.codegen.loopir.identity import identity
 from tcl.codegen.loopir.walk import loads, rebuilt
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.grammar.types import BOOL, INT64
+from tcl.grammar.varying import Size, alike, surely
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Split:
         k = chosen[0]
         dim = nest.dims[k]
         count = self.parts[k]
-        size = -(-dim.extent // count)
+        size = part_size(dim.extent, count)
         memory = _memory(nest, count)
         first = _of_parts(nest, dim, size, count, memory)
         second = _of_whole(nest, count, memory)
@@ -58,13 +59,26 @@ class Split:
         if nest.points == 0:
             return "there is nothing to reduce"
         parts = self.parts[chosen[0]]
-        if parts > dim.extent:
+        if surely(lambda: parts > dim.extent):
             return f"{dim.name} has {dim.extent} points, no {parts} parts"
-        size = -(-dim.extent // parts)
+        if isinstance(dim.extent, Size):
+            return None  # the last parts may be empty
+        size = part_size(dim.extent, parts)
         made = -(-dim.extent // size)
         if made != parts:
             return f"{dim.extent} points of {dim.name} in {parts} parts of up to {size} are {made}"
         return None
+
+
+_LINE = 16
+"""Points that parts of an extent begin at multiples of which is known only at the launch: so what
+they begin with can be read in vectors."""
+
+
+def part_size(extent: int, count: int) -> int:
+    """The points of each of so many parts, of which the last ones may have fewer."""
+    unit = _LINE if isinstance(extent, Size) else 1
+    return -(-extent // (count * unit)) * unit
 
 
 def is_whole(nest: ir.Nest) -> bool:
@@ -91,7 +105,7 @@ def _of_parts(nest: ir.Nest, dim: ir.Dim, size: int, count: int, memory: ir.Tens
     """The nest that reduces each part: its dimension has the points of one."""
     part = ir.Dim(f"{nest.name}.part", 0, count, False)
     dims = (part, *(replace(d, extent=size) if d is dim else d for d in nest.dims))
-    whole = size * count == dim.extent
+    whole = alike(size * count, dim.extent)
     moved = _Moved(dim.name, ir.Affine.of(part.name).scaled(size), total=whole)
     point = nest.point
     value = moved.value(point.value)

@@ -19,6 +19,7 @@ from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.gpu.bind import BlockFolds
 from tcl.codegen.passes.gpu.panel import Panel, extent
 from tcl.grammar.types import BOOL, INT32, INT64
+from tcl.grammar.varying import alike, covers, divides, largest, smallest, surely
 
 VECTOR = 16
 """Bytes that a thread moves at once."""
@@ -69,7 +70,7 @@ def uniform_loops(nest: ir.Nest) -> list[ir.Fold]:
         if loop.kind is not ir.Kind.PARALLEL:
             if loop.kind is not ir.Kind.SERIAL:
                 break
-            if loop.fold.count > 1:
+            if not alike(loop.fold.count, 1):
                 found.append(loop.fold)
     return found
 
@@ -181,11 +182,12 @@ class _Box:
             low, high = self._wanted(k)
             least, most = self._interval(base)
             step = width if k == order[-1] else 1
-            if (least < low and (low - least) % step) or (high - least) % step:
+            below, above = not covers(least, low), not covers(high, most + extent)
+            if (below and not divides(step, low - least)) or not divides(step, high - least):
                 width = 1
-            if least < low:
+            if below:
                 conditions.append(_compare(">=", at[k], low))
-            if most + extent > high:
+            if above:
                 conditions.append(_compare("<", at[k], high))
         ref = ir.TensorRef(self.load.ref.tensor, tuple(at))
         value: ir.Value = ir.Load(ref, source.type, total=not conditions)
@@ -210,7 +212,7 @@ class _Box:
         if len(subscript.terms) == 1:
             # No further than the dimension goes: sums count on zeros beyond it.
             (first, last) = subscript.interval({d.name: d for d in self.nest.dims})
-            low, high = max(low, first), min(high, last + 1)
+            low, high = largest(low, first), smallest(high, last + 1)
         return low, high
 
     def _interval(self, base: ir.Affine) -> tuple[int, int]:
@@ -218,7 +220,7 @@ class _Box:
         reach = {f.name: f.step * (f.count - 1) for f in self.outer}
         low = high = base.constant
         for name, c in base.terms:
-            low, high = low + min(0, c * reach[name]), high + max(0, c * reach[name])
+            low, high = low + smallest(0, c * reach[name]), high + largest(0, c * reach[name])
         return low, high
 
     def _width(
@@ -228,7 +230,7 @@ class _Box:
         at multiples of their size."""
         source = self.program.tensor(self.load.ref.tensor).layout
         last, size = order[-1] if order else -1, source.itemsize
-        if last < 0 or source.strides[last] != size or source.base < size:
+        if last < 0 or not alike(source.strides[last], size) or source.base < size:
             return 1
         steps = [panel.layout.strides[k] for k in range(len(order) - 1)]
         steps += [source.strides[k] for k in order[:-1] if axes[k][2] > 1]
@@ -240,7 +242,7 @@ class _Box:
         while width > 1 and (
             axes[last][2] % width
             or source.base % (width * size)
-            or any(s % (width * size) for s in steps)
+            or not all(divides(width * size, s) for s in steps)
         ):
             width //= 2
         return max(1, width)
@@ -251,7 +253,7 @@ class _Box:
 
 def _compare(op: str, index: ir.Affine, bound: int) -> ir.Value:
     # Indices of a box lie near those of its tensor.
-    type_ = INT32 if abs(bound) < 1 << 30 else INT64
+    type_ = INT32 if surely(lambda: abs(bound) < 1 << 30) else INT64
     return ir.Binary(op, ir.Position(index, type_), ir.Const(bound, type_), BOOL)
 
 
