@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from tcl.codegen.cuda.emit.module import Module
-from tcl.codegen.devices.cupy_driver import Driver, Memory
+from tcl.codegen.devices.cupy_driver import Driver, Loaded, Memory
 from tcl.codegen.loopir import ir
 
 RECORD = 2
@@ -37,11 +37,16 @@ class Frame:
             self.addresses[len(slots)] = self.record.address
         start = ctypes.addressof(self.addresses)
         steps: list[Step] = []
-        keep = []
+        keep: list[object] = []
         for launch in module.launches:
-            used = [slots[name] for name in launch.tensors]
-            used += [len(slots)] * bool(module.sites)
-            arguments = (ctypes.c_uint64 * len(used))(*(start + 8 * slot for slot in used))
+            places = [start + 8 * slots[name] for name in launch.tensors]
+            if launch.sizes:  # of an int, the first four bytes are read
+                sizes = (ctypes.c_int64 * len(launch.sizes))(*launch.sizes)
+                keep.append(sizes)
+                first = ctypes.addressof(sizes)
+                places += range(first, first + 8 * len(sizes), 8)
+            places += [start + 8 * len(slots)] * bool(module.sites)
+            arguments = (ctypes.c_uint64 * len(places))(*places)
             keep.append(arguments)
             if launch.blocks:  # CUDA has no empty grids
                 kernel = launcher.kernels[launch.name]
@@ -49,6 +54,16 @@ class Frame:
                 steps.append((kernel, launch.blocks, launch.threads, launch.shared, at))
         self.steps = tuple(steps)
         self._keep = keep
+
+
+def loaded_module(module: Module, code: bytes, driver: Driver, device: int) -> Loaded:
+    """The kernels of a module, on a device. Raises ``CompileError`` for code that cannot be
+    loaded."""
+    shared: dict[str, int] = {}
+    for launch in module.launches:
+        shared[launch.name] = max(shared.get(launch.name, 0), launch.shared)
+    with driver.on(device):
+        return driver.load(code, shared)
 
 
 class Launcher:
@@ -67,15 +82,21 @@ class Launcher:
 
     def __init__(self, module: Module, code: bytes, driver: Driver, device: int) -> None:
         """Raises ``CompileError`` for code that cannot be loaded."""
-        shared: dict[str, int] = {}
-        for launch in module.launches:
-            shared[launch.name] = max(shared.get(launch.name, 0), launch.shared)
-        with driver.on(device):
-            self._loaded = driver.load(code, shared)
+        self._launches(module, loaded_module(module, code, driver, device), driver, device)
+
+    @staticmethod
+    def of(module: Module, loaded: Loaded, driver: Driver, device: int) -> Launcher:
+        """Of kernels that are loaded already, which may serve several modules."""
+        made = object.__new__(Launcher)
+        made._launches(module, loaded, driver, device)
+        return made
+
+    def _launches(self, module: Module, loaded: Loaded, driver: Driver, device: int) -> None:
+        self._loaded = loaded
         self.module = module
         self.driver = driver
         self.device = device
-        self.kernels = self._loaded.kernels
+        self.kernels = loaded.kernels
         self.frames: list[Frame] = []
         scratch = [t for t in module.tensors if t.role is ir.Role.SCRATCH]
         self.arguments = len(module.tensors) - len(scratch)
