@@ -131,7 +131,7 @@ def ours(row: Row, type_: str, inputs: Sequence[Any], device: Any) -> tuple[Call
 def rate(type_: str, threads: int) -> float:
     """Multiplications that the machine does in a second, from registers alone."""
     from tcl.bench.ceilings import Ceilings, Meter
-    from tcl.tuner.config import available_cores
+    from tcl.tuner.measure.cores import available_cores
 
     meter = Meter(available_cores()[:threads], _BUFFER)
     best = Ceilings.best(meter.sample() for _ in range(5))

@@ -29,7 +29,8 @@ from tcl.common.scratch_folder import workspace
 from tcl.grammar.check import check
 from tcl.selection.best_options import DEFAULT, cache_key
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.config import TunerConfig, available_cores, split_cores
+from tcl.tuner.config import TunerConfig
+from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.evaluate import compute_reference, race_candidates, set_up
 from tcl.tuner.measure.timing import MeasureSettings, together
 from tcl.tuner.run.tuner import Tuner, TuningResult

@@ -3,6 +3,7 @@ other seeds and nothing known before, and the default and both winners timed in 
 
     python -m benchmarks.tuned --rows "softmax,layernorm" --seconds 25 --folder /tmp/tuned
     python -m benchmarks.tuned --folder /tmp/tuned --out FILE   # goes on, and writes the results
+    python -m benchmarks.tuned --folder /tmp/auto --auto        # what tune_mode="auto" finds
 
 What ``--folder`` has is not done again, so that a run may end at any time. Times are those of
 ``tcl.tuner.measure.finals.race``: in turns, on arrays at 64 bytes and as NumPy places them.
@@ -27,10 +28,13 @@ from tcl.backends.targets import CpuTarget
 from tcl.bench.rows import Row, select
 from tcl.codegen.options.options import MappingOptions
 from tcl.selection.best_options import DEFAULT
-from tcl.tuner.config import TunerConfig, available_cores, split_cores
+from tcl.tuner.config import TunerConfig
+from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.evaluate import race_afresh, set_up
 from tcl.tuner.measure.timing import MeasureSettings, Placed
+from tcl.tuner.run.brief import BriefSearch
 from tcl.tuner.run.events import Event, Note
+from tcl.tuner.run.tuner import TuningResult
 from tcl.tuning import Tuner
 from tcl.workers.pool import WorkerPool
 
@@ -50,6 +54,8 @@ class Settings:
     seeds: tuple[int, ...]
     threads: int
     folder: Path
+    auto: bool = False
+    """The search is that of ``tune_mode="auto"``."""
 
     def file(self, row: Row, what: object) -> Path:
         """Where a result of a row is kept."""
@@ -66,10 +72,23 @@ def tuned(row: Row, seed: int, settings: Settings) -> dict[str, Any]:
             notes.append(event.message)
 
     inputs = random_inputs(row.checked, row.values, 0)
+    if settings.auto:
+        return _found(seed, _auto(row, inputs, settings.threads), notes)
     config = TunerConfig(generations=GENERATIONS, time_limit=settings.seconds, seed=seed)
     with tempfile.TemporaryDirectory() as folder:  # nothing is known before
         tuner = Tuner(row.text, Path(folder) / "tuned.db", threads=settings.threads)
         result = tuner.tune(row.entry, inputs, None, config, report=told)
+    return _found(seed, result, notes)
+
+
+def _auto(row: Row, inputs: Sequence[Any], threads: int) -> TuningResult[MappingOptions]:
+    target = CpuTarget(threads)
+    with tempfile.TemporaryDirectory() as folder:
+        backend = CpuBackend.create(row.text, row.entry, list(inputs), folder, threads)
+        return BriefSearch(backend, target.space(backend), measure_cores=threads).tune([DEFAULT])
+
+
+def _found(seed: int, result: TuningResult[MappingOptions], notes: list[str]) -> dict[str, Any]:
     assert result.options is not None
     return {
         "seed": seed,
@@ -162,18 +181,19 @@ def main() -> None:
     parser.add_argument("--seeds", default="1,2")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--auto", action="store_true", help='the search of tune_mode="auto"')
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     seeds = tuple(int(seed) for seed in given.seeds.split(","))
-    settings = Settings(given.seconds, seeds, given.threads, given.folder)
+    settings = Settings(given.seconds, seeds, given.threads, given.folder, given.auto)
     results = [row_result(row, settings) for row in select(given.rows)]
     for line in summary(results):
         print(line)
     if given.out is not None:
         about = {
             "machine": CpuTarget(given.threads).identity,
-            "seconds": given.seconds,
+            "seconds": "auto" if given.auto else given.seconds,
             "threads": given.threads,
             "processes": PROCESSES,
             "summary": summary(results),

@@ -26,7 +26,7 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.common.number_format import plural
 from tcl.grammar.errors import ArgumentError
 from tcl.tuner.cache.fingerprint import device_identity
-from tcl.tuner.config import available_cores
+from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.run import host
 from tcl.tuner.run.host import Role
 from tcl.tuner.run.remote_executor import Machine, Spread

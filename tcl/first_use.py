@@ -8,7 +8,7 @@ was done is kept, so that it is done once, also where nothing worked.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -29,27 +29,23 @@ from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.machine_lock import locked
+from tcl.tuner.run.brief import BriefSearch
 from tcl.tuner.run.events import Event, Interrupted
 from tcl.tuner.run.stop_requests import TIME_LIMIT
 from tcl.tuner.run.tuner import Tuner, TuningResult
-from tcl.tuner.space.knobs import Knob
-from tcl.tuner.space.program_space import ProgramSpace
-from tcl.tuner.space.search_space import Config, SearchSpace
 
 _log = logger("tuning")
 
 CONFIGS: Mapping[str, TunerConfig] = MappingProxyType(
     {
-        "auto": TunerConfig(generations=1, population=20, time_limit=8.0),
         "trimmed": TunerConfig(generations=10, time_limit=30.0),
         "all": TunerConfig(),
     }
 )
-"""The searches of the modes that search. Of each, starting processes, the reference and confirming
-the winner take three to four seconds; ``auto`` measures its candidates in one or two."""
-_ONLY_START = TunerConfig(strategy="exhaustive", generations=1, cached_seeds=0)
+"""The searches of the modes that take longer than ``auto``. Of each, starting processes, the
+reference and confirming the winner take three to four seconds."""
 STARTS = (DEFAULT, MappingOptions("pointwise"))
-"""What a search measures first."""
+"""What these measure first."""
 
 
 def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
@@ -122,9 +118,8 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
             entry = FirstUse(str(mode), left[0].to_json() if left else None, reasons * (not left))
             first_uses.store(cache, key, entry)
             return left[0] if left else _nothing(query, mode, reasons)
-    start, space = (STARTS, None) if mode.searches else (left, _Only)
     try:
-        result, stopped = _searched(cache, call, CONFIGS.get(mode.name, _ONLY_START), start, space)
+        result, stopped = _searched(cache, call, mode, [DEFAULT] if mode.searches else left)
     except (ArgumentError, CompileError) as error:  # too few cores; the reference does not compile
         warn_once(
             ("first use", key.digest, str(error)),
@@ -142,11 +137,10 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
 def _searched(
     cache: TuningCache,
     call: FirstCall,
-    config: TunerConfig,
+    mode: TuneMode,
     start: Sequence[MappingOptions],
-    space: Callable[[ProgramSpace], Any] | None,
 ) -> tuple[TuningResult[MappingOptions], bool]:
-    """What a search finds, and whether somebody ended it. ``space``: made of that of the def."""
+    """What a search finds, and whether somebody ended it."""
     reasons: list[str] = []
 
     def report(event: Event[MappingOptions]) -> None:
@@ -156,18 +150,32 @@ def _searched(
     target, name, arrays = _target(call), call.query.name, call.values()
     with workspace() as folder:
         backend = target.backend(call.source, name, arrays).holding(arrays, folder)
-        whole = target.space(backend)
-        tuner = Tuner[MappingOptions](
-            backend,
-            whole if space is None else space(whole),
-            config=config,
-            cache=cache,
-            key=call.query.key,
-            entry=name,
-            timing=target.timing,
-            measure_cores=target.cores,
-        )
-        return tuner.tune(start, report), any(reason != TIME_LIMIT for reason in reasons)
+        space, key, cores = target.space(backend), call.query.key, target.cores
+        config = CONFIGS.get(mode.name)
+        if config is None:
+            brief = BriefSearch[MappingOptions](
+                backend,
+                space,
+                cache=cache,
+                key=key,
+                entry=name,
+                measure_cores=cores,
+                neighbours=mode.searches,
+            )
+            result = brief.tune(start, report)
+        else:
+            tuner = Tuner[MappingOptions](
+                backend,
+                space,
+                config=config,
+                cache=cache,
+                key=key,
+                entry=name,
+                timing=target.timing,
+                measure_cores=cores,
+            )
+            result = tuner.tune(STARTS, report)
+        return result, any(reason != TIME_LIMIT for reason in reasons)
 
 
 def _why(result: TuningResult[MappingOptions]) -> str:
@@ -183,29 +191,6 @@ def _target(call: FirstCall) -> Target:
     if isinstance(device, CpuProfile):
         return CpuTarget(device.threads)
     return CudaTarget(call.number, device)
-
-
-class _Only:
-    """A space of which nothing is searched: what a search starts from is all that it measures."""
-
-    space = SearchSpace(
-        (Knob("nothing", (0,), 0, ordered=True),), (lambda values: "not asked for",)
-    )
-
-    def __init__(self, whole: ProgramSpace) -> None:
-        self._whole = whole
-
-    def to_options(self, config: Config) -> MappingOptions:
-        raise OptionsError(f"no options are searched, such as {config}")
-
-    def from_options(self, options: MappingOptions) -> Config | None:
-        return None
-
-    def to_json(self, options: MappingOptions) -> str:
-        return self._whole.to_json(options)
-
-    def from_json(self, text: str) -> MappingOptions:
-        return self._whole.from_json(text)
 
 
 def recording() -> str | None:

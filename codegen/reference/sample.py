@@ -32,6 +32,8 @@ WHOLE = 1_000_000_000
 """Operations up to which all elements are computed: a second or two."""
 SAMPLED = 300_000_000
 """Operations of a sample at most."""
+BRIEF = 1_000_000
+"""Operations that the interpreter does in about a tenth of a second."""
 _CALL = 10
 """Operations that a built-in function counts as."""
 _FACE = 16
@@ -71,16 +73,47 @@ def compute(
     for is computed whole, however long that takes, and so is one of which two points a dimension
     depend on more than ``sampled`` operations. Unless ``jit`` the interpreter computes samples.
     """
-    everything = sum(_of_element(s) * _points(s, s.statement.indices) for s in sized.statements)
-    if everything > whole and why_not_sampled(sized) is None:
-        for wanted in _samples(sized, sampled):
-            found = _Plan.of(sized, wanted, sampled, jit)
-            if found is not None:
-                found.run(inputs, outputs)
-                places = tuple(found.places[t.name] for t in sized.checked.outputs)
-                return Computed(places, found.operations / everything)
+    if _everything(sized) > whole:
+        computed = _sample(sized, inputs, outputs, sampled, jit)
+        if computed is not None:
+            return computed
     compile_reference(sized)(inputs, outputs)
     return Computed((None,) * len(outputs), 1.0)
+
+
+def compute_briefly(
+    sized: SizedDef, inputs: Sequence[_Array], outputs: Sequence[_Array]
+) -> Computed | None:
+    """``compute`` of so few elements that the interpreter has done it before Numba is loaded; None,
+    and nothing written, for a def of which no so small a sample can be computed."""
+    if _everything(sized) > BRIEF:
+        return _sample(sized, inputs, outputs, BRIEF, jit=False)
+    compile_reference(sized, jit=False)(inputs, outputs)
+    return Computed((None,) * len(outputs), 1.0)
+
+
+def _everything(sized: SizedDef) -> int:
+    """Operations of all elements."""
+    return sum(_of_element(s) * _points(s, s.statement.indices) for s in sized.statements)
+
+
+def _sample(
+    sized: SizedDef,
+    inputs: Sequence[_Array],
+    outputs: Sequence[_Array],
+    operations: int,
+    jit: bool,
+) -> Computed | None:
+    """Compute a sample in so many operations; None if that cannot be done."""
+    if why_not_sampled(sized) is not None:
+        return None
+    for wanted in _samples(sized, operations):
+        found = _Plan.of(sized, wanted, operations, jit)
+        if found is not None:
+            found.run(inputs, outputs)
+            places = tuple(found.places[t.name] for t in sized.checked.outputs)
+            return Computed(places, found.operations / _everything(sized))
+    return None
 
 
 def why_not_sampled(sized: SizedDef) -> str | None:

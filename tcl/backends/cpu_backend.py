@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tcl.arrays.arguments import Array
-from tcl.backends.program_backend import ProgramBackend, arrived
+from tcl.backends.program_backend import ProgramBackend
+from tcl.backends.sent import CpuRunner
 from tcl.codegen.common.envelope import seal
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.object_code.compile import compile_object
-from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.kernel import kernel_code
-from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
@@ -61,7 +60,9 @@ class CpuBackend(ProgramBackend):
 
     def load(self, code: bytes) -> Kernel:
         """The kernel in this process."""
+        return self.runner().load(code)
+
+    def runner(self) -> CpuRunner:
+        """See ``tcl.tuner.measure.backend.BriefBackend``."""
         checked = self.sized.checked
-        names = [t.name for t in checked.inputs + checked.outputs]
-        launcher = Launcher(arrived(KernelCode, code), names)
-        return lambda inputs, outputs: launcher((*inputs, *outputs))
+        return CpuRunner(self.sent(), tuple(t.name for t in checked.inputs + checked.outputs))

@@ -9,7 +9,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from tcl.arrays.arguments import Array
 from tcl.backends.cuda_harness import CudaBench, DeviceArray
-from tcl.backends.program_backend import ProgramBackend, arrived
+from tcl.backends.program_backend import ProgramBackend
+from tcl.backends.sent import arrived
 from tcl.codegen.common.envelope import seal
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.common.recursion import with_room

@@ -5,23 +5,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from tcl.arrays.arguments import Array
+from tcl.backends.sent import Like, SentProblem, file_of
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.common.envelope import unseal
-from tcl.codegen.common.errors import CompileError
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
-from tcl.executors.calls import contiguous
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.cache.key import ArrayLayout
-from tcl.tuner.measure.backend import Problem
+from tcl.tuner.measure.backend import Kernel, Problem, Runner
 from tcl.tuner.measure.correctness import accumulation_depths
 from tcl.tuner.measure.harness import Bench
 
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from tcl.codegen.reference import Computed
 
 _B = TypeVar("_B", bound="ProgramBackend")
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ class ProgramBackend:
         """The same with these inputs' values, which are saved in ``folder``."""
         for position, array in enumerate(arrays):
             stored = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-            np.save(_file(folder, position), stored)
+            np.save(file_of(folder, position), stored)
         return replace(self, folder=folder)
 
     @property
@@ -92,36 +88,41 @@ class ProgramBackend:
         return self._problem(Bench())
 
     def _problem(self, bench: Bench) -> Problem:
+        return self.sent().on(bench)
+
+    def sent(self) -> SentProblem:
+        """What runs kernels has to know of it."""
         sized = self.sized
         checked = sized.checked
-        arrays = []
-        for position, (tensor, layout) in enumerate(zip(checked.inputs, self.inputs, strict=True)):
-            values = self._stored(position).view(numpy_dtype(tensor.type)).reshape(layout.shape)
-            arrays.append(_with_strides(values, layout.strides))
-        outputs = tuple(
-            np.zeros(sized.shapes[t.name], numpy_dtype(t.type)) for t in checked.outputs
-        )
         depths = accumulation_depths(sized)
-        return Problem(
-            inputs=tuple(arrays),
-            outputs=outputs,
+        return SentProblem(
+            inputs=tuple(
+                Like(layout.shape, layout.strides, numpy_dtype(tensor.type))
+                for tensor, layout in zip(checked.inputs, self.inputs, strict=True)
+            ),
+            outputs=tuple(
+                Like(sized.shapes[t.name], (), numpy_dtype(t.type)) for t in checked.outputs
+            ),
             names=tuple(t.name for t in checked.outputs),
             initialised=tuple(t.name in checked.uninitialised for t in checked.outputs),
             depths=tuple(depths[t.name] for t in checked.outputs),
-            bench=bench,
+            folder=self.folder,
+            values=self.values,
         )
+
+    def load(self, code: bytes) -> Kernel:
+        """See ``tcl.tuner.measure.backend.Runner``."""
+        raise NotImplementedError
+
+    def runner(self) -> Runner:
+        """See ``tcl.tuner.measure.backend.BriefBackend``."""
+        return self
 
     def portable(self: _B) -> _B:
         """See ``tcl.tuner.measure.backend.Backend``."""
-        values = tuple(self._stored(position).tobytes() for position in range(len(self.inputs)))
+        sent = self.sent()
+        values = tuple(sent.stored(position).tobytes() for position in range(len(self.inputs)))
         return replace(self, folder="", values=values)
-
-    def _stored(self, position: int) -> Array:
-        """The bytes of an input."""
-        if self.values:
-            return np.frombuffer(self.values[position], np.uint8)
-        stored: Array = np.load(_file(self.folder, position), allow_pickle=False)
-        return stored
 
     def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed:
         """Compute the outputs with the reference backend, of large ones a sample."""
@@ -129,32 +130,15 @@ class ProgramBackend:
 
         return compute(self.sized, inputs, outputs)
 
+    def brief_reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
+        """``reference`` of a small sample, in a tenth of a second and without Numba; None if that
+        cannot be done."""
+        from tcl.codegen.reference import compute_briefly
 
-def arrived(class_: type[_T], content: bytes) -> _T:
-    """What was sealed elsewhere. Raises ``CompileError`` for anything else."""
-    found = unseal(class_, content)
-    if found is None:
-        raise CompileError("the kernel arrived damaged")
-    return found
-
-
-def _file(folder: str, position: int) -> Path:
-    return Path(folder) / f"{position}.npy"
+        return compute_briefly(self.sized, inputs, outputs)
 
 
 @functools.lru_cache(maxsize=8)
 def _sized(source: str, entry: str, shapes: tuple[tuple[int, ...], ...]) -> SizedDef:
     checked = check(source)[entry]
     return infer(checked, {t.name: s for t, s in zip(checked.inputs, shapes, strict=True)})
-
-
-def _with_strides(values: Array, strides: tuple[int, ...]) -> Array:
-    """A copy of ``values`` in memory laid out by ``strides``."""
-    if strides == contiguous(values.shape, values.itemsize) or values.size == 0:
-        return values.copy()
-    reach = [s * (n - 1) for s, n in zip(strides, values.shape, strict=True)]
-    below, above = sum(min(r, 0) for r in reach), sum(max(r, 0) for r in reach)
-    memory: Any = np.zeros(above - below + values.itemsize, np.uint8)
-    result: Array = np.ndarray(values.shape, values.dtype, memory, -below, strides)
-    result[...] = values
-    return result

@@ -17,7 +17,7 @@ from tcl.codegen.loopir.cost import Cost
 from tcl.common.files import write_whole
 from tcl.grammar.folder import cache_folder
 from tcl.tuner.cache.fingerprint import device_identity
-from tcl.tuner.config import available_cores
+from tcl.tuner.measure.cores import available_cores
 from tcl.workers.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
 
 _FILE = "ceilings.json"

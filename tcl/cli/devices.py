@@ -21,7 +21,7 @@ def command(measure: bool, threads: int | None) -> None:
     from tcl.codegen.devices.cpu import host_cpu
     from tcl.grammar.errors import ArgumentError
     from tcl.tuner.cache.fingerprint import device_identity
-    from tcl.tuner.config import available_cores
+    from tcl.tuner.measure.cores import available_cores
 
     device = host_cpu()
     click.echo(f"cpu     {device_identity(device)}")

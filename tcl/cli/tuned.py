@@ -43,7 +43,8 @@ from tcl.progress.words import BESIDE, UNTUNED, name_of, reading, winner_name
 from tcl.report.log import SearchLog
 from tcl.selection.best_options import DEFAULT
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.config import TunerConfig, available_cores
+from tcl.tuner.config import TunerConfig
+from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Candidate, Decision
 from tcl.tuner.run.tuner import TuningResult

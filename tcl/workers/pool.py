@@ -115,6 +115,10 @@ class WorkerPool(Executor):
                 thread.start()
         return task.future
 
+    def initialise(self, initializer: Callable[..., object], initargs: Sequence[object]) -> None:
+        """Take another initializer, for processes that start from now on."""
+        self._setup = pickle.dumps((initializer, tuple(initargs), {}))
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """See ``Executor``."""
         with self._lock:

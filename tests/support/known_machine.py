@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tcl.bench.ceilings import Ceilings
 from tcl.bench.roofline import measure_ceilings
-from tcl.tuner.config import available_cores
+from tcl.tuner.measure.cores import available_cores
 
 
 def known_machine(folder: Path) -> Path:

@@ -24,7 +24,7 @@ from tcl.tuner.measure import evaluate
 from tcl.tuner.measure.backend import Kernel, Problem
 from tcl.tuner.measure.timing import MeasureSettings, Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
-from tcl.tuner.run import pipeline, workplace
+from tcl.tuner.run import brief, pipeline, workplace
 from tcl.tuner.run import tuner as tuner_module
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Event
@@ -124,6 +124,13 @@ class FakeBackend:
         outputs[0][:] = inputs[0] * 2
         return None
 
+    def runner(self) -> FakeBackend:
+        return self
+
+    def brief_reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
+        """None: it is only computed whole."""
+        return None
+
 
 class FakeSpace:
     """``micros`` is the better the smaller, and ``kind`` may be fatal."""
@@ -162,7 +169,7 @@ def as_recorded(code: bytes, best: float | None, yardstick: object = None) -> Ou
     return Outcome(Verdict.CORRECT, tuple(1e-6 * (micros + jitter) for jitter in (0.3, 0.1, 0.2)))
 
 
-def race_recorded(codes: Sequence[bytes]) -> list[Placed]:
+def race_recorded(codes: Sequence[bytes], *rules: float) -> list[Placed]:
     """Finals on a machine that is half as fast then, in place of ``race_candidates``."""
     return [(("anywhere", (2e-6 * json.loads(code)[0],) * 3),) for code in codes]
 
@@ -255,6 +262,9 @@ class InThreads(ThreadPoolExecutor):
         super().__init__(workers, initializer=initializer, initargs=initargs)
         self.workers = workers
 
+    def initialise(self, initializer: Callable[..., object], initargs: object) -> None:
+        """No other thread starts."""
+
     def kill(self) -> None:
         """As that of the pool."""
         self.shutdown(wait=False, cancel_futures=True)
@@ -262,7 +272,7 @@ class InThreads(ThreadPoolExecutor):
 
 def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches begin no processes."""
-    for module in (tuner_module, workplace):
+    for module in (brief, tuner_module, workplace):
         monkeypatch.setattr(module, "WorkerPool", InThreads)
     # A thread cannot end its process, and begin in a fresh one.
     monkeypatch.setattr(pipeline, "race_afresh", evaluate.race_candidates)

@@ -75,7 +75,8 @@ class Searches:
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> Searches:
     found = Searches()
-    monkeypatch.setattr(first_use, "Tuner", found)
+    for search in ("Tuner", "BriefSearch"):
+        monkeypatch.setattr(first_use, search, found)
     return found
 
 
@@ -387,7 +388,7 @@ import sys, time
 import test_tune_modes as t
 from tcl import first_use
 found = t.Searches(seconds=1.0)
-first_use.Tuner = found
+first_use.Tuner = first_use.BriefSearch = found
 t.options_of("auto")
 print(len(found.keys))
 """
@@ -438,9 +439,7 @@ def test_a_real_list() -> None:
 
 
 @pytest.mark.slow
-def test_a_real_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    short = {"auto": tcl.TunerConfig(generations=1, population=2)}
-    monkeypatch.setattr(first_use, "CONFIGS", short)
+def test_a_real_search() -> None:
     found = options_of("auto")
     (summary,) = TuningCache(default_path()).list()
     assert summary.entry == "mm" and summary.measured > 2

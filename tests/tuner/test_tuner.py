@@ -32,8 +32,9 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check import check
 from tcl.grammar.errors import TclError
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Record, TuningCache
-from tcl.tuner.config import TunerConfig, TunerSettings, split_cores
+from tcl.tuner.config import TunerConfig, TunerSettings
 from tcl.tuner.errors import CacheError
+from tcl.tuner.measure.cores import split_cores
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.events import (

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Bench
-from tcl.tuner.space.search_space import Config, SearchSpace
 
 if TYPE_CHECKING:
     from tcl.codegen.reference import Computed
+    from tcl.tuner.space.search_space import Config, SearchSpace
 
 OptionsT = TypeVar("OptionsT")
 _Options_contra = TypeVar("_Options_contra", contravariant=True)
@@ -46,18 +46,22 @@ class Problem:
     """Where copies of the arrays lie that kernels run on, and how these are timed."""
 
 
-class Backend(Protocol[_Options_contra]):
-    """Compiles and runs candidates for one def, on one set of inputs, for one device."""
-
-    def compile(self, options: _Options_contra) -> bytes:
-        """Compiled code, in any process. ``OptionsError`` when the options cannot be applied;
-        any other exception is a failure of the compiler."""
+class Runner(Protocol):
+    """Runs compiled candidates for one def, on one set of inputs, on one device."""
 
     def load(self, code: bytes) -> Kernel:
         """The kernel, in the process that runs it."""
 
     def problem(self) -> Problem:
         """The arrays, in the process that runs the kernels; called once there."""
+
+
+class Backend(Runner, Protocol[_Options_contra]):
+    """Compiles candidates as well."""
+
+    def compile(self, options: _Options_contra) -> bytes:
+        """Compiled code, in any process. ``OptionsError`` when the options cannot be applied;
+        any other exception is a failure of the compiler."""
 
     def portable(self) -> Backend[_Options_contra]:
         """The same for another machine: it holds the inputs' values, if it finds them on this
@@ -66,6 +70,18 @@ class Backend(Protocol[_Options_contra]):
     def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
         """Compute the outputs as the def means them, in place: all elements, or those of a sample,
         which is then returned. Errors are the user's to see."""
+
+
+class BriefBackend(Backend[_Options_contra], Protocol[_Options_contra]):
+    """What a search of about a second asks besides."""
+
+    def runner(self) -> Runner:
+        """The part of it that a process needs which runs kernels: the less that has to load, the
+        sooner it is ready."""
+
+    def brief_reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
+        """``reference`` of a small sample, computed in this process in some tenths of a second;
+        None if that cannot be done."""
 
 
 class OptionSpace(Protocol[OptionsT]):

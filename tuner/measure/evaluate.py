@@ -11,20 +11,23 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.common.number_format import duration
-from tcl.tuner.config import available_cores
-from tcl.tuner.measure.backend import Backend, Kernel, Problem
-from tcl.tuner.measure.correctness import Expected
-from tcl.tuner.measure.finals import ROUNDS, race
+from tcl.tuner.measure.backend import Backend, BriefBackend, Kernel, Problem, Runner
+from tcl.tuner.measure.cores import available_cores
+from tcl.tuner.measure.correctness import Array, Expected
+from tcl.tuner.measure.finals import BUDGET, ROUNDS, race
 from tcl.tuner.measure.machine_speed import Yardstick
 from tcl.tuner.measure.others import Others
 from tcl.tuner.measure.place import Place
 from tcl.tuner.measure.stop_slow import TooSlowError, at_most
 from tcl.tuner.measure.timing import MeasureSettings, Placed, measure, together
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
+
+if TYPE_CHECKING:
+    from tcl.codegen.reference import Computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,22 @@ def compute_reference(backend: Backend[Any]) -> Reference:
     problem = backend.problem()
     outputs = tuple(o.copy() for o in problem.outputs)
     computed = backend.reference(problem.inputs, outputs)
+    return _reference(problem, outputs, computed, started)
+
+
+def brief_reference(backend: BriefBackend[Any]) -> Reference | None:
+    """``compute_reference`` of a small sample, by the interpreter, so that any process may do it;
+    None if that cannot be done."""
+    started = time.perf_counter()
+    problem = backend.problem()
+    outputs = tuple(o.copy() for o in problem.outputs)
+    computed = backend.brief_reference(problem.inputs, outputs)
+    return None if computed is None else _reference(problem, outputs, computed, started)
+
+
+def _reference(
+    problem: Problem, outputs: tuple[Array, ...], computed: Computed | None, started: float
+) -> Reference:
     share = 1.0 if computed is None else computed.share
     places = [None] * len(outputs) if computed is None else computed.places
     expected = tuple(
@@ -97,7 +116,7 @@ class Evaluator:
 
     def __init__(
         self,
-        backend: Backend[Any],
+        backend: Runner,
         expected: Sequence[Expected] | None,
         settings: MeasureSettings,
     ) -> None:
@@ -284,13 +303,16 @@ class Evaluator:
             if not number and not self._knows_all:
                 own += self._written(place, "that of its own call before")
 
-    def race(self, codes: Sequence[bytes], rounds: int = ROUNDS) -> list[Placed]:
+    def race(
+        self, codes: Sequence[bytes], rounds: int = ROUNDS, budget: float = BUDGET
+    ) -> list[Placed]:
         """Times of kernels that have been verified, taken in turns."""
         self.used = True
         with self._bench.alone():
             kernels = [self._backend.load(code) for code in codes]
             runs = [place.call(kernel) for kernel in kernels for place in self._places]
-            times = race(runs, self._resetting, timer=self._bench.seconds, rounds=rounds)
+            timer = self._bench.seconds
+            times = race(runs, self._resetting, timer=timer, rounds=rounds, budget=budget)
         names, count = [place.name for place in self._places], len(self._places)
         return [
             tuple(zip(names, times[k : k + count], strict=True))
@@ -315,9 +337,7 @@ _evaluator: Evaluator | None = None
 """Of this worker process."""
 
 
-def set_up(
-    backend: Backend[Any], expected: Sequence[Expected] | None, settings: MeasureSettings
-) -> None:
+def set_up(backend: Runner, expected: Sequence[Expected] | None, settings: MeasureSettings) -> None:
     """Initialise an evaluating worker."""
     global _evaluator
     _evaluator = Evaluator(backend, expected, settings)
@@ -330,11 +350,13 @@ def evaluate_candidate(code: bytes, best: float | None, yardstick: Timed | None 
     return _evaluator.evaluate(code, best, yardstick)
 
 
-def race_candidates(codes: Sequence[bytes]) -> list[Placed]:
+def race_candidates(
+    codes: Sequence[bytes], rounds: int = ROUNDS, budget: float = BUDGET
+) -> list[Placed]:
     """Times of compiled code, taken in turns, in a worker that was set up."""
     if _evaluator is None:
         raise RuntimeError("this worker was not set up to evaluate")
-    return _evaluator.race(codes)
+    return _evaluator.race(codes, rounds, budget)
 
 
 def race_afresh(codes: Sequence[bytes]) -> list[Placed]:

@@ -32,6 +32,22 @@ LONG = 0.02
 _LEAST = 3
 CLEARLY = 0.99
 """What the challenger's time has to be of the incumbent's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Of finals."""
+
+    finalists: int = FINALISTS
+    heats: int = HEATS
+    rounds: int = ROUNDS
+    budget: float = BUDGET
+    clearly: float = CLEARLY
+
+
+USUAL = Rules()
+
+
 _CHANCE = 0.05
 """That a median lies outside of its interval."""
 
@@ -42,9 +58,11 @@ def race(
     clock: Callable[[], float] = time.perf_counter,
     timer: Timer | None = None,
     rounds: int = ROUNDS,
+    budget: float = BUDGET,
 ) -> list[tuple[float, ...]]:
     """Seconds per call of each, one sample per round, in a new order each round, of which there
-    are up to ``rounds``. ``timer`` times samples, if not ``clock``."""
+    are up to ``rounds``: fewer where these would take more than ``budget`` seconds. ``timer`` times
+    samples, if not ``clock``."""
     seconds = timer or by_clock(clock)
     calls, long = [], []
     for run in runs:
@@ -60,7 +78,7 @@ def race(
     rng = random.Random(len(runs))
     began = clock()
     for done in range(rounds):
-        if done >= _LEAST and clock() - began > BUDGET:
+        if done >= _LEAST and clock() - began > budget:
             break
         for k in rng.sample(range(len(runs)), len(runs)):
             if reset is not None:
@@ -86,7 +104,9 @@ class Entrant:
         return together(self.placed)
 
 
-def entering(incumbent: str | None, ranked: Iterable[tuple[str, Hashable]]) -> list[str]:
+def entering(
+    incumbent: str | None, ranked: Iterable[tuple[str, Hashable]], finalists: int = FINALISTS
+) -> list[str]:
     """Who is timed: the incumbent and the first of ``ranked``, names with what tells kernels
     apart. Several options may make one kernel, which is timed once; None is like nothing else."""
     kernels = dict(ranked)
@@ -97,21 +117,23 @@ def entering(incumbent: str | None, ranked: Iterable[tuple[str, Hashable]]) -> l
         if kernel is None or kernel not in seen:
             seen.add(kernel)
             found.append(name)
-    return found[: FINALISTS + (incumbent is not None)]
+    return found[: finalists + (incumbent is not None)]
 
 
-def placed(entrants: Sequence[Entrant], incumbent: str | None) -> list[Entrant]:
+def placed(
+    entrants: Sequence[Entrant], incumbent: str | None, clearly: float = CLEARLY
+) -> list[Entrant]:
     """The entrants in the order of the verdict: the winner, then the others by their medians."""
-    first = winner(entrants, incumbent)
+    first = winner(entrants, incumbent, clearly)
     others = (e for e in entrants if e is not first)
     return [first, *sorted(others, key=lambda e: median(e.times))]
 
 
-def winner(entrants: Sequence[Entrant], incumbent: str | None) -> Entrant:
+def winner(entrants: Sequence[Entrant], incumbent: str | None, clearly: float = CLEARLY) -> Entrant:
     """The one with the least median that may take the incumbent's place, else the incumbent.
 
-    It may if it is clearly faster, which it is if its median is lower and it was faster in two
-    rounds of three, and on no placement slower."""
+    It may if it is clearly faster, which it is if its median is below ``clearly`` times the
+    incumbent's and it was faster in two rounds of three, and on no placement slower."""
     ordered = sorted(entrants, key=lambda e: median(e.times))
     own = next((e for e in entrants if e.name == incumbent), None)
     for best in ordered:
@@ -119,8 +141,8 @@ def winner(entrants: Sequence[Entrant], incumbent: str | None) -> Entrant:
             return best
         rounds = list(zip(best.times, own.times, strict=False))
         won = sum(b < o for b, o in rounds)
-        clearly = median(best.times) < CLEARLY * median(own.times) and 3 * won >= 2 * len(rounds)
-        if clearly and not slower(best, own):
+        ahead = median(best.times) < clearly * median(own.times) and 3 * won >= 2 * len(rounds)
+        if ahead and not slower(best, own):
             return best
     raise ValueError("nobody takes part")
 

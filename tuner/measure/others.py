@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tcl.tuner.config import available_cores
+from tcl.tuner.measure.cores import available_cores
 
 _STAT = Path("/proc/stat")
 _IDLE = (3, 4)

@@ -10,7 +10,7 @@ from typing import Generic, TypeAlias
 
 from tcl.common.number_format import ratio_text
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
-from tcl.tuner.measure.finals import CLEARLY, HEATS, Entrant, entering, placed, slower
+from tcl.tuner.measure.finals import CLEARLY, USUAL, Entrant, Rules, entering, placed, slower
 from tcl.tuner.measure.machine_speed import scale, settled
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
@@ -42,7 +42,9 @@ class Finals(Generic[OptionsT]):
         options: OptionSpace[OptionsT],
         report: Callable[[Event[OptionsT]], object],
         doubts: Doubts,
+        rules: Rules = USUAL,
     ) -> None:
+        self._rules = rules
         self._ledger = ledger
         self._options = options
         self._report = report
@@ -65,12 +67,13 @@ class Finals(Generic[OptionsT]):
         """Time the fastest candidates and the incumbent in turns; the winner is the best of the
         ledger. ``first``: the number of the first heat, where a search has had finals before."""
         self._heat = first
-        for _ in range(HEATS):
+        for _ in range(self._rules.heats):
             ranked = sorted(self._known, key=lambda name: self._compared[name] or math.inf)
             # What tells kernels apart is when each was timed.
             conditions = [self._known[name].outcome.conditions for name in ranked]
             moments = [c.moment if c is not None else None for c in conditions]
-            names = entering(self._incumbent, zip(ranked, moments, strict=True))
+            known = zip(ranked, moments, strict=True)
+            names = entering(self._incumbent, known, self._rules.finalists)
             if len(names) < 2 or self._raced.keys() >= set(names):
                 return
             self._report(FinalsStarted(len(names)))
@@ -78,7 +81,8 @@ class Finals(Generic[OptionsT]):
             if entrants is None:
                 return
             self._compare(entrants)
-            self._decide(placed(entrants, self._incumbent), IN_FINALS)
+            verdict = placed(entrants, self._incumbent, self._rules.clearly)
+            self._decide(verdict, IN_FINALS)
 
     def confirm(self, race: Race[OptionsT], killed: Callable[[], bool] = lambda: False) -> None:
         """Time the winner once more beside what the search began with: ``race`` does that in a

@@ -19,6 +19,7 @@ from tcl.tuner.measure.evaluate import (
     race_afresh,
     race_candidates,
 )
+from tcl.tuner.measure.finals import USUAL, Rules
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.stop_requests import FINISH, KILL
@@ -29,7 +30,8 @@ from tcl.workers.pool import WorkerDiedError, WorkerTimeoutError
 _POLL = 0.05
 """Seconds between two looks at interrupts."""
 _AHEAD = 2
-"""Candidates that are compiled before they can be evaluated, per process that compiles."""
+_CLOSE = 1.1
+"""Code is kept of what takes up to so many times as long as the best: it may be raced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ class Pipeline(Generic[OptionsT]):
     ``level`` is asked all the time: from ``FINISH`` on nothing new starts, from ``KILL`` on nothing
     is waited for. Executors that share cores take turns: a few candidates are compiled, then these
     are evaluated, and never both at once.
-    ``best``: the seconds to beat, if that is known before.
+    ``best``: the seconds to beat, if that is known before. ``ahead``: candidates that are compiled
+    before they can be evaluated, per process that compiles. ``rules``: of races.
     """
 
     def __init__(
@@ -62,12 +65,15 @@ class Pipeline(Generic[OptionsT]):
         level: Callable[[], int],
         *,
         best: float | None = None,
+        ahead: int = _AHEAD,
+        rules: Rules = USUAL,
     ) -> None:
+        self._rules = rules
         self._backend = backend
         self._compilers = stages.compilers
         self._evaluator = stages.evaluator
         self._evaluators = stages.evaluators
-        self._ahead = _AHEAD * sum(each.width for each in self._compilers)
+        self._ahead = ahead * sum(each.width for each in self._compilers)
         self._in_turns = any(each.in_turns for each in self._compilers)
         self._level = level
         self._evaluators_turn = False
@@ -75,6 +81,7 @@ class Pipeline(Generic[OptionsT]):
         self._yardstick: Timed | None = None
         """The first one that was correct: any would do that is not too slow to be timed often."""
         self._known: dict[bytes, Outcome] = {}
+        self._codes_kept: dict[OptionsT, bytes] = {}
         self._waiting: deque[Job[OptionsT]] = deque()
         self._compiling: dict[Future[bytes | Outcome], tuple[Job[OptionsT], Compilers]] = {}
         self._compiled: deque[tuple[Job[OptionsT], bytes]] = deque()
@@ -112,7 +119,10 @@ class Pipeline(Generic[OptionsT]):
         codes = self._codes(options)
         if codes is None:
             return None
-        return self._awaited(self._evaluator.submit(race_candidates, codes))
+        rules = self._rules
+        return self._awaited(
+            self._evaluator.submit(race_candidates, codes, rules.rounds, rules.budget)
+        )
 
     def race_afresh(self, options: Sequence[OptionsT]) -> list[Placed] | None:
         """``race`` in a process that has run nothing yet, in which they are verified as well."""
@@ -129,11 +139,12 @@ class Pipeline(Generic[OptionsT]):
     def _codes(self, options: Sequence[OptionsT]) -> list[bytes] | None:
         """Compiled code of each; None if that failed."""
         places = [each.executor for each in self._compilers for _ in range(each.width)]
-        compiling = [
-            executor.submit(compile_candidate, self._backend, each)
-            for each, executor in zip(options, cycle(places), strict=False)
-        ]
-        found = [self._awaited(task) for task in compiling]
+        kept, unknown = self._codes_kept, [o for o in options if o not in self._codes_kept]
+        compiling = {
+            each: executor.submit(compile_candidate, self._backend, each)
+            for each, executor in zip(unknown, cycle(places), strict=False)
+        }
+        found = [kept[o] if o in kept else self._awaited(compiling[o]) for o in options]
         codes = [code for code in found if isinstance(code, bytes)]
         return codes if len(codes) == len(options) else None
 
@@ -197,6 +208,8 @@ class Pipeline(Generic[OptionsT]):
             self._known[_digest(code)] = outcome
             if outcome.time is not None and (self._best is None or outcome.time < self._best):
                 self._best = outcome.time
+            if outcome.time is not None and outcome.time <= _CLOSE * (self._best or 0.0):
+                self._codes_kept[job.options] = code
             done(job, outcome)
         for task in [f for f in self._compiling if f in finished]:
             (job, _), result = self._compiling.pop(task), _result(task, Verdict.COMPILE)

@@ -10,8 +10,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tcl.tuner.config import available_cores, split_cores
 from tcl.tuner.measure.backend import Backend
+from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.correctness import Expected
 from tcl.tuner.measure.evaluate import set_up
 from tcl.tuner.measure.memory_limit import allowance

@@ -1,0 +1,199 @@
+"""A search of about a second: what is one option away from the default, raced against it.
+
+A ``Tuner`` starts half a dozen processes, has the reference compiled, and confirms who wins in a
+process of its own: that takes seconds. Here one process runs kernels. While it starts, this one
+computes a small sample of the reference, and compiles: nothing but kernels near one that is
+compiled here anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from itertools import islice
+from typing import Generic
+
+from tcl.codegen.common.errors import CompileError
+from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
+from tcl.tuner.measure.backend import BriefBackend, OptionSpace, OptionsT
+from tcl.tuner.measure.cores import available_cores, split_cores
+from tcl.tuner.measure.evaluate import Reference, brief_reference, compute_reference, set_up
+from tcl.tuner.measure.finals import Rules
+from tcl.tuner.measure.memory_limit import allowance
+from tcl.tuner.measure.reliability import Doubts
+from tcl.tuner.measure.timing import MeasureSettings
+from tcl.tuner.measure.verdict import Outcome
+from tcl.tuner.run.events import (
+    Candidate,
+    CandidateCompiled,
+    Event,
+    Finished,
+    GenerationStarted,
+    Interrupted,
+)
+from tcl.tuner.run.finals import Finals
+from tcl.tuner.run.ledger import Ledger
+from tcl.tuner.run.pipeline import Job, Pipeline
+from tcl.tuner.run.stop_requests import FINISH, Interrupts, Watch
+from tcl.tuner.run.tuner import TuningResult
+from tcl.tuner.run.workplace import Compilers, Stages
+from tcl.tuner.space.around import around
+from tcl.workers.pool import WorkerDiedError, WorkerPool
+
+SECONDS = 1.0
+"""After which nothing new is compiled, once so many candidates ..."""
+FEW = 10
+"""... have a verdict, or ..."""
+LONGEST = 4.0
+"""... so many seconds have passed: large arrays take long to look at."""
+CANDIDATES = 40
+"""Besides the default: those one knob away, the nearest first, then those two away."""
+RULES = Rules(finalists=2, heats=1, rounds=9, budget=0.5, clearly=0.97)
+"""No other process confirms who wins here, so that more is asked of it."""
+TIMING = MeasureSettings(samples=5, budget=0.02)
+_AHEAD = 4
+"""Compiled while the process starts that runs them."""
+_POLL = 0.05
+"""Seconds between two looks at interrupts."""
+_TIMEOUT = 30.0
+"""Seconds for verifying and timing one candidate."""
+
+
+class BriefSearch(Generic[OptionsT]):
+    """Tries what is near the default; arguments and errors are those of ``Tuner``.
+
+    ``neighbours``: what differs in one knob from what it starts from is tried as well.
+    ``seconds``: after so many nothing new is compiled, once ``FEW`` candidates have a verdict.
+    """
+
+    def __init__(
+        self,
+        backend: BriefBackend[OptionsT],
+        options: OptionSpace[OptionsT],
+        *,
+        cache: TuningCache | None = None,
+        key: CacheKey | None = None,
+        entry: str = "",
+        measure_cores: int = 1,
+        neighbours: bool = True,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._neighbours = neighbours
+        self._backend = backend
+        self._options = options
+        self._cache = cache
+        self._key = key
+        self._entry = entry
+        self._cores = split_cores(available_cores(), measure_cores)
+        self._seconds = seconds
+
+    def tune(
+        self,
+        start: Sequence[OptionsT],
+        report: Callable[[Event[OptionsT]], object] | None = None,
+    ) -> TuningResult[OptionsT]:
+        """Search. The first of ``start`` keeps its place unless another one is clearly faster.
+        ``report`` is told what happens."""
+        tell = report or (lambda event: None)
+        interrupts = Interrupts()
+        watch = Watch(
+            interrupts, self._seconds, lambda level, reason: tell(Interrupted(level, reason))
+        )
+        name = uuid.uuid4().hex
+        ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
+        with interrupts:
+            try:
+                with self._stages(watch) as stages:
+                    if stages is not None:
+                        self._search(stages, watch, ledger, start, tell)
+            finally:
+                ledger.flush(last=True)
+        seconds, interrupted = watch.seconds, watch() > 0
+        tell(Finished(ledger.decision, seconds, interrupted))
+        history = tuple(ledger.history)
+        return TuningResult(ledger.decision, history, interrupted, seconds, name, ledger.unsaved)
+
+    def _search(
+        self,
+        stages: Stages,
+        watch: Watch,
+        ledger: Ledger[OptionsT],
+        start: Sequence[OptionsT],
+        tell: Callable[[Event[OptionsT]], object],
+    ) -> None:
+        doubts = Doubts()
+        pipeline = Pipeline(self._backend, stages, watch, ahead=_AHEAD, rules=RULES)
+        options = self._candidates(start)
+        jobs = [Job(o, self._options.from_options(o), i) for i, o in enumerate(options)]
+
+        def done(job: Job[OptionsT], outcome: Outcome) -> None:
+            candidate = Candidate(job.options, job.config, min(job.position, 1), outcome)
+            ledger.add(candidate, len(ledger.history) + 1, len(jobs), known=False)
+            known = len(ledger.history)
+            if ledger.best is not None and known >= len(start):
+                if known >= FEW or watch.seconds >= LONGEST:
+                    watch.may_end()
+
+        tell(GenerationStarted(1, 1, len(jobs)))
+        pipeline.run(jobs, done, lambda job: tell(CandidateCompiled(min(job.position, 1))))
+        if watch.in_time:
+            Finals(ledger, self._options, tell, doubts, RULES).hold(pipeline.race)
+
+    def _candidates(self, start: Sequence[OptionsT]) -> list[OptionsT]:
+        """What is tried, in this order."""
+        config = self._options.from_options(start[0]) if self._neighbours else None
+        near = () if config is None else islice(around(self._options.space, config), CANDIDATES)
+        return list(dict.fromkeys((*start, *map(self._options.to_options, near))))
+
+    @contextmanager
+    def _stages(self, watch: Watch) -> Iterator[Stages | None]:
+        """One thread of this process that compiles, and a process that runs kernels, once it knows
+        what they have to compute; None if somebody ends that before."""
+        compile_cores, measure_cores = self._cores
+        runner = self._backend.runner()
+        evaluator = WorkerPool(
+            1,
+            initializer=set_up,
+            initargs=(runner, None, TIMING),
+            timeout=_TIMEOUT,
+            memory=allowance(0, len(measure_cores), 2),
+            cpus=measure_cores,
+        )
+        compiler = ThreadPoolExecutor(1, initializer=_stay_on, initargs=(compile_cores,))
+        try:
+            evaluator.submit(os.getpid)  # it starts
+            reference = self._reference(evaluator, watch)
+            if reference is None:
+                yield None
+                return
+            initargs = (runner, reference.outputs, TIMING)
+            evaluator.submit(set_up, *initargs)
+            evaluator.initialise(set_up, initargs)  # of what has to take its place
+            in_turns = not set(compile_cores).isdisjoint(measure_cores)
+            yield Stages((Compilers(compiler, 1, in_turns),), evaluator, 1, evaluator.kill)
+        finally:
+            evaluator.kill()
+            compiler.shutdown(wait=False, cancel_futures=True)
+
+    def _reference(self, evaluator: Executor, watch: Watch) -> Reference | None:
+        """None if somebody ends the search before it is computed. Raises what it raises."""
+        reference = brief_reference(self._backend)
+        if reference is not None:
+            return reference
+        computing = evaluator.submit(compute_reference, self._backend)
+        while not wait([computing], timeout=_POLL).done:
+            if watch() >= FINISH:
+                return None
+        try:
+            return computing.result()
+        except WorkerDiedError as error:
+            raise CompileError(f"the reference kernel could not be run: {error}") from None
+
+
+def _stay_on(cores: Sequence[int]) -> None:
+    """Have the calling thread run on these cores: nothing is measured there."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores)
