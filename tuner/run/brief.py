@@ -133,9 +133,9 @@ class BriefSearch(Generic[OptionsT]):
             candidate = Candidate(job.options, job.config, min(job.position, 1), outcome)
             ledger.add(candidate, len(ledger.history) + 1, len(jobs), known=False)
             known = len(ledger.history)
-            if ledger.best is not None and known >= len(start):
-                if known >= FEW or watch.seconds >= LONGEST:
-                    watch.may_end()
+            enough = known >= FEW or watch.seconds >= LONGEST
+            if enough and known >= len(start) and ledger.best is not None:
+                watch.may_end()
 
         tell(GenerationStarted(1, 1, len(jobs)))
         pipeline.run(jobs, done, lambda job: tell(CandidateCompiled(min(job.position, 1))))
