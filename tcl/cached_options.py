@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,13 +12,15 @@ from typing import Any
 
 from tcl.api import Definitions, OptionsFactory, size
 from tcl.arrays.arguments import Argument
-from tcl.backends.targets import target, target_of
+from tcl.backends.targets import CpuTarget, target, target_of
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.user_input import SourceLike, check_flag, check_sequence, file_named
 from tcl.executors.call_inputs import inputs_of
+from tcl.executors.size_classes import ForAll, check_varying
 from tcl.grammar.shown import shown
+from tcl.grammar.size_classes import SizeClass
 from tcl.grammar.warn import warn
 from tcl.selection.best_options import named_options, stand_in, suggestions
 from tcl.selection.suggested_options import CacheFactory, Choices
@@ -44,10 +46,12 @@ class MappingOptionsCache:
         threads: int | None = None,
         device: str | None = None,
         relax: str | Iterable[str] | None = None,
+        varying: Sequence[str] = (),
     ) -> list[MappingOptions]:
         """The best ``count`` options for a def on inputs of these sizes, strides and types, on
         ``device`` (see ``Tuner``) with so many threads (see ``define``), best first; fewer, or
-        none, if fewer are known. With ``winners`` only those that a search ended with, one of each.
+        none, if fewer are known. ``varying``: names of sizes, of whose classes they are to be (see
+        ``define``). With ``winners`` only those that a search ended with, one of each.
         Where there are none for this very device, those that were measured on one that differs in
         no more than the fields ``relax`` (see ``define``), with a ``TclWarning`` that says so.
         What cannot be read, or are no options, is passed over. Raises ``CacheError``, and
@@ -55,6 +59,7 @@ class MappingOptionsCache:
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ArgumentError(f"count must be a whole number from 1, not {shown(count)}")
         definition = Definitions(source).definition(entry_point)
+        names = check_varying(varying, [definition])
         check_sequence(definition, inputs)
         found = inputs_of(definition, inputs)
         cores = thread_count(threads)
@@ -64,7 +69,7 @@ class MappingOptionsCache:
         if not os.path.exists(self._path):
             return []
         cache = TuningCache(self._path)
-        key = where.key(size(definition, found.arrays), found.arrays)
+        key = where.query(size(definition, found.arrays), found.arrays, names).key
 
         def known(key: CacheKey) -> list[MappingOptions]:
             options = suggestions(cache, key, definition.name, sys.maxsize).options()
@@ -113,10 +118,19 @@ class _FromCache(CacheFactory):
     nearest: bool
     relax: frozenset[str]
 
-    def choices(self, source: str, entry_point: str, inputs: tuple[Any, ...]) -> Choices:
+    def choices(
+        self,
+        source: str,
+        entry_point: str,
+        inputs: tuple[Any, ...],
+        classes: Mapping[str, SizeClass],
+    ) -> Choices:
         definition = Definitions(source).definition(entry_point)
         found = inputs_of(definition, inputs)
-        query = target_of(found, None, self.threads).query(
-            size(definition, found.arrays), found.arrays
-        )
+        where, sized = target_of(found, None, self.threads), size(definition, found.arrays)
+        if classes:
+            device = CpuTarget(self.threads).device
+            query = ForAll.of(definition, sized.sizes, classes).query(device)
+        else:
+            query = where.query(sized, found.arrays)
         return named_options(TuningCache(self.path), query, nearest=self.nearest, relax=self.relax)

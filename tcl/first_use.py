@@ -150,6 +150,8 @@ def _searched(
     target, name, arrays = _target(call), call.query.name, call.values()
     with workspace() as folder:
         backend = target.backend(call.source, name, arrays).holding(arrays, folder)
+        if call.query.classes:
+            backend = backend.for_all(call.query.classes)
         space, key, cores = target.space(backend), call.query.key, target.cores
         config = CONFIGS.get(mode.name)
         if config is None:

@@ -31,8 +31,10 @@ from tcl.executors.settings import Settings
 from tcl.grammar.closest import closest
 from tcl.grammar.log import logger
 from tcl.grammar.shown import kind_of, shown
-from tcl.selection.best_options import DEFAULT
-from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache, default_path
+from tcl.grammar.sized import SizedDef
+from tcl.selection.best_options import DEFAULT, Query
+from tcl.tuner.cache.key import CacheKey
+from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
 from tcl.tuner.run.checkpoint import SavedSearch
@@ -60,6 +62,9 @@ class Tuner:
     where candidates are compiled and measured, if not here: a ``tcl.cluster.Cluster``.
     ``device``: what kernels are for: ``cpu``, or ``cuda:0``, a GPU of this machine; with none, the
     one that the inputs lie on. Raises ``ArgumentError`` for one that there is not.
+    ``varying``: names of sizes that vary, as for ``define``. Kernels are then those for the class
+    of the inputs' sizes, and results are for all sizes of that class; where there can be no such
+    kernel, they are for these sizes alone, and a ``Note`` says so.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class Tuner:
         threads: int | None = None,
         workplace: Workplace | None = None,
         device: str | None = None,
+        varying: Sequence[str] = (),
     ) -> None:
         if workplace is not None and not hasattr(workplace, "open"):
             raise ArgumentError(
@@ -79,7 +85,7 @@ class Tuner:
         self._workplace = workplace
         self._threads = thread_count(threads)
         self._target = None if device is None else target(device, self._threads)
-        self._definitions = Definitions(source, Settings(threads=self._threads))
+        self._definitions = Definitions(source, Settings(threads=self._threads, varying=varying))
         self._cache = None if path is None else TuningCache(path)
 
     def tune(
@@ -119,7 +125,8 @@ class Tuner:
         where = target_of(found, self._target, self._threads)
         arrays = found.values()
         with_sizes = sized(self._definitions, definition, arrays)
-        key = where.key(with_sizes, arrays) if self._cache is not None else None
+        query = self._query(where, with_sizes, arrays, report)
+        key = query.key if self._cache is not None else None
         given = _options(starting_options)
         saved = self._saved(key, report) if resume else None
         if saved is not None:
@@ -132,6 +139,8 @@ class Tuner:
         with workspace() as folder:
             backend = where.backend(definition.source.text, entry_point, arrays)
             backend = backend.holding(arrays, folder)
+            if query.classes:
+                backend = backend.for_all(query.classes)
             space = _space(where, backend, fixed or {})
             tuner = BackendTuner(
                 backend,
@@ -160,10 +169,33 @@ class Tuner:
         _check_settings(None, fixed, None)
         found = inputs_of(definition, inputs)
         where = target_of(found, self._target, self._threads)
-        backend = where.backend(definition.source.text, entry_point, found.values())
+        arrays = found.values()
+        query = self._query(where, sized(self._definitions, definition, arrays), arrays, None)
+        backend = where.backend(definition.source.text, entry_point, arrays)
+        if query.classes:
+            backend = backend.for_all(query.classes)
         _start(_space(where, backend, fixed or {}), _options(starting_options))
         if self._workplace is None:
             check_cores(where.cores)
+
+    def _query(
+        self, where: Target, with_sizes: SizedDef, arrays: Sequence[Any], report: Report | None
+    ) -> Query:
+        """What kernels are for, and how a cache is asked for options of it."""
+        varying = [n for n in self._definitions._kernels.varying if n in with_sizes.checked.sizes]
+        query = where.query(with_sizes, arrays, varying)
+        if query.classes:
+            for tensor, array in zip(with_sizes.checked.inputs, arrays, strict=True):
+                if not array.flags.c_contiguous:
+                    raise ArgumentError(
+                        f"kernels for sizes that vary are for row-major arrays, and input "
+                        f"'{tensor.name}' of {query.name} is none; leave out varying, or give a "
+                        "copy of it (numpy.ascontiguousarray)"
+                    )
+        elif varying and report is not None:
+            names = ", ".join(f"{n}={with_sizes.sizes[n]}" for n in varying)
+            report(Note(f"no kernel is for a class of {names}; one for these sizes alone is tuned"))
+        return query
 
     def _saved(self, key: CacheKey | None, report: Report | None) -> SavedSearch | None:
         """The search to resume."""
@@ -190,6 +222,7 @@ def autotune(
     device: str | None = None,
     report: Report | None = None,
     progress: bool | None = None,
+    varying: Sequence[str] = (),
     **named: Any,
 ) -> MappingOptions | None:
     """The best options found for a def on these inputs; None if nothing was found. ``named``:
@@ -199,8 +232,8 @@ def autotune(
     ``load_from_cache``; with neither, from the heuristic default. With ``store_to_cache``
     everything measured is kept in ``cache_filename`` (default: the user's cache), and with
     ``resume`` the last search that was kept there goes on. For that and ``fixed`` see
-    ``Tuner.tune``, for ``device`` ``Tuner``. ``threads`` is as for ``define``; what is found for
-    one number of threads is not used with another.
+    ``Tuner.tune``, for ``device`` and ``varying`` ``Tuner``. ``threads`` is as for ``define``; what
+    is found for one number of threads is not used with another.
 
     A search takes from seconds to minutes (``tuner_config`` bounds it), and shows meanwhile how it
     goes: as a panel on a terminal (on standard error) and in a notebook, and nothing where standard
@@ -236,7 +269,7 @@ def autotune(
     start = starting_options
     if load_from_cache and path is not None:
         found = MappingOptionsCache(path).load(
-            source, entry_point, inputs, threads=threads, device=device
+            source, entry_point, inputs, threads=threads, device=device, varying=varying
         )
         if not found:
             raise CacheError(
@@ -244,7 +277,13 @@ def autotune(
                 "or give starting_options"
             )
         start = found[0]
-    tuner = Tuner(source, path if store_to_cache else None, threads=threads, device=device)
+    tuner = Tuner(
+        source,
+        path if store_to_cache else None,
+        threads=threads,
+        device=device,
+        varying=varying,
+    )
     with _shown(progress, entry_point, inputs, tuner_config, report) as told:
         result = tuner.tune(
             entry_point, inputs, start, tuner_config, fixed=fixed, resume=resume, report=told
@@ -313,8 +352,13 @@ def autotune_and_compile(
     **settings: Any,
 ) -> Calls[Any] | None:
     """``autotune`` with these settings, then ``compile`` with what it found, for the device that
-    the inputs lie on: there is no ``device``."""
+    the inputs lie on: there is no ``device``, nor ``varying``, as one kernel is made."""
     _check_no_device(settings)
+    if settings.get("varying"):
+        raise ArgumentError(
+            "what is compiled is for the sizes of these inputs; leave out varying=, or call "
+            "tcl.autotune and tcl.define with it"
+        )
     named = {name: value for name, value in settings.items() if name not in SETTINGS}
     if named:
         definition = Definitions(source).definition(entry_point)

@@ -68,7 +68,7 @@ class ProgramBackend:
     @property
     def sized(self) -> SizedDef:
         """The definition with its sizes."""
-        return _sized(self.source, self.entry, tuple(i.shape for i in self.inputs))
+        return sized_once(self.source, self.entry, tuple(i.shape for i in self.inputs))
 
     def layouts(self) -> dict[str, ir.Layout]:
         """How all tensors lie in memory."""
@@ -139,6 +139,7 @@ class ProgramBackend:
 
 
 @functools.lru_cache(maxsize=8)
-def _sized(source: str, entry: str, shapes: tuple[tuple[int, ...], ...]) -> SizedDef:
+def sized_once(source: str, entry: str, shapes: tuple[tuple[int, ...], ...]) -> SizedDef:
+    """A def of a text for inputs of these shapes, which is kept."""
     checked = check(source)[entry]
     return infer(checked, {t.name: s for t, s in zip(checked.inputs, shapes, strict=True)})

@@ -76,6 +76,8 @@ class CpuRunner:
     sent: SentProblem
     tensors: tuple[str, ...]
     """The names of inputs and outputs."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """Those that vary, of the arrays, by their names."""
 
     def problem(self) -> Problem:
         """See ``tcl.tuner.measure.backend.Runner``."""
@@ -83,7 +85,10 @@ class CpuRunner:
 
     def load(self, code: bytes) -> Kernel:
         """See ``tcl.tuner.measure.backend.Runner``."""
-        launcher = Launcher(arrived(KernelCode, code), list(self.tensors))
+        found = arrived(KernelCode, code)
+        launcher = Launcher(found, list(self.tensors))
+        if self.sizes:
+            launcher = launcher.at(found.at(dict(self.sizes)))
         return lambda inputs, outputs: launcher((*inputs, *outputs))
 
 

@@ -17,6 +17,7 @@ from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.memory import check_variable
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.executors.call_inputs import Inputs
+from tcl.executors.size_classes import for_all
 from tcl.grammar.shown import shown
 from tcl.grammar.sized import SizedDef
 from tcl.selection.best_options import (
@@ -80,12 +81,16 @@ class Target(ABC):
         """What measured times of a def on inputs of these layouts depend on."""
         return layout_key(sized, inputs, self.device)
 
-    def key(self, sized: SizedDef, arrays: Sequence[Array]) -> CacheKey:
+    def key(self, sized: SizedDef, arrays: Sequence[Array | ArrayLayout]) -> CacheKey:
         """What measured times of a def on these inputs depend on."""
         return self.layout_key(sized, array_layouts(arrays))
 
-    def query(self, sized: SizedDef, arrays: Sequence[Array]) -> Query:
-        """How a cache is asked for options of a def on these inputs."""
+    def query(
+        self, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], varying: Sequence[str] = ()
+    ) -> Query:
+        """How a cache is asked for options of a def on these inputs. ``varying``: names of sizes
+        that vary. Where one kernel can be for their classes, it is asked for these; a CPU alone has
+        such kernels."""
         return Query(sized, self.key(sized, arrays), self.device)
 
 
@@ -113,6 +118,13 @@ class CpuTarget(Target):
 
     def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
         return MappingSpace(backend.program(), self.device, fixed)
+
+    def query(
+        self, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], varying: Sequence[str] = ()
+    ) -> Query:
+        names = [name for name in varying if name in sized.checked.sizes]
+        found = for_all(sized.checked, sized.sizes, names, self.device) if names else None
+        return super().query(sized, arrays) if found is None else found.query(self.device)
 
 
 @dataclass(frozen=True)

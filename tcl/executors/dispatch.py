@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -20,7 +20,8 @@ from tcl.executors.call_inputs import Inputs, inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.executor import Executor
 from tcl.executors.settings import Settings, as_options
-from tcl.executors.varying import Family, VaryingExecutor, check_varying
+from tcl.executors.size_classes import ForAll, check_varying
+from tcl.executors.varying import Family, VaryingExecutor
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
@@ -29,6 +30,7 @@ from tcl.grammar.findings import findings, size_findings
 from tcl.grammar.log import logger
 from tcl.grammar.ranges import infer
 from tcl.grammar.shown import kind_of
+from tcl.grammar.size_classes import SizeClass
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.warn import tell
 from tcl.selection.best_options import Query, best_known
@@ -209,36 +211,44 @@ class Kernels:
                 definition,
                 several,
                 self.threads,
-                asked=self.options is not None,
+                asked=self.options is not None and not isinstance(self.options, CacheFactory),
                 strict=self.strict,
             )
             self._families[definition.name, fixed, others] = family
         return family.executor(
-            sizes, wanted, lambda: self._chosen(definition, found, self.size(definition, views))
+            sizes,
+            wanted,
+            lambda all_: self._chosen(definition, found, self.size(definition, views), all_),
         )
 
-    def _chosen(self, definition: CheckedDef, found: Inputs, sized: SizedDef) -> Chosen:
-        """The options for inputs: the caller's, else the best that are known."""
+    def _chosen(
+        self, definition: CheckedDef, found: Inputs, sized: SizedDef, all_: ForAll | None = None
+    ) -> Chosen:
+        """The options for inputs: the caller's, else the best that are known; those for all sizes
+        of classes if such are given."""
         given = found.given
-        options = self._given(definition.name, given.arrays)
+        options = self._given(definition.name, given.arrays, {} if all_ is None else all_.classes)
         if options is not None:
             return options
-        device = found.gpu or replace(host_cpu(), threads=self.threads)
-        query = Query.of(sized, given.views, device)
+        cpu = replace(host_cpu(), threads=self.threads)
+        query = Query.of(sized, given.views, found.gpu or cpu) if all_ is None else all_.query(cpu)
         mode = self.modes.of(definition.name)
         if self._first_use is None or self.nearest or mode.name in ("off", "predict"):
             return best_known(query, nearest=self.nearest, relax=self.relax)
         call = FirstCall(query, definition.source.text, given.device, found.values)
         return self._first_use(call, mode)
 
-    def _given(self, entry_point: str, arrays: tuple[Any, ...]) -> Chosen | None:
-        """The caller's options for these inputs; None if the best known are wanted."""
+    def _given(
+        self, entry_point: str, arrays: tuple[Any, ...], classes: Mapping[str, SizeClass]
+    ) -> Chosen | None:
+        """The caller's options for these inputs; None if the best known are wanted. ``classes``:
+        of the sizes that vary."""
         options = self.options
         if options is None or isinstance(options, MappingOptions):
             return options
         made: Chosen | None
         if isinstance(options, CacheFactory):
-            made = options.choices(self.source, entry_point, arrays)
+            made = options.choices(self.source, entry_point, arrays, classes)
         else:
             made = options(self.source, entry_point, *arrays)
         if not isinstance(made, Chosen):

@@ -1,65 +1,38 @@
 """Executors of a def whose sizes vary: those of a class of sizes share one kernel.
 
-A class has as many sizes as one kernel serves well: those of a bucket, in which sizes are alike
-enough for the same options, and that are multiples of what vectors ask for, or any. Sizes that no
-class holds (0, and those for which what is right depends on the value) have kernels of their own,
-as all sizes have of which nobody said that they vary.
+Sizes that no class holds (0, and those for which what is right depends on the value) have kernels
+of their own, as all sizes have of which nobody said that they vary.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tcl.arrays.arguments import Wanted
 from tcl.arrays.given import Given
-from tcl.arrays.random_inputs import input_shape
-from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
+from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.varying import ready_for_all
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.ir import IRError
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors.calls import Strides
 from tcl.executors.executor import Executor
 from tcl.executors.other_sizes import OtherSizes
+from tcl.executors.size_classes import NOT_FOR_ALL, ForAll
 from tcl.grammar.checked import CheckedDef
-from tcl.grammar.closest import closest
-from tcl.grammar.errors import SourceError
 from tcl.grammar.log import logger
 from tcl.grammar.ranges import infer
-from tcl.grammar.shown import shown
+from tcl.grammar.size_classes import SizeClass, classes_of
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Size, Undecided, calculator, formula
-from tcl.selection.suggested_options import Chosen, applied
+from tcl.grammar.varying import Undecided, calculator, formula
+from tcl.selection.suggested_options import DEFAULT, Chosen, applied
 
 _log = logger("executors")
-
-_BUCKETS = (1, 1 << 4, 1 << 8, 1 << 12, 1 << 16, 1 << 20, 1 << 31)
-"""Where buckets begin and the last one ends. Options that are good for a size are good for others
-of the same order of magnitude; a finer division would compile more and gain little."""
-
-_MULTIPLE = 16
-"""Sizes that this divides have no ragged ends: it is what the widest vectors of floats hold, and
-a line of the cache."""
-
-
-def check_varying(varying: object, defs: Collection[CheckedDef]) -> tuple[str, ...]:
-    """Names of sizes that vary; ``ArgumentError`` for one that no def of the text has."""
-    if isinstance(varying, str) or not isinstance(varying, Sequence):
-        raise ArgumentError(
-            f'varying has to be names of sizes, as in varying=("N",), not {shown(varying)}'
-        )
-    known = dict.fromkeys(name for definition in defs for name in definition.sizes)
-    for name in varying:
-        if name not in known:
-            near = closest(name, known) if isinstance(name, str) else None
-            hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known) or 'none'}"
-            raise ArgumentError(f"varying: no def has a size {shown(name)}; {hint}")
-    return tuple(dict.fromkeys(varying))
 
 
 @dataclass(slots=True)
@@ -219,79 +192,66 @@ class Family:
         self._definition, self._varying, self._threads = definition, varying, threads
         self._asked = asked
         self._others = None if strict else OtherSizes(definition, varying, self._found)
-        self._classes: dict[tuple[tuple[int, int, int], ...], Class | None] = {}
-        """By multiple, least and most of each size that varies; None where no kernel can be for
-        all of them."""
+        self._classes: dict[tuple[SizeClass, ...], Class | None] = {}
+        """By the class of each size that varies; None where no kernel can be for all of them."""
 
     def executor(
-        self, sizes: Mapping[str, int], wanted: Wanted, choose: Callable[[], Chosen]
+        self, sizes: Mapping[str, int], wanted: Wanted, choose: Callable[[ForAll], Chosen]
     ) -> VaryingExecutor | None:
         """The executor for some sizes; None if they have to have a kernel of their own. ``choose``
         gives the options for a new class."""
-        values = {name: sizes[name] for name in self._varying}
-        for limits in _classes(values):
-            if limits not in self._classes:
-                self._classes[limits] = self._made(sizes, limits, choose)
-            found = self._classes[limits]
+        for classes in classes_of(sizes, self._varying):
+            key = tuple(classes.values())
+            if key not in self._classes:
+                self._classes[key] = self._made(sizes, classes, choose)
+            found = self._classes[key]
             if found is not None:
+                values = {name: sizes[name] for name in classes}
                 return VaryingExecutor(found, values, wanted, self._others)
         return None
 
     def _found(self, values: Mapping[str, int]) -> Class | None:
         """The class of these sizes, if it has a kernel."""
-        found = (self._classes.get(limits) for limits in _classes(values))
+        classes = (tuple(each.values()) for each in classes_of(values, self._varying))
+        found = (self._classes.get(each) for each in classes)
         return next((each for each in found if each is not None), None)
 
     def _made(
         self,
         sizes: Mapping[str, int],
-        limits: Sequence[tuple[int, int, int]],
-        choose: Callable[[], Chosen],
+        classes: Mapping[str, SizeClass],
+        choose: Callable[[ForAll], Chosen],
     ) -> Class | None:
-        chosen = choose()  # which refuses sizes that no kernel can be for
-        symbols = {
-            name: Size.of(
-                name, multiple=multiple, least=least, most=most, value=_usual(multiple, least, most)
-            )
-            for name, (multiple, least, most) in zip(self._varying, limits, strict=True)
-        }
-        shapes = {t.name: input_shape(t, {**sizes, **symbols}) for t in self._definition.inputs}
         try:
-            symbolic = infer(self._definition, shapes)
+            all_ = ForAll.of(self._definition, sizes, classes)
+            if not self._asked:  # before anything is looked up for them, or measured
+                all_.check(replace(host_cpu(), threads=self._threads))
+        except NOT_FOR_ALL as reason:
+            self._tell(classes, reason)
+            return None
+        chosen = choose(all_)  # which refuses sizes that no kernel can be for
+        usual = {name: each.usual for name, each in classes.items()}
 
-            def made(options: MappingOptions) -> Class:
-                found = Class(symbolic, options, self._threads, self._asked)
-                found.launcher({n: int.__pos__(s) for n, s in symbols.items()}, unchecked=False)
-                return found
+        def made(options: MappingOptions) -> Class:
+            found = Class(all_.symbolic, options, self._threads, self._asked)
+            try:
+                found.launcher(usual, unchecked=False)
+            except (Undecided, IRError) as reason:  # other options may be for all of them
+                raise OptionsError(f"they cannot be for all of {all_}: {reason}") from None
+            return found
 
+        try:
             return applied(chosen, made)[1]
-        except (Undecided, SourceError, OptionsError, CompileError, IRError) as reason:
-            # Whatever is in the way, a kernel for the sizes at hand can be made, or says what is
-            # wrong with them.
-            _log.info("%s: no kernel for all of %s: %s", self._definition.name, limits, reason)
+        except NOT_FOR_ALL as reason:
+            self._tell(classes, reason)
+            if self._asked or chosen == DEFAULT:
+                return None
+        try:
+            return made(DEFAULT)
+        except NOT_FOR_ALL as reason:
+            self._tell(classes, reason)
             return None
 
-
-def _classes(values: Mapping[str, int]) -> Iterator[tuple[tuple[int, int, int], ...]]:
-    """The classes in which sizes may be, by the limits of each: larger ones first."""
-    if all(_BUCKETS[0] <= value < _BUCKETS[-1] for value in values.values()):
-        for narrow in (False, True):
-            yield tuple(_limits(value, narrow=narrow) for value in values.values())
-
-
-def _limits(value: int, *, narrow: bool) -> tuple[int, int, int]:
-    """What the sizes of a class are multiples of, the least and the most; ``narrow``: within a
-    factor of two."""
-    multiple = _MULTIPLE if value % _MULTIPLE == 0 else 1
-    if narrow:
-        least = 1 << (value.bit_length() - 1)
-        return multiple, least, 2 * least - 1
-    place = bisect_right(_BUCKETS, value)
-    return multiple, _BUCKETS[place - 1], _BUCKETS[place] - 1
-
-
-def _usual(multiple: int, least: int, most: int) -> int:
-    """The size by which the options of a class are chosen: in its middle, and no more regular than
-    all others of the class."""
-    middle = 1 << ((least.bit_length() + most.bit_length()) // 2)
-    return middle + multiple if least < middle + multiple <= most else least
+    def _tell(self, classes: Mapping[str, SizeClass], reason: Exception) -> None:
+        """Log why options are for no kernel for these classes."""
+        _log.info("%s: no kernel for all of %s: %s", self._definition.name, classes, reason)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,6 +15,7 @@ from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.canonical import canonical_text
 from tcl.grammar.folder import cache_folder
+from tcl.grammar.size_classes import SizeClass
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.warn import warn, warn_once
 from tcl.selection.suggested_options import DEFAULT as DEFAULT
@@ -54,9 +55,12 @@ def layout_key(sized: SizedDef, inputs: tuple[ArrayLayout, ...], device: Device)
     )
 
 
-def array_layouts(arrays: Sequence[Array]) -> tuple[ArrayLayout, ...]:
+def array_layouts(arrays: Sequence[Array | ArrayLayout]) -> tuple[ArrayLayout, ...]:
     """What a kernel is compiled for, of these arrays."""
-    return tuple(ArrayLayout(a.shape, a.strides, a.dtype.name) for a in arrays)
+    return tuple(
+        a if isinstance(a, ArrayLayout) else ArrayLayout(a.shape, a.strides, a.dtype.name)
+        for a in arrays
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class Query:
     sized: SizedDef
     key: CacheKey
     device: Device
+    classes: Mapping[str, SizeClass] = field(default_factory=dict)
+    """Of the sizes that vary, by their names; ``sized`` has the usual ones."""
 
     @classmethod
     def of(cls, sized: SizedDef, arrays: Sequence[Array], device: Device) -> Query:
@@ -101,6 +107,7 @@ def known_options(
 ) -> Choices | None:
     """What a cache suggests, best first; None if that is nothing.
 
+    For a class of sizes, what it has for single ones of these comes after what it has for all.
     ``nearest``: what it has for the nearest sizes comes after that, ``relax``: and what it has of
     devices that differ in no more than these fields (``fingerprint.FIELDS``); where that is the
     first, a ``TclWarning`` says what it was measured for. Rows that cannot be read are passed over,
@@ -109,6 +116,9 @@ def known_options(
     if not os.path.exists(cache.path):
         return None
     found = suggestions(cache, query.key, query.name)
+    if query.classes:
+        single = (near for near in nearby(cache, query.key) if query.key.has(near.key))
+        found = replace(found, entries=(*found.entries, *_entries(single, query.key.device)))
     if nearest or relax:
         alike = nearby(cache, query.key, sizes=nearest, relax=relax)
         try:
@@ -130,19 +140,21 @@ def named_options(
         found = known_options(cache, query, nearest=nearest, relax=relax)
         if found is not None:
             return found
-        missing = _missing(cache, query.key, query.name, nearest=nearest)
+        missing = _missing(cache, query, nearest=nearest)
     except CacheError as error:
         missing = f"cached options are not used: {error}; the default is used"
     return Choices(query.name, str(cache.path), (), missing)
 
 
-def _missing(cache: TuningCache, key: CacheKey, name: str, *, nearest: bool) -> str:
+def _missing(cache: TuningCache, query: Query, *, nearest: bool) -> str:
     """What a cache has instead of what is looked for, and what to do. ``nearest``: near sizes
     would have done."""
+    key, name = query.key, query.name
     if not os.path.exists(cache.path):
         return f"there is no file {cache.path}, so the default is used for {name}; tune into it"
     near = explain(cache, key, name).nearest
-    what, remedy = "nothing else either", "tune it into this file"
+    varying = f" with --varying {','.join(query.classes)}" if query.classes else ""
+    what, remedy = "nothing else either", f"tune it into this file{varying}"
     if near is not None:
         apart = [d.ingredient for d in differences(key, near.key)]
         what = f"the nearest is for {near.entry} on {near.key.sizes}"
@@ -151,7 +163,7 @@ def _missing(cache: TuningCache, key: CacheKey, name: str, *, nearest: bool) -> 
         argument = _allowing(apart, nearest=nearest)
         if argument is not None:
             call = f"make_load_from_cache_options_factory({str(cache.path)!r}, {argument})"
-            remedy = f"for that one's options: {call}, or tune these sizes into this file"
+            remedy = f"for that one's options: {call}, or tune these sizes into this file{varying}"
     return (
         f"{cache.path} has no options for {name} on {key.sizes}, so the default is used "
         f"({what}); {remedy}"
@@ -189,7 +201,11 @@ def _near(found: Iterator[Near], query: Query, *, first: bool) -> list[Suggested
             return []
         warn(stand_in(query.name, query.key, applicable.key))
         found = chain([applicable], found)
-    device = query.key.device
+    return _entries(found, query.key.device)
+
+
+def _entries(found: Iterator[Near], device: str) -> list[Suggested]:
+    """Options that were measured for other keys, as suggestions for this device."""
     return [
         Suggested(
             n.record.options,

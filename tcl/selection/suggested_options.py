@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from tcl.codegen.common.errors import CompileError, OptionsError
 from tcl.codegen.options.options import MappingOptions
+from tcl.grammar.size_classes import SizeClass
 from tcl.grammar.warn import tell, warn_once, was_told
 
 DEFAULT = MappingOptions("mlp")
@@ -116,8 +117,15 @@ class CacheFactory(ABC):
     """An options factory that knows more than one way."""
 
     @abstractmethod
-    def choices(self, source: str, entry_point: str, inputs: tuple[Any, ...]) -> Choices:
-        """What its cache suggests; if that is nothing, what is missing."""
+    def choices(
+        self,
+        source: str,
+        entry_point: str,
+        inputs: tuple[Any, ...],
+        classes: Mapping[str, SizeClass],
+    ) -> Choices:
+        """What its cache suggests; if that is nothing, what is missing. ``classes``: of the sizes
+        that vary, by their names."""
 
     def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
-        return self.choices(source, entry_point, inputs).preferred
+        return self.choices(source, entry_point, inputs, {}).preferred

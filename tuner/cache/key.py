@@ -6,8 +6,9 @@ import hashlib
 import itertools
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
+from tcl.grammar.size_classes import SizeClass
 from tcl.tuner.cache.fingerprint import FIELDS, fields
 
 
@@ -19,6 +20,9 @@ class ArrayLayout:
     strides: tuple[int, ...]
     """In bytes."""
     dtype: str
+    classes: tuple[SizeClass | None, ...] = ()
+    """Of the dimensions whose sizes vary, of which ``shape`` has the usual ones; None for each of
+    the others. Empty if no size of this input varies."""
 
     @property
     def row_major(self) -> bool:
@@ -31,8 +35,25 @@ class ArrayLayout:
             step *= max(1, extent)
         return True
 
+    @property
+    def extents(self) -> str:
+        """Of the dimensions, for people: sizes, and classes of those that vary."""
+        classes = self.classes or (None,) * len(self.shape)
+        pairs = zip(self.shape, classes, strict=True)
+        return f"[{','.join(str(extent if of is None else of) for extent, of in pairs)}]"
+
+    def has(self, other: ArrayLayout) -> bool:
+        """Whether a kernel for this one serves an array that lies like the other."""
+        if not self.classes:
+            return self == other
+        if other.classes or other.dtype != self.dtype or len(other.shape) != len(self.shape):
+            return False
+        each = zip(self.shape, self.classes, other.shape, strict=True)
+        fits = all(theirs == own if of is None else theirs in of for own, of, theirs in each)
+        return fits and other.row_major
+
     def __str__(self) -> str:
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+        return f"{self.dtype}{self.extents}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +78,27 @@ class CacheKey:
     @property
     def digest(self) -> str:
         """SHA-256 of all ingredients, in hex."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        data = asdict(self)
+        for layout in data["inputs"]:
+            if not layout["classes"]:
+                del layout["classes"]
+        text = json.dumps(data, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def sizes(self) -> str:
         """The inputs, for people."""
         return " ".join(map(str, self.inputs))
+
+    @property
+    def varies(self) -> bool:
+        """Whether it is of a class of sizes."""
+        return any(i.classes for i in self.inputs)
+
+    def has(self, other: CacheKey) -> bool:
+        """Whether the kernels of this one's class serve the sizes of another one."""
+        pairs = zip(self.inputs, other.inputs, strict=True)
+        return replace(other, inputs=self.inputs) == self and all(a.has(b) for a, b in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +142,7 @@ def _ingredients(key: CacheKey) -> dict[str, str]:
         "backend": key.backend,
         "dtypes": " ".join(i.dtype for i in key.inputs),
         **fields(key.device),
-        "shapes": " ".join(f"[{','.join(map(str, i.shape))}]" for i in key.inputs),
+        "shapes": " ".join(i.extents for i in key.inputs),
         "strides": " ".join(strides),
         "codegen version": key.codegen_version,
     }

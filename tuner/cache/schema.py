@@ -85,6 +85,10 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (digest, mode)
     );
     """,
+    # Of inputs whose sizes vary: the classes of sizes that a key is for.
+    """
+    ALTER TABLE problems ADD COLUMN classes TEXT;
+    """,
 )
 """Schema version n is the first n of these. Never edit one that was released: append."""
 

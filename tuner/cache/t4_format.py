@@ -21,7 +21,7 @@ from tcl.grammar.errors import TclError
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.merge import Results
 from tcl.tuner.cache.ranking import Record
-from tcl.tuner.cache.table_rows import checked
+from tcl.tuner.cache.table_rows import checked, classes_data, classes_of
 from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
@@ -51,10 +51,15 @@ def _problem(results: Results) -> dict[str, object]:
         "entry": results.entry,
         "definition": key.definition,
         "backend": key.backend,
-        "inputs": [{"shape": i.shape, "strides": i.strides, "dtype": i.dtype} for i in key.inputs],
+        "inputs": [_input(layout) for layout in key.inputs],
         "device": key.device,
         "codegen_version": key.codegen_version,
     }
+
+
+def _input(layout: ArrayLayout) -> dict[str, object]:
+    found = {"shape": layout.shape, "strides": layout.strides, "dtype": layout.dtype}
+    return {**found, **({"classes": classes_data(layout)} if layout.classes else {})}
 
 
 def _result(problem: int, record: Record) -> dict[str, object]:
@@ -175,8 +180,11 @@ def _no_constant(name: str) -> NoReturn:
 
 def _key(data: object) -> tuple[CacheKey, str]:
     inputs = tuple(
-        ArrayLayout(_ints(i, "shape", 0), _ints(i, "strides"), _of(i, "dtype", str))
+        ArrayLayout(
+            shape, _ints(i, "strides"), _of(i, "dtype", str), classes_of(varies, len(shape))
+        )
         for i in _of(data, "inputs", list)
+        for shape, varies in ((_ints(i, "shape", 0), i.get("classes", [])),)
     )
     if any(len(i.shape) != len(i.strides) for i in inputs):
         raise ValueError("an input needs a stride for each dimension")

@@ -11,6 +11,7 @@ from dataclasses import astuple
 from statistics import median
 from typing import Any
 
+from tcl.grammar.size_classes import SizeClass
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.measure.timing import Placed
@@ -22,7 +23,7 @@ RESULT = (
 )
 """The columns of a record, as ``record`` takes them."""
 _RECORDS = f"SELECT id, {RESULT} FROM results WHERE problem = ? ORDER BY id"
-_KEY = "definition, backend, inputs, device, codegen_version"
+_KEY = "definition, backend, inputs, device, codegen_version, classes"
 _MANY = 1 << 31
 _SAME_MOMENT = 1e-6
 """Seconds. Exchange formats hold times to the microsecond."""
@@ -41,10 +42,12 @@ def problem_id(db: sqlite3.Connection, key: CacheKey, entry: str) -> int:
     inputs = json.dumps([[i.shape, i.strides, i.dtype] for i in key.inputs])
     db.execute(
         "INSERT OR IGNORE INTO problems (digest, definition_hash, definition, entry, backend, "
-        "inputs, device, codegen_version, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "inputs, device, codegen_version, created, classes) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(key.digest, key.definition_hash, key.definition, entry, key.backend, inputs),
             *(key.device, key.codegen_version, time.time()),
+            json.dumps([classes_data(i) for i in key.inputs]) if key.varies else None,
         ),
     )
     row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
@@ -116,13 +119,44 @@ def insert_new(db: sqlite3.Connection, problem: int, found: Sequence[Record]) ->
     return len(new)
 
 
-def _key(definition: str, backend: str, inputs: str, device: str, version: str) -> CacheKey:
+def classes_data(layout: ArrayLayout) -> list[list[int] | None]:
+    """The classes of an input's sizes as JSON has them."""
+    return [None if each is None else list(astuple(each)) for each in layout.classes]
+
+
+def classes_of(data: Any, rank: int) -> tuple[SizeClass | None, ...]:
+    """The inverse of ``classes_data``; ``ValueError`` for what is none."""
+    if not isinstance(data, list) or len(data) not in (0, rank):
+        raise ValueError("an input has a class of sizes for each dimension, or none at all")
+    found = []
+    for each in data:
+        if each is not None and (
+            not isinstance(each, list)
+            or [type(n) for n in each] != [int] * 3
+            or min(each) < 1
+            or each[1] > each[2]
+        ):
+            raise ValueError("a class of sizes is what divides them, the least and the most")
+        found.append(None if each is None else SizeClass(*each))
+    return tuple(found)
+
+
+def _key(
+    definition: str, backend: str, inputs: str, device: str, version: str, classes: str | None
+) -> CacheKey:
     try:
         if not all(isinstance(text, str) for text in (definition, backend, device, version)):
             raise ValueError("def, backend, device and version have to be texts")
+        found = json.loads(inputs)
+        varying = [[]] * len(found) if classes is None else json.loads(classes)
         layouts = tuple(
-            ArrayLayout(tuple(map(int, shape)), tuple(map(int, strides)), str(dtype))
-            for shape, strides, dtype in json.loads(inputs)
+            ArrayLayout(
+                tuple(map(int, shape)),
+                tuple(map(int, strides)),
+                str(dtype),
+                classes_of(each, len(shape)),
+            )
+            for (shape, strides, dtype), each in zip(found, varying, strict=True)
         )
     except _UNREADABLE as error:
         raise RowError(f"a key in it cannot be read: {error}") from None

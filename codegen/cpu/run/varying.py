@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.common.recursion import with_room
@@ -15,6 +16,10 @@ from tcl.grammar.canonical import canonical_text
 from tcl.grammar.ranges import infer
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.varying import Undecided, symbols_of, usual
+
+if TYPE_CHECKING:
+    from tcl.codegen.loopir import ir
+    from tcl.codegen.schedule.cpu import CpuPlan
 
 
 def ready_for_all(
@@ -62,6 +67,17 @@ def _compiled(
     from tcl.codegen.cpu.emit.emit import emit
     from tcl.codegen.cpu.object_code.compile import compile_object
     from tcl.codegen.cpu.run.kernel import kernel_code
+
+    made, built = scheduled_for_all(sized, options, device, asked=asked)
+    source = emit(built, made.target, unchecked=unchecked)
+    return kernel_code(built, source, compile_object(source.text, made.target), made.target)
+
+
+def scheduled_for_all(
+    sized: SizedDef, options: MappingOptions, device: CpuProfile, *, asked: bool
+) -> tuple[CpuPlan, ir.Built]:
+    """What the options come to for all sizes of a class, and the kernels; see ``ready_for_all``.
+    ``device.threads`` are the most that it may use."""
     from tcl.codegen.loopir.collapse import merged
     from tcl.codegen.loopir.layouts import cpu_layouts
     from tcl.codegen.loopir.lower import lower
@@ -75,13 +91,12 @@ def _compiled(
     dims = [[(d.name, usual(d.extent)) for d in n.dims] for n in program.nests]
     if dims != [[(d.name, d.extent) for d in n.dims] for n in made.program.nests]:
         raise Undecided("which dimensions can be merged is known only when the kernel runs")
+    made = replace(made, program=program)
     try:
-        built = replace(made, program=program).scheduled()
+        return made, made.scheduled()
     except OptionsError:
         plain = replace(options.default, peel=False, stream=False)
         if asked or options.default == plain:
             raise
         # What begins on boundaries depends on how many points there are.
-        return _compiled(sized, replace(options, default=plain), device, unchecked, asked)
-    source = emit(built, made.target, unchecked=unchecked)
-    return kernel_code(built, source, compile_object(source.text, made.target), made.target)
+        return scheduled_for_all(sized, replace(options, default=plain), device, asked=asked)

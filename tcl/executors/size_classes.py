@@ -1,0 +1,112 @@
+"""A def for a class of sizes: what one kernel serves, and how options for it are looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from tcl.arrays.random_inputs import input_shape
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
+from tcl.codegen.cpu.run.varying import scheduled_for_all
+from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir.ir import IRError
+from tcl.executors.calls import contiguous
+from tcl.grammar.checked import CheckedDef, Tensor
+from tcl.grammar.closest import closest
+from tcl.grammar.errors import SourceError
+from tcl.grammar.log import logger
+from tcl.grammar.ranges import infer
+from tcl.grammar.shown import shown
+from tcl.grammar.size_classes import SizeClass, classes_of
+from tcl.grammar.sized import SizedDef
+from tcl.grammar.varying import Undecided
+from tcl.selection.best_options import Query, layout_key
+from tcl.selection.suggested_options import DEFAULT
+from tcl.tuner.cache.key import ArrayLayout
+
+_log = logger("executors")
+
+NOT_FOR_ALL = (Undecided, SourceError, OptionsError, CompileError, IRError)
+"""What is raised where there can be no kernel for all sizes of a class. Whatever is in the way, a
+kernel for the sizes at hand can be made, or says what is wrong with them."""
+
+
+def check_varying(varying: object, defs: Collection[CheckedDef]) -> tuple[str, ...]:
+    """Names of sizes that vary; ``ArgumentError`` for one that no def of the text has."""
+    if isinstance(varying, str) or not isinstance(varying, Sequence):
+        raise ArgumentError(
+            f'varying has to be names of sizes, as in varying=("N",), not {shown(varying)}'
+        )
+    known = dict.fromkeys(name for definition in defs for name in definition.sizes)
+    for name in varying:
+        if name not in known:
+            near = closest(name, known) if isinstance(name, str) else None
+            hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known) or 'none'}"
+            raise ArgumentError(f"varying: no def has a size {shown(name)}; {hint}")
+    return tuple(dict.fromkeys(varying))
+
+
+@dataclass(frozen=True, slots=True)
+class ForAll:
+    """A def for all sizes of some classes."""
+
+    classes: Mapping[str, SizeClass]
+    """By the names of the sizes that vary."""
+    sizes: Mapping[str, int]
+    """All sizes that arrays have; of those that vary the usual ones."""
+    symbolic: SizedDef
+    """The definition with formulas for sizes."""
+
+    @classmethod
+    def of(
+        cls, definition: CheckedDef, sizes: Mapping[str, int], classes: Mapping[str, SizeClass]
+    ) -> ForAll:
+        """``sizes``: some that the classes hold. Raises what ``infer`` raises, and ``Undecided``
+        for what is not the same for all of them."""
+        symbols = {name: each.symbol(name) for name, each in classes.items()}
+        shapes = {t.name: input_shape(t, {**sizes, **symbols}) for t in definition.inputs}
+        usual = {**sizes, **{name: each.usual for name, each in classes.items()}}
+        return cls(classes, usual, infer(definition, shapes))
+
+    def check(self, device: CpuProfile) -> None:
+        """Raises one of ``NOT_FOR_ALL`` unless there can be a kernel for all of these sizes, which
+        does not depend on options: those that nobody asked for are made to fit."""
+        scheduled_for_all(self.symbolic, DEFAULT, device, asked=False)
+
+    def query(self, device: CpuProfile) -> Query:
+        """How a cache is asked for options. Raises what ``infer`` raises."""
+        definition = self.symbolic.checked
+        layouts = tuple(map(self._layout, definition.inputs))
+        shapes = {t.name: i.shape for t, i in zip(definition.inputs, layouts, strict=True)}
+        sized = infer(definition, shapes)
+        return Query(sized, layout_key(sized, layouts, device), device, self.classes)
+
+    def _layout(self, tensor: Tensor) -> ArrayLayout:
+        """Of a row-major input."""
+        shape, dtype = input_shape(tensor, self.sizes), numpy_dtype(tensor.type)
+        classes = tuple(self.classes.get(str(dim)) for dim in tensor.dims or ())
+        strides = contiguous(shape, dtype.itemsize)
+        return ArrayLayout(shape, strides, dtype.name, classes if any(classes) else ())
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={each}" for name, each in self.classes.items())
+
+
+def for_all(
+    definition: CheckedDef,
+    sizes: Mapping[str, int],
+    varying: Sequence[str],
+    device: CpuProfile,
+) -> ForAll | None:
+    """The widest classes of these sizes for which there can be one kernel; None if there are
+    none, and these sizes have a kernel of their own."""
+    for classes in classes_of(sizes, varying):
+        try:
+            found = ForAll.of(definition, sizes, classes)
+            found.check(device)
+        except NOT_FOR_ALL as reason:
+            _log.info("%s: no kernel for all of %s: %s", definition.name, classes, reason)
+        else:
+            return found
+    return None
