@@ -7,12 +7,15 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tcl
+from tcl import first_use
 from tcl.backends.targets import CpuTarget
+from tcl.executors.dispatch import FirstCall
 from tcl.executors.varying import VaryingExecutor
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
@@ -258,3 +261,21 @@ def test_layouts_know_what_they_serve() -> None:
     assert not layout.has(ArrayLayout((240, 8), (4, 960), "float32"))
     assert not layout.has(ArrayLayout((240, 8), (32, 4), "int32"))
     assert not layout.has(layout)
+
+
+def test_a_class_is_tuned_once_when_it_is_needed_first(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys: list[str] = []
+    searched = first_use._searched
+
+    def counted(cache: TuningCache, call: FirstCall, *arguments: Any) -> Any:
+        keys.append(call.query.key.sizes)
+        return searched(cache, call, *arguments)
+
+    monkeypatch.setattr(first_use, "_searched", counted)
+    t = tcl.define(MM, varying=("M",), threads=1, tune_mode=["naive", "pointwise"])
+    for m in (20, 250, 33, 48):
+        a, b = operands({"M": m, "K": 8, "N": 24})
+        np.testing.assert_allclose(t.mm(a, b), a @ b, rtol=1e-4, atol=1e-4)
+    assert keys == ["float32[16..255,8] float32[8,24]", "float32[16*(1..15),8] float32[8,24]"]
