@@ -79,5 +79,9 @@ class UnknownNameError(ArgumentError, ValueError):
     A ``ValueError`` as well, which is what programs catch that pass on what their users wrote."""
 
 
+class VariableError(ArgumentError, ValueError):
+    """An environment variable that should be a number, and is none that makes sense."""
+
+
 class TclWarning(UserWarning):
     """Something legal that is probably not meant."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tcl.codegen.common.errors import ArgumentError
+from tcl.grammar.errors import VariableError
 from tcl.grammar.shown import shown
 
 VARIABLE = "TCL_NUM_THREADS"
@@ -22,7 +23,8 @@ def thread_count(asked: int | None = None, cores: int | None = None) -> int:
     is not here, or those that this process may use. More threads than cores are allowed: they take
     turns, which makes nothing faster.
 
-    Raises ``ArgumentError`` for what is no number of threads.
+    Raises ``ArgumentError`` for what is no number of threads; where the variable says it, that is a
+    ``ValueError`` as well.
     """
     if asked is not None:
         if isinstance(asked, bool) or not isinstance(asked, int) or not 1 <= asked <= MOST:
@@ -34,7 +36,7 @@ def thread_count(asked: int | None = None, cores: int | None = None) -> int:
     if not text:
         return min(MOST, cores or usable_cores())
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= MOST):
-        raise ArgumentError(
+        raise VariableError(
             f"{VARIABLE} must be a whole number from 1 to {MOST}, not {text[:40]!r}"
         )
     return int(text)

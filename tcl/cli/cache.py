@@ -143,7 +143,7 @@ def prune(
     """Remove old results.
 
     Those go that all of the given rules name, except for the K best options of each key. tcl cache
-    list shows keys and versions.
+    list shows keys and versions. Launch shapes of your own kernels go by --older-than alone.
     """
     from tcl.codegen.common.version import CODEGEN_VERSION
     from tcl.tuner.cache import prune as pruning
@@ -165,6 +165,8 @@ def prune(
         f"{done.results} of {plural(done.of, 'result')} {verb}, and with them {done.keys} of "
         f"{plural(done.of_keys, 'key')}, from {cache.path}"
     )
+    if done.shapes:
+        click.echo(f"{plural(done.shapes, 'launch shape')} {verb}")
 
 
 @command.command("merge")
@@ -205,6 +207,7 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
 
     Or for another machine's tcl cache import. FILE - is standard output.
     """
+    from tcl.tuner.cache import block_results
     from tcl.tuner.cache.merge import results
     from tcl.tuner.cache.t4_format import to_t4
 
@@ -217,6 +220,12 @@ def export(file: str, form: str, keys: tuple[str, ...], path: Path | None) -> No
         f"{plural(count, 'result')} of {plural(len(found), 'key')} written to {file}",
         err=file == "-",
     )
+    if not keys and (shapes := len(block_results.kept(cache))):
+        click.echo(
+            f"{plural(shapes, 'launch shape')} of your own kernels not written: T4 has no place "
+            "for them; tcl cache merge takes them along",
+            err=True,
+        )
 
 
 @command.command("import")

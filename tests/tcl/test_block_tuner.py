@@ -128,6 +128,13 @@ def test_it_is_tuned_once_and_caches_are_merged(tmp_path: Path) -> None:
     assert heading.startswith("launch shapes: ") and columns.split()[:2] == ["kernel", "global"]
     assert [row.split()[:3] for row in rows] == [["scale", "65536", str(first.block[0])]]
     assert last == f"0 keys and 1 launch shape in {other}"
+    written = here("cache", "export", str(tmp_path / "r.json"), "--cache", str(other))
+    assert written.stderr == (
+        "1 launch shape of your own kernels not written: T4 has no place for them; tcl cache merge "
+        "takes them along\n"
+    )
+    pruned = here("cache", "prune", "--older-than", "0", "--cache", str(other))
+    assert pruned.stdout.splitlines()[-1] == "1 launch shape removed"
 
 
 def test_a_result_that_cannot_be_read_is_measured_again(tmp_path: Path) -> None:

@@ -14,7 +14,10 @@ from typing import Any
 
 import pytest
 
+from tcl.tuner.cache import block_results, first_uses
 from tcl.tuner.cache import schema as cache_schema
+from tcl.tuner.cache.block_results import BlockKey
+from tcl.tuner.cache.first_uses import FirstUse
 from tcl.tuner.cache.merge import Added, add, merge, results
 from tcl.tuner.cache.prune import Pruned, Rules, prune
 from tcl.tuner.cache.t4_format import from_t4, to_t4
@@ -503,3 +506,41 @@ def test_pruning_nothing(tmp_path: Path) -> None:
     cache = TuningCache(tmp_path / "none.db")
     assert prune(cache, Rules(keep=0)) == prune(cache, Rules(keep=0), dry_run=True)
     assert not cache.path.exists()
+
+
+SHAPE = BlockKey("scale", "text", (64,), ("float32[64]",), "blocks", "a cpu")
+
+
+def test_what_was_done_on_first_use_is_merged(cache: TuningCache, source: TuningCache) -> None:
+    nothing = FirstUse("auto", None, "no way")
+    first_uses.store(cache, KEY, FirstUse("auto", "{}", "before"))
+    first_uses.store(source, KEY, nothing)
+    first_uses.store(source, OTHER, FirstUse("mlp", "{}"))
+    for _ in range(2):
+        merge(cache, source.path)
+        assert first_uses.load(cache, KEY) == (nothing,)  # the later one
+    assert first_uses.load(cache, OTHER) == (FirstUse("mlp", "{}"),)
+    # What does not work on one device may work on others.
+    assert first_uses.load(cache, replace(KEY, device="another cpu")) == ()
+    first_uses.store(cache, KEY, FirstUse("auto", "{}", "again"))
+    merge(cache, source.path)
+    assert first_uses.load(cache, KEY)[0].message == "again"
+
+
+@pytest.mark.parametrize(
+    ("rules", "goes"),
+    [
+        (Rules(older_than=0.0), True),
+        (Rules(older_than=0.0, keep=0), True),
+        (Rules(older_than=3600.0), False),
+        (Rules(older_than=0.0, keep=1), False),
+        (Rules(older_than=0.0, versions=frozenset({"14"})), False),
+        (Rules(except_version="15"), False),
+    ],
+)
+def test_launch_shapes_go_by_age_alone(rules: Rules, goes: bool, cache: TuningCache) -> None:
+    block_results.store(cache, SHAPE, "{}")
+    assert prune(cache, rules, dry_run=True).shapes == goes
+    assert block_results.load(cache, SHAPE) == "{}"
+    assert prune(cache, rules).shapes == goes
+    assert (block_results.load(cache, SHAPE) is None) == goes

@@ -98,3 +98,14 @@ def insert(db: sqlite3.Connection, found: Iterable[tuple[object, ...]]) -> None:
         "WHERE excluded.created > block_results.created",
         found,
     )
+
+
+def older(db: sqlite3.Connection, moment: float) -> int:
+    """How many were measured before this moment."""
+    query = "SELECT count(*) FROM block_results WHERE created < ?"
+    return int(db.execute(query, (moment,)).fetchone()[0])
+
+
+def forget(db: sqlite3.Connection, moment: float) -> None:
+    """Remove what was measured before this moment."""
+    db.execute("DELETE FROM block_results WHERE created < ?", (moment,))

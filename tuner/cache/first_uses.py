@@ -5,7 +5,9 @@ An entry says that it was done, so that it is not done again, also where nothing
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tcl.tuner.cache.key import CacheKey
@@ -22,6 +24,9 @@ class FirstUse:
     """Options as JSON; None: nothing worked."""
     message: str = ""
     """Why not."""
+
+
+_COLUMNS = "digest, mode, winner, message, created"
 
 
 def load(cache: TuningCache, key: CacheKey) -> tuple[FirstUse, ...]:
@@ -41,4 +46,21 @@ def store(cache: TuningCache, key: CacheKey, entry: FirstUse) -> None:
     row = (key.digest, entry.mode, entry.winner, entry.message, time.time())
     cache.transaction(
         lambda db: db.execute("INSERT OR REPLACE INTO first_uses VALUES (?, ?, ?, ?, ?)", row)
+    )
+
+
+def rows(db: sqlite3.Connection) -> list[tuple[object, ...]]:
+    """All that a file knows."""
+    return db.execute(f"SELECT {_COLUMNS} FROM first_uses").fetchall()
+
+
+def insert(db: sqlite3.Connection, found: Iterable[tuple[object, ...]]) -> None:
+    """Add rows of another cache; of two for one key and mode the later one stays. A key says which
+    device it is for, so that nothing is taken for done, or given up, on any other one."""
+    db.executemany(
+        f"INSERT INTO first_uses ({_COLUMNS}) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (digest, mode) DO UPDATE SET winner = excluded.winner, "
+        "message = excluded.message, created = excluded.created "
+        "WHERE excluded.created > first_uses.created",
+        found,
     )

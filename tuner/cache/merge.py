@@ -1,6 +1,7 @@
 """Results of other caches and of exchange files, added to a cache.
 
-Options and times are taken, and the states of searches, so that these can go on; never code.
+Options and times are taken, the states of searches, so that these can go on, and what was done on
+first use, so that it is not done again; never code.
 Each source is added whole or not at all, and adding it twice adds nothing.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tcl.tuner.cache import block_results
+from tcl.tuner.cache import block_results, first_uses
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.key import CacheKey
@@ -62,12 +63,14 @@ def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
             ).fetchall()
             names = {key.digest: (key, entry) for _, key, entry in cache_rows.problems(copy)}
             blocks = block_results.rows(copy)
+            uses = first_uses.rows(copy)
         except cache_rows.RowError as error:
             raise CacheError(f"the tuning cache {source} cannot be used: {error}") from None
 
     def write(db: sqlite3.Connection) -> Added:
         added = _add(db, found)
         block_results.insert(db, blocks)
+        first_uses.insert(db, uses)
         # Of a run that both know, the later state stays.
         for digest, *values in runs:
             if digest not in names:  # not made by us

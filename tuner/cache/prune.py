@@ -6,7 +6,7 @@ import sqlite3
 import time
 from dataclasses import dataclass
 
-from tcl.tuner.cache import ranking
+from tcl.tuner.cache import block_results, ranking
 from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache
@@ -25,6 +25,14 @@ class Rules:
     keep: int | None = None
     """The best so many options of each key stay, with all their results."""
 
+    @property
+    def shapes_before(self) -> float | None:
+        """Launch shapes of users' kernels go that were measured before this moment. They have no
+        version of the code generator, and each is the best of its kernel; None: none go."""
+        if self.older_than is None or self.keep or self.versions or self.except_version:
+            return None
+        return time.time() - self.older_than
+
     def names(self, key: CacheKey) -> bool:
         """Whether results of this key may go."""
         version = key.codegen_version
@@ -42,6 +50,8 @@ class Pruned:
     keys: int
     """Of which nothing is left."""
     of_keys: int
+    shapes: int = 0
+    """Launch shapes of users' kernels."""
 
 
 def prune(cache: TuningCache, rules: Rules, *, dry_run: bool = False) -> Pruned:
@@ -55,6 +65,8 @@ def prune(cache: TuningCache, rules: Rules, *, dry_run: bool = False) -> Pruned:
 
     def write(db: sqlite3.Connection) -> Pruned:
         pruned, doomed = _doomed(db, rules)
+        if pruned.shapes:
+            block_results.forget(db, rules.shapes_before or 0.0)
         if not doomed:
             return pruned
         db.executemany("DELETE FROM results WHERE id = ?", ((row,) for row, _ in doomed))
@@ -72,7 +84,7 @@ def prune(cache: TuningCache, rules: Rules, *, dry_run: bool = False) -> Pruned:
         return pruned
 
     pruned = cache.transaction(write)
-    if pruned.results:
+    if pruned.results or pruned.shapes:
         cache.compact()
     return pruned
 
@@ -98,4 +110,5 @@ def _doomed(
         ]
         doomed += own
         emptied += bool(rows) and len(own) == len(rows)
-    return Pruned(len(doomed), total, emptied, keys), doomed
+    shapes = 0 if (moment := rules.shapes_before) is None else block_results.older(db, moment)
+    return Pruned(len(doomed), total, emptied, keys, shapes), doomed

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tcl.codegen.common.errors import ArgumentError
+from tcl.grammar.errors import VariableError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -128,7 +128,7 @@ def _limit() -> int:
     text = os.environ.get(VARIABLE, "").strip()
     if text:
         if not (text.isascii() and text.isdigit() and len(text) <= 18):
-            raise ArgumentError(f"{VARIABLE} must be a whole number of bytes, not {text[:40]!r}")
+            raise VariableError(f"{VARIABLE} must be a whole number of bytes, not {text[:40]!r}")
         return int(text)
     found = [_MOST]
     with contextlib.suppress(AttributeError, OSError, ValueError):
@@ -140,14 +140,14 @@ def _limit() -> int:
 
 
 def check_variable() -> None:
-    """Raise ``ArgumentError`` if the variable is no number: for what would otherwise hear of that
+    """Raise ``VariableError`` if the variable is no number: for what would otherwise hear of that
     kernel by kernel."""
     _limit()
 
 
 @functools.cache
 def _pool() -> _Pool:
-    """This process's. ``ArgumentError`` if the variable is no number."""
+    """This process's. ``VariableError`` if the variable is no number."""
     return _Pool()
 
 
