@@ -44,6 +44,10 @@ class TimedBackend:
         """See ``Backend``."""
         return self.backend.reference(inputs, outputs)
 
+    def roundings(self, inputs: Sequence[Array]) -> Sequence[float]:
+        """See ``Backend``."""
+        return self.backend.roundings(inputs)
+
     def portable(self) -> CpuBackend:
         """See ``Backend``; elsewhere nothing is noted."""
         return self.backend.portable()

@@ -6,6 +6,14 @@ It defines meaning. It shares no code with the passes and backends that are comp
 from __future__ import annotations
 
 from tcl.codegen.reference.compiled import ReferenceKernel, compile_reference
+from tcl.codegen.reference.rounding import roundings
 from tcl.codegen.reference.sample import Computed, compute, compute_briefly
 
-__all__ = ["Computed", "ReferenceKernel", "compile_reference", "compute", "compute_briefly"]
+__all__ = [
+    "Computed",
+    "ReferenceKernel",
+    "compile_reference",
+    "compute",
+    "compute_briefly",
+    "roundings",
+]

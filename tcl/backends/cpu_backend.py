@@ -99,7 +99,7 @@ class CpuBackend(ProgramBackend):
         checked = self.sized.checked
         sizes = tuple((name, self.sized.sizes[name]) for name, _ in self.classes)
         names = tuple(t.name for t in checked.inputs + checked.outputs)
-        return CpuRunner(self.sent(), names, sizes)
+        return CpuRunner(self.sent(), names, self.source, self.entry, sizes)
 
 
 @functools.lru_cache(maxsize=8)

@@ -130,6 +130,12 @@ class ProgramBackend:
 
         return compute(self.sized, inputs, outputs)
 
+    def roundings(self, inputs: Sequence[Array]) -> Sequence[float]:
+        """See ``tcl.tuner.measure.backend.Runner``."""
+        from tcl.codegen.reference import roundings
+
+        return roundings(self.sized, inputs, self.problem().outputs)
+
     def brief_reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed | None:
         """``reference`` of a small sample, in a tenth of a second and without Numba; None if that
         cannot be done."""

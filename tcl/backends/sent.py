@@ -76,6 +76,10 @@ class CpuRunner:
     sent: SentProblem
     tensors: tuple[str, ...]
     """The names of inputs and outputs."""
+    source: str
+    """Of the def, and ..."""
+    entry: str
+    """... its name: read only if a result has to be looked at again."""
     sizes: tuple[tuple[str, int], ...] = ()
     """Those that vary, of the arrays, by their names."""
 
@@ -90,6 +94,14 @@ class CpuRunner:
         if self.sizes:
             launcher = launcher.at(found.at(dict(self.sizes)))
         return lambda inputs, outputs: launcher((*inputs, *outputs))
+
+    def roundings(self, inputs: Sequence[Array]) -> Sequence[float]:
+        """See ``tcl.tuner.measure.backend.Runner``."""
+        from tcl.backends.program_backend import sized_once
+        from tcl.codegen.reference import roundings
+
+        sized = sized_once(self.source, self.entry, tuple(a.shape for a in inputs))
+        return roundings(sized, inputs, self.problem().outputs)
 
 
 def arrived(class_: type[_T], content: bytes) -> _T:

@@ -188,14 +188,22 @@ def _show_results(work: Work, outputs: Sequence[Array], *, compare: bool) -> Non
 
 def _differences(work: Work, outputs: Sequence[Array]) -> list[str]:
     """Sentences about outputs that are not what the reference computes."""
-    from tcl.codegen.reference import compile_reference
+    from tcl.codegen.reference import compile_reference, roundings
     from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
     expected = work.outputs()
     compile_reference(work.sized)(work.inputs, expected)
     depths = accumulation_depths(work.sized)
-    found = (
-        mismatch(tensor.name, actual, wanted, depths[tensor.name])
-        for tensor, actual, wanted in zip(work.checked.outputs, outputs, expected, strict=True)
-    )
-    return [sentence for sentence in found if sentence is not None]
+
+    def differences(errors: Sequence[float]) -> list[str]:
+        found = (
+            mismatch(tensor.name, actual, wanted, depths[tensor.name], error)
+            for tensor, actual, wanted, error in zip(
+                work.checked.outputs, outputs, expected, errors, strict=True
+            )
+        )
+        return [sentence for sentence in found if sentence is not None]
+
+    if not differences([0.0] * len(outputs)):
+        return []
+    return differences(roundings(work.sized, work.inputs, work.outputs()))

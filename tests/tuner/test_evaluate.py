@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,43 @@ def test_a_kernel_that_changes_inputs_spoils_nothing_for_the_next() -> None:
     assert bad.verdict is Verdict.CORRECTNESS
     good = one.evaluate(backend.compile(FakeOptions(10)), None)
     assert good.verdict is Verdict.CORRECT
+
+
+@dataclass(frozen=True)
+class RoundingBackend(FakeBackend):
+    """Its kernels are ``off`` by so much, and its reference by 1e-4."""
+
+    off: float = 0.0
+    asked: list[int] = field(default_factory=list)
+
+    def load(self, code: bytes) -> Kernel:
+        def kernel(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+            outputs[0][:] = inputs[0] * 2 + self.off
+
+        return kernel
+
+    def roundings(self, inputs: Sequence[Array]) -> Sequence[float]:
+        self.asked.append(len(inputs))
+        return (1e-4,)
+
+
+@pytest.mark.parametrize(
+    ("off", "verdict", "asked"),
+    [
+        (0.0, Verdict.CORRECT, 0),
+        (1e-3, Verdict.CORRECT, 1),
+        (1e-2, Verdict.CORRECTNESS, 1),
+    ],
+)
+def test_a_difference_is_held_against_the_references_own_error(
+    off: float, verdict: Verdict, asked: int
+) -> None:
+    backend = RoundingBackend(off=off)
+    one = evaluator(backend)
+    for _ in range(2):
+        outcome = one.evaluate(backend.compile(FakeOptions(1)), None)
+        assert outcome.verdict is verdict, outcome
+    assert len(backend.asked) == asked  # once, and only where something differs
 
 
 @dataclass(frozen=True)

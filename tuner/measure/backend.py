@@ -55,6 +55,10 @@ class Runner(Protocol):
     def problem(self) -> Problem:
         """The arrays, in the process that runs the kernels; called once there."""
 
+    def roundings(self, inputs: Sequence[Array]) -> Sequence[float]:
+        """Of each output the absolute error of what ``reference`` computes; 0 where it is not
+        known. Takes a few times as long as ``reference``."""
+
 
 class Backend(Runner, Protocol[_Options_contra]):
     """Compiles candidates as well."""

@@ -20,6 +20,9 @@ Array: TypeAlias = npt.NDArray[Any]
 
 _SLACK = 8.0
 """Roundings that a result of depth 1 may differ by: contraction, and built-ins of a few ulp."""
+_ERRORS = 16.0
+"""Times the reference's own error that a result may differ by. What ``_SLACK`` allows sums and
+products of the suite is 8 to 25 times theirs."""
 EPSILON = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}
 """Distance from 1 to the next number. (NumPy's ``finfo`` does not know bfloat16.)"""
 
@@ -67,10 +70,12 @@ def tolerance(dtype: str, depth: int) -> float:
     return EPSILON.get(dtype, 0.0) * _SLACK * math.sqrt(max(1, depth))
 
 
-def mismatch(name: str, actual: Array, expected: Array, depth: int) -> str | None:
+def mismatch(
+    name: str, actual: Array, expected: Array, depth: int, error: float = 0.0
+) -> str | None:
     """A sentence about the first element that is wrong; None when all are right: see
-    ``Expected``."""
-    return Expected.of(name, expected, depth).mismatch(actual)
+    ``Expected.mismatch``."""
+    return Expected.of(name, expected, depth).mismatch(actual, error)
 
 
 _BLOCK = 1 << 15
@@ -83,8 +88,9 @@ class Expected:
     """What an output has to be, as a whole or at some of its elements.
 
     Floats are right within ``tolerance`` of the element, or of the root mean square of all
-    elements, for those that are small because larger terms cancelled. NaN matches NaN, an
-    infinity itself. All other types have to be equal.
+    elements, for those that are small because larger terms cancelled; or within a multiple of the
+    reference's own error, where that is known. NaN matches NaN, an infinity itself. All other
+    types have to be equal.
     """
 
     name: str
@@ -117,9 +123,9 @@ class Expected:
         scale = _scale(values) if relative else 0.0
         return cls(name, whole.shape, values, places, relative, scale, than)
 
-    def mismatch(self, actual: Array) -> str | None:
+    def mismatch(self, actual: Array, error: float = 0.0) -> str | None:
         """A sentence about the first element of ``actual``, an array of the output's shape, that
-        is wrong; None when all are right."""
+        is wrong; None when all are right. ``error``: of the reference, absolute, 0 if unknown."""
         flat = actual.reshape(-1)
         if self.places is not None:
             flat = flat[self.places]
@@ -129,7 +135,7 @@ class Expected:
         first, wrong = -1, 0
         for begin in range(0, right.size, _BLOCK):
             block = slice(begin, begin + _BLOCK)
-            good = self._good(flat[block], right[block])
+            good = self._good(flat[block], right[block], _ERRORS * error)
             if not good.all():
                 first = first if wrong else begin + int(np.argmin(good))
                 wrong += good.size - int(np.count_nonzero(good))
@@ -143,8 +149,9 @@ class Expected:
             f"{self.values[first]} ({wrong} of {right.size} elements differ)"
         )
 
-    def _good(self, actual: Array, expected: Array) -> npt.NDArray[np.bool_]:
-        """Of each element of a block, whether it is right."""
+    def _good(self, actual: Array, expected: Array, least: float) -> npt.NDArray[np.bool_]:
+        """Of each element of a block, whether it is right. ``least``: a difference of floats that
+        is."""
         if not self.relative:
             return np.asarray(actual == expected)
         ours, right = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
@@ -152,6 +159,7 @@ class Expected:
             allowed = np.abs(right)
             np.maximum(allowed, self.scale, out=allowed)
             allowed *= self.relative
+            np.maximum(allowed, least, out=allowed)
             near: npt.NDArray[np.bool_] = np.abs(ours - right) <= allowed
         finite = np.isfinite(right)
         if near.all() and finite.all():

@@ -129,6 +129,9 @@ class Evaluator:
         self._yardstick: Yardstick | None = None
         self._kernel = ""
         """Which one that is: a resumed search may have another."""
+        self._roundings: Sequence[float] | None = None
+        """Errors of the reference; None until a kernel differs from it by more than rounding
+        usually explains."""
         self._whole: list[Expected] | None = None
         """All that the yardstick computes, where only a sample of the results is known."""
         self.used = False
@@ -278,14 +281,24 @@ class Evaluator:
         place.poison(second=second)
         with at_most(limit):
             seconds = self._bench.seconds(place.call(kernel), 1)
-        wrong = None
-        for comparisons in (self._expected or (), self._whole or own):
-            for expected, values in zip(comparisons, place.values(), strict=False):
-                wrong = wrong or expected.mismatch(values)
+        wrong = self._mismatch(place, own)
+        if wrong is not None and self._roundings is None:
+            self._roundings = self._backend.roundings(self._problem.inputs)
+            wrong = self._mismatch(place, own)
         wrong = wrong or place.stray()
         if wrong is not None:
             raise _WrongError(f"right at first, then not: {wrong}" if second else wrong)
         return seconds
+
+    def _mismatch(self, place: Place, own: Sequence[Expected]) -> str | None:
+        """What is wrong with the results that lie at a place."""
+        errors = self._roundings or [0.0] * len(self._problem.names)
+        for comparisons, differing in ((self._expected or (), 1), (self._whole or own, 2)):
+            for expected, values, error in zip(comparisons, place.values(), errors, strict=False):
+                wrong = expected.mismatch(values, differing * error)
+                if wrong is not None:
+                    return wrong
+        return None
 
     @property
     def _resetting(self) -> Callable[[], object] | None:

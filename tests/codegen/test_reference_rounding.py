@@ -1,0 +1,111 @@
+"""The reference's own rounding, by which results may differ more than depth explains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcl.api import size
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.reference import compile_reference, roundings
+from tcl.codegen.reference.rounding import in_float64
+from tcl.grammar.check import check
+from tcl.grammar.checked import Const
+from tcl.grammar.traverse import walk
+from tcl.tuner.measure.correctness import accumulation_depths, mismatch
+
+Array = np.ndarray[Any, Any]
+
+SQUASHED = """
+def f(float(M, K) A, float(K, N) B) -> (S, T, Place) {
+    S(m, n) +=! A(m, k) * B(k, n)
+    T(m, n) = 0.1 * tanh(S(m, n))
+    Place(m, n) = (S(m, n) > 0) ? 1 : 0
+}
+"""
+"""Sums of which many cancel, though what they are made of is large."""
+
+
+def run(source: str, *inputs: Array) -> tuple[Any, list[Array], list[Array]]:
+    """The sized def, its zeroed outputs, and what the reference makes of them."""
+    sized = size(check(source)["f"], inputs)
+    outputs = sized.checked.outputs
+    zeros = [np.zeros(sized.shapes[t.name], numpy_dtype(t.type)) for t in outputs]
+    expected = [each.copy() for each in zeros]
+    compile_reference(sized, jit=False)(inputs, expected)
+    return sized, zeros, expected
+
+
+@pytest.fixture
+def inputs() -> tuple[Array, Array]:
+    draw = np.random.default_rng(0)
+    a, b = draw.normal(0, 10, (20, 64)), draw.normal(0, 10, (64, 20))
+    return a.astype(np.float32), b.astype(np.float32)
+
+
+def test_the_error_of_a_sum_passes_through_a_saturating_function(
+    inputs: tuple[Array, Array],
+) -> None:
+    """As much is allowed as sums in another order differ by, and no more."""
+    sized, zeros, expected = run(SQUASHED, *inputs)
+    depth = accumulation_depths(sized)["T"]
+    sums, squashed, places = roundings(sized, inputs, zeros)
+    assert sums > squashed > 0
+    assert places == 0  # an integer has no rounding
+    error = 1e-5  # as of sums that are ten times as large
+    other = expected[1] + np.float32(10 * error)
+    assert mismatch("T", other, expected[1], depth) is not None
+    assert mismatch("T", other, expected[1], depth, error) is None
+    wrong = mismatch("T", expected[1] + np.float32(20 * error), expected[1], depth, error)
+    assert wrong is not None
+    assert "(400 of 400 elements differ)" in wrong
+
+
+def test_an_error_is_that_of_float32_against_float64(inputs: tuple[Array, Array]) -> None:
+    sized, zeros, expected = run(SQUASHED, *inputs)
+    exact = inputs[0].astype(np.float64) @ inputs[1].astype(np.float64)
+    wanted = np.quantile(np.abs(expected[0] - exact), 0.99)
+    assert roundings(sized, inputs, zeros)[0] == pytest.approx(wanted, rel=1e-6)
+
+
+def test_all_floats_are_wide_and_literals_keep_their_values(inputs: tuple[Array, Array]) -> None:
+    wide = in_float64(run(SQUASHED, *inputs)[0])
+    checked = wide.checked
+    types = [t.type.name for t in (*checked.inputs, *checked.outputs)]
+    assert types == ["float64"] * 4 + ["int32"]
+    for sized in wide.statements:
+        assert sized.statement in checked.statements
+        for node in walk(sized.statement.rhs):
+            assert node.type.name != "float32"
+            if isinstance(node, Const) and node.type.is_float and node.value:
+                assert node.value == float(np.float32(0.1))
+
+
+@pytest.mark.parametrize(
+    ("source", "array"),
+    [
+        ("def f(int32(N) A) -> (O) { O(i) = A(i) * 2 }", np.arange(4, dtype=np.int32)),
+        ("def f(double(N) A) -> (O) { O(i) = exp(A(i)) }", np.arange(4.0)),
+        ("def f(half(N) A) -> (O) { O(i) = A(i) * A(i) }", np.arange(4, dtype=np.float16)),
+    ],
+)
+def test_of_other_types_nothing_is_known(source: str, array: Array) -> None:
+    sized, zeros, _ = run(source, array)
+    assert roundings(sized, (array,), zeros) == (0.0,)
+
+
+def test_data_that_lead_elsewhere_in_float64_tell_nothing() -> None:
+    """A sum that is less than 1 in float32, and 1 in float64, is another element: here none."""
+    source = """
+    def f(float(N) A, float(M) B) -> (S, O) {
+        S(i) +=! A(j) where i in 0:1
+        O(i) = B(int32(S(i) * 3)) where i in 0:1
+    }
+    """
+    a = np.array([1 - 2**-24, *[2**-26] * 4], np.float32)
+    b = np.arange(3, dtype=np.float32)
+    sized, zeros, expected = run(source, a, b)
+    assert expected[1] == 2
+    assert roundings(sized, (a, b), zeros) == (0.0, 0.0)
