@@ -55,6 +55,7 @@ from tcl.tuner.run.stop_requests import FINISH
 from tcl.tuner.run.tuner import Tuner, TuningResult
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.knobs import Value
+from tcl.tuner.space.search_space import Config
 
 without_processes = pytest.mark.usefixtures("_without_processes")
 """For what does not depend on where candidates are compiled and measured."""
@@ -526,3 +527,25 @@ def test_candidates_are_data() -> None:
     assert candidate.time == 2.0
     assert values["micros"] == candidate.options.micros
     assert Outcome(Verdict.RUNTIME, message="x").time is None
+
+
+class Picky(FakeSpace):
+    """Says itself that no nest can have some options."""
+
+    def from_options(self, options: FakeOptions) -> Config | None:
+        if options.kind == "constraints":
+            raise OptionsError("no nest can have this")
+        return super().from_options(options)
+
+
+@without_processes
+def test_options_to_start_from_that_no_nest_can_have_are_refused_and_the_search_goes_on() -> None:
+    config = TunerConfig(seed=1, generations=1, population=4)
+    tuner = Tuner(FakeBackend(), Picky(), config=config, timing=QUICK)
+    result = tuner.tune([FakeOptions(50, "constraints"), FakeOptions(300)])
+    first = result.history[0]
+    assert (first.config, first.outcome.verdict) == (None, Verdict.CONSTRAINTS)
+    assert first.outcome.message == "tile: it cannot be tiled"
+    assert result.decision.start is not None
+    assert result.decision.start.options == FakeOptions(300)
+    assert len(result.history) == 6 and result.options is not None

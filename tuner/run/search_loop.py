@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Generic
 
+from tcl.codegen.common.errors import OptionsError
 from tcl.tuner.cache.ranking import Record, ranked
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.measure.machine_speed import settled
@@ -25,6 +26,7 @@ from tcl.tuner.run.finals import Finals
 from tcl.tuner.run.ledger import Ledger
 from tcl.tuner.run.pipeline import Job, Pipeline
 from tcl.tuner.run.stop_requests import FINISH, KILL, Watch
+from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED
 from tcl.tuner.strategies.strategy import Result
@@ -85,9 +87,7 @@ class Search(Generic[OptionsT]):
         try:
             if first == 0:
                 self._save(0)
-                jobs = [
-                    Job(o, self._options.from_options(o), i) for i, o in enumerate(self._plan.start)
-                ]
+                jobs = [Job(o, self._config(o), i) for i, o in enumerate(self._plan.start)]
                 if jobs:
                     strategy.tell(self._generation(0, jobs, pipeline))
             for generation in range(max(1, first), settings.generations + 1):
@@ -132,8 +132,16 @@ class Search(Generic[OptionsT]):
 
     def _candidate(self, record: Record) -> Candidate[OptionsT]:
         options = self._options.from_json(record.options)
-        config = self._options.from_options(options)
+        config = self._config(options)
         return Candidate(options, config, record.generation or 0, record.outcome)
+
+    def _config(self, options: OptionsT) -> Config | None:
+        """What stands for options that somebody gave. None also for those that no nest can have:
+        they are refused when they are compiled, as candidates are, and the search goes on."""
+        try:
+            return self._options.from_options(options)
+        except OptionsError:
+            return None
 
     def _generation(
         self, generation: int, jobs: Sequence[Job[OptionsT]], pipeline: Pipeline[OptionsT]
