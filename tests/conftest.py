@@ -55,6 +55,8 @@ def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         folder = folder.parent
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TCL_CACHE_DIR", str(folder / "tcl-cache"))
+        # The model that comes with tcl is no part of what other tests are about.
+        patch.setenv("TCL_TUNE_MODE", "off")
         yield
     assert not (folder / "tcl-cache/tuning.db").exists(), "a test that tunes needs own_cache"
 

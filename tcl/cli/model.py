@@ -114,9 +114,10 @@ def evaluate(files: tuple[Path, ...], trees: int, path: Path | None) -> None:
 @sizes_option
 @threads_option
 @click.option("--model", "path", type=click.Path(path_type=Path), help="Default: the best known.")
-@click.option("--candidates", type=click.IntRange(2), default=500, show_default=True)
+@click.option("--candidates", type=click.IntRange(2), default=1000, show_default=True)
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="All of it as JSON, for programs.")
 @reporting
 def predict(
     file: Path,
@@ -127,10 +128,12 @@ def predict(
     candidates: int,
     top: int,
     seed: int,
+    as_json: bool,
 ) -> None:
     """What the model would choose for a def in FILE, and what it expects of that."""
-    import math
+    import json
     from dataclasses import replace
+    from itertools import islice
 
     from tcl.arrays.annotations import sizes_of
     from tcl.cli.cache_common import layouts_of
@@ -139,50 +142,52 @@ def predict(
     from tcl.codegen.loopir.layouts import cpu_layouts
     from tcl.codegen.loopir.lower import lower
     from tcl.grammar.errors import ArgumentError
-    from tcl.grammar.folder import cache_folder
     from tcl.grammar.ranges import infer
+    from tcl.selection.predicted_options import models_folder
     from tcl.selection.suggested_options import DEFAULT
-    from tcl.tuner.model.candidates import candidates as drawn
-    from tcl.tuner.model.features import extract
     from tcl.tuner.model.file import read
     from tcl.tuner.model.lookup import lookup
-    from tcl.tuner.model.subject import Subject
-    from tcl.tuner.space.cpu.mapping import MappingSpace
+    from tcl.tuner.model.ranking import ranked
 
     _, checked = choose(file, entry)
     shapes, _ = layouts_of(checked, sizes_of(checked, sizes))
     sized = infer(checked, shapes)
     device = replace(host_cpu(), threads=thread_count(threads))
-    folder = cache_folder()
     if path is not None:
         model, where = read(path), path
     else:
-        found = lookup(device, folder / "models" if folder is not None else None)
+        found = lookup(device, models_folder())
         if found is None:
             raise ArgumentError("there is no model yet; `tcl model train` makes one")
         model, where, wrong = found
         for sentence in wrong:
             click.echo(f"warning: {sentence}", err=True)
-    program = lower(sized, cpu_layouts(sized))
-    subject = Subject.of(program, device)
-    options = drawn(MappingSpace(program, subject.device), DEFAULT, candidates, seed)
-    described = subject.describable(options)
-    rows, seconds = extract(subject, [choices for _, choices in described])
-    expected = model.of_rows(rows, seconds)
-    order = expected.cautious.argsort(kind="stable")
-    click.echo(f"{checked.name}: {len(described)} candidates, ranked by {where}")
-    outside = model.unseen(rows[0])
-    if outside:
-        click.echo(f"the model has seen nothing like it ({outside}): the default stands")
-    elif not expected.worth(expected.best, 0):
+    ranking = ranked(model, lower(sized, cpu_layouts(sized)), device, DEFAULT, candidates, seed)
+    if ranking is None:
+        raise ArgumentError(f"{checked.name} has nothing to choose at these sizes")
+    preferred = next(ranking.preferred(), None)
+    listed = [
+        (ranking.ratio(k), float(ranking.expected.spread[k]), ranking.options(k))
+        for k in islice(ranking.best(), top)
+    ]
+    if as_json:
+        chosen = None if preferred is None else ranking.options(preferred).as_dict()
+        about = {"def": checked.name, "sizes": dict(sized.sizes), "threads": device.threads}
+        about |= {"model": str(where), "candidates": len(ranking), "unseen": ranking.unseen}
+        each = [
+            {"time": round(ratio, 4), "spread": round(spread, 4), "options": options.as_dict()}
+            for ratio, spread, options in listed
+        ]
+        click.echo(json.dumps({**about, "chosen": chosen, "ranked": each}, indent=1))
+        return
+    click.echo(f"{checked.name}: {len(ranking)} candidates, ranked by {where}")
+    if ranking.unseen:
+        click.echo(f"the model has seen nothing like it ({ranking.unseen}): the default stands")
+    elif preferred is None:
         click.echo("nothing promises 3 % over the default, which stands")
-    for rank, k in enumerate(order[:top].tolist(), 1):
-        ratio = math.exp(float(expected.logs[k] - expected.logs[0]))
-        text = options[described[k][0]].to_json()
-        click.echo(
-            f"{rank}. {ratio:.2f} of the default's time, give or take "
-            f"{expected.spread[k]:.0%}: {text}"
-        )
+    for rank, (ratio, spread, options) in enumerate(listed, 1):
+        expected = f"{ratio:.2f} of the default's time, give or take {spread:.0%}"
+        click.echo(f"{rank}. {expected}: {options.to_json()}")
 
 
 def _devices() -> list[CpuProfile]:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 @click.option(
     "--options",
     "-o",
-    help="Mapping options: a preset's name, JSON, or the name of a JSON file. "
-    "Default: the best that is known.",
+    help="Mapping options: a preset's name, JSON, the name of a JSON file, or predict, for what a "
+    "model chooses. Default: the best that is known.",
 )
 @cache_option
 @relax_option
@@ -75,9 +75,9 @@ def command(
 ) -> None:
     """Run a def on random inputs, compare it with the reference, print the time.
 
-    It runs with the best options that the cache has for these sizes on this device, else with the
-    default. Nothing is searched, whatever TCL_TUNE_MODE says: that is what tcl tune is for. A cache
-    that --cache names has to have some.
+    It runs with the best options that the cache has for these sizes on this device, else with what
+    a model chooses, else with the default. Nothing is searched, whatever TCL_TUNE_MODE says: that
+    is what tcl tune is for. A cache that --cache names has to have some.
     """
     from tcl.cli.kernels import Work
     from tcl.codegen.cpu.thread_count import thread_count
@@ -109,14 +109,18 @@ def _chosen(
 ) -> Chosen:
     """What to run with: what was given, else what a cache has, else the default."""
     from tcl.cli.kernels import parse_options
-    from tcl.selection.best_options import best_known, known_options
-    from tcl.selection.tune_modes import tune_modes
+    from tcl.executors.settings import PREDICT
+    from tcl.selection.best_options import known_options
+    from tcl.selection.predicted_options import best_or_predicted
+    from tcl.selection.tune_modes import TuneMode, tune_modes
 
-    tune_modes(None, ())  # as in a program, what TCL_TUNE_MODE says has to be a mode
+    mode = tune_modes(None, ()).of(query.name)
     if options is not None and was_given("relax"):
         raise click.UsageError("--relax is for options of a cache, and --options gives some")
     if path is None:
-        return parse_options(options) or best_known(query, relax=relax)
+        if options == PREDICT:
+            return best_or_predicted(query, TuneMode(PREDICT))
+        return parse_options(options) or best_or_predicted(query, mode, relax=relax)
     if options is not None:
         raise click.UsageError("--options and --cache both say which options to use; give one")
     found = known_options(needed(path), query, relax=relax)

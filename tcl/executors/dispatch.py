@@ -19,7 +19,7 @@ from tcl.common.user_input import SourceLike, check_sequence, text_of
 from tcl.executors.call_inputs import Inputs, inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.executor import Executor
-from tcl.executors.settings import Settings, as_options
+from tcl.executors.settings import PREDICT, Settings, as_options
 from tcl.executors.size_classes import ForAll, check_varying
 from tcl.executors.varying import Family, VaryingExecutor
 from tcl.grammar.check import check
@@ -33,7 +33,8 @@ from tcl.grammar.shown import kind_of
 from tcl.grammar.size_classes import SizeClass
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.warn import tell
-from tcl.selection.best_options import Query, best_known
+from tcl.selection.best_options import Query
+from tcl.selection.predicted_options import best_or_predicted
 from tcl.selection.suggested_options import CacheFactory, Chosen
 from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.cache.fingerprint import relaxed_fields
@@ -77,11 +78,12 @@ class Kernels:
         self.options = as_options(settings.options)
         self.threads = thread_count(settings.threads)
         self.nearest = settings.nearest
+        mode = PREDICT if settings.options == PREDICT else settings.tune_mode
         self.relax = relaxed_fields(settings.relax) if self.options is None else frozenset[str]()
         self.strict = settings.strict
         self.defs = check(self.source, name)
-        self._tune_mode = settings.tune_mode
-        self.modes = tune_modes(settings.tune_mode, self.defs)
+        self._tune_mode = mode
+        self.modes = tune_modes(mode, self.defs)
         self._first_use = first_use
         self.varying = check_varying(settings.varying, self.defs.values())
         self._told: set[Hashable] = set()
@@ -225,7 +227,7 @@ class Kernels:
         self, definition: CheckedDef, found: Inputs, sized: SizedDef, all_: ForAll | None = None
     ) -> Chosen:
         """The options for inputs: the caller's, else the best that are known; those for all sizes
-        of classes if such are given."""
+        of classes if such are given, about which models know nothing."""
         given = found.given
         options = self._given(definition.name, given.arrays, {} if all_ is None else all_.classes)
         if options is not None:
@@ -234,7 +236,8 @@ class Kernels:
         query = Query.of(sized, given.views, found.gpu or cpu) if all_ is None else all_.query(cpu)
         mode = self.modes.of(definition.name)
         if self._first_use is None or self.nearest or mode.name in ("off", "predict"):
-            return best_known(query, nearest=self.nearest, relax=self.relax)
+            mode = mode if all_ is None else TuneMode("off")
+            return best_or_predicted(query, mode, nearest=self.nearest, relax=self.relax)
         call = FirstCall(query, definition.source.text, given.device, found.values)
         return self._first_use(call, mode)
 

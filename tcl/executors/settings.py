@@ -25,8 +25,8 @@ class OptionsFactory(Protocol):
 OptionsLike: TypeAlias = (
     "MappingOptions | str | OptionsFactory | TuningResult[MappingOptions] | None"
 )
-"""Options, a preset's name, a factory, what a search found, or None for the best way that is
-known."""
+"""Options, a preset's name, ``predict`` (``PREDICT``), a factory, what a search found, or None for
+the best way that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,15 @@ class Settings:
             )
 
 
+PREDICT = "predict"
+"""What is given for options to have them chosen by a model, as ``tune_mode="predict"`` does."""
+
+
 def as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
-    """What a caller gave for options; ``OptionsError`` for what is none."""
+    """What a caller gave for options; None where the best that are known, or what a model chooses,
+    are to be used. ``OptionsError`` for what is none."""
+    if options == PREDICT:
+        return None
     if isinstance(options, str):
         return MappingOptions(options)
     if options is None or isinstance(options, MappingOptions):

@@ -37,6 +37,8 @@ class TuneMode:
     """One of ``MODES``; ``""`` for presets."""
     presets: tuple[str, ...] = ()
     """Of which the fastest is used; a single one is not measured."""
+    asked: bool = field(default=True, compare=False)
+    """Whether somebody said so."""
 
     def __str__(self) -> str:
         return self.name or ",".join(self.presets)
@@ -57,7 +59,7 @@ class TuneMode:
 class TuneModes:
     """The mode of each def."""
 
-    of_all: TuneMode = TuneMode()
+    of_all: TuneMode = TuneMode(asked=False)
     by_def: Mapping[str, TuneMode] = field(default_factory=dict)
 
     def of(self, name: str) -> TuneMode:
@@ -103,7 +105,7 @@ def _of_environment(text: str) -> TuneModes:
             raise TuneModeError(f"{VARIABLE} gives two modes for {name}: {text.strip()!r}")
         else:
             by_def[name] = _mode(value, VARIABLE, name)
-    return TuneModes(of_all or TuneMode(), by_def)
+    return TuneModes(of_all or TuneMode(asked=False), by_def)
 
 
 def _mode(given: object, where: str, name: str = "") -> TuneMode:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,6 +25,7 @@ from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.prune import Rules, prune
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.model import lookup
 from tcl.tuner.run.events import Interrupted
 from tcl.tuner.run.stop_requests import TIME_LIMIT
 
@@ -38,6 +40,13 @@ CHOICES = (
     "or a list of presets"
 )
 pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+@pytest.fixture(autouse=True)
+def _nobody_says_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And there is no model."""
+    monkeypatch.delenv("TCL_TUNE_MODE")
+    monkeypatch.setattr(lookup, "SHIPPED", tmp_path)
 
 
 @dataclass

@@ -30,8 +30,12 @@ _COLUMNS = "digest, mode, winner, message, created"
 
 
 def load(cache: TuningCache, key: CacheKey) -> tuple[FirstUse, ...]:
-    """The entries of a key, one for each mode, the latest first. Raises ``CacheError``."""
-    query = "SELECT mode, winner, message FROM first_uses WHERE digest = ? ORDER BY created DESC"
+    """What searches did for a key, one entry for each mode, the latest first. Raises
+    ``CacheError``."""
+    query = (
+        "SELECT mode, winner, message FROM first_uses WHERE digest = ? AND mode NOT LIKE 'model %' "
+        "ORDER BY created DESC"
+    )
     nothing: list[tuple[str, str | None, str]] = []
     found = cache.read(lambda db: db.execute(query, (key.digest,)).fetchall(), nothing)
     return tuple(
@@ -39,6 +43,33 @@ def load(cache: TuningCache, key: CacheKey) -> tuple[FirstUse, ...]:
         for mode, winner, message in found
         if isinstance(winner, str | None)
     )
+
+
+def predicted(cache: TuningCache, key: CacheKey, model: str) -> FirstUse | None:
+    """What the model with this identity chose for a key: its ``winner`` is None where it left the
+    default alone. None if it was not asked. Raises ``CacheError``."""
+    query = "SELECT mode, winner, message FROM first_uses WHERE digest = ? AND mode = ?"
+    nothing: list[tuple[str, str | None, str]] = []
+    about = (key.digest, _of_model(model))
+    found = cache.read(lambda db: db.execute(query, about).fetchall(), nothing)
+    return FirstUse(*found[0]) if found and isinstance(found[0][1], str | None) else None
+
+
+def store_predicted(
+    cache: TuningCache, key: CacheKey, model: str, winner: str | None, message: str
+) -> None:
+    """Keep what a model chose in the place of what others did. Raises ``CacheError``."""
+    row = (key.digest, _of_model(model), winner, message, time.time())
+
+    def write(db: sqlite3.Connection) -> None:
+        db.execute("DELETE FROM first_uses WHERE digest = ? AND mode LIKE 'model %'", row[:1])
+        db.execute("INSERT INTO first_uses VALUES (?, ?, ?, ?, ?)", row)
+
+    cache.transaction(write)
+
+
+def _of_model(identity: str) -> str:
+    return f"model {identity}"
 
 
 def store(cache: TuningCache, key: CacheKey, entry: FirstUse) -> None:

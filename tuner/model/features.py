@@ -9,15 +9,17 @@ and bytes are logarithms to base 2.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.tuner.model.estimate import Estimate, estimate
-from tcl.tuner.model.loops import Bools, Floats, Loops
+from tcl.tuner.model.loops import READ, Bools, Floats, Loops
 from tcl.tuner.model.subject import Subject
+from tcl.tuner.space.columns import Column, alike
 
 VERSION = 1
 """Of the meanings: a feature that comes to mean something else has another one."""
@@ -349,21 +351,37 @@ def _columns(d: Described) -> Floats:
 def extract(subject: Subject, choices: Sequence[tuple[NestOptions, ...]]) -> tuple[Floats, Floats]:
     """Features (N x F) of complete choices for the subject's nests, and what the analytic model
     expects each to take, in seconds (N)."""
-    count = len(choices)
-    if not choices or not subject.nests:
+    columns = [
+        {name: Column.of([getattr(o, name) for o in own]) for name in READ}
+        for own in zip(*choices, strict=True)
+    ]
+    return extract_columns(subject, len(choices), columns)
+
+
+def extract_columns(
+    subject: Subject, count: int, columns: Sequence[Mapping[str, Column[Any]]]
+) -> tuple[Floats, Floats]:
+    """The same of N choices that stand in columns: for each nest, name of an option → its values.
+
+    Candidates that are alike in all that is said of a nest are described once for it.
+    """
+    if not count or not subject.nests:
         return np.zeros((count, len(NAMES))), np.ones(count)
     rows, cycles = [], []
-    for place, nest in enumerate(subject.nests):
-        loops = Loops.of(nest, subject.device, [each[place] for each in choices])
+    for nest, chosen in zip(subject.nests, columns, strict=True):
+        same = alike([chosen[name].codes for name in READ])
+        firsts = np.unique(same, return_index=True)[1]
+        own = {name: chosen[name].part(firsts) for name in READ}
+        loops = Loops.of(nest, subject.device, len(firsts), own)
         described = Described(subject, loops, estimate(loops))
-        rows.append(_row(described))
-        cycles.append(described.estimate.seconds)
-    own, seconds = np.stack(rows), np.stack(cycles)
-    longest = own[seconds.argmax(axis=0), :, np.arange(count)]
+        rows.append(_row(described)[:, same])
+        cycles.append(described.estimate.seconds[same])
+    own_rows, seconds = np.stack(rows), np.stack(cycles)
+    longest = own_rows[seconds.argmax(axis=0), :, np.arange(count)]
     averaged = [k for k, f in enumerate(SCHEMA) if f.averaged]
     # One after the other: other orders of adding up have other last digits.
     total, means = np.zeros(count), np.zeros((len(averaged), count))
-    for values, taken in zip(own, seconds, strict=True):
+    for values, taken in zip(own_rows, seconds, strict=True):
         total += taken
         means += values[averaged] * taken
     return np.hstack([longest, (means / total).T]), total

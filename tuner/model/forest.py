@@ -3,9 +3,10 @@ the answers, and a thousand candidates go through hundreds of trees in about a m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tcl.tuner.model.loops import Floats, Ints
 
@@ -24,20 +25,24 @@ class Forest:
     """T x K: whether it is above this."""
     leaves: Floats
     """T x 2^K: level k's answer is bit k of the leaf's number."""
+    _asked: tuple[NDArray[np.intp], Floats, NDArray[np.intp]] = field(init=False, repr=False)
+    """Column and threshold of each different question, and T x K: which each level asks."""
+
+    def __post_init__(self) -> None:
+        pairs = np.stack([self.features.ravel(), self.thresholds.ravel()])
+        asked, places = np.unique(pairs, axis=1, return_inverse=True)
+        found = asked[0].astype(np.intp), asked[1], places.reshape(self.features.shape)
+        object.__setattr__(self, "_asked", found)
 
     def predict(self, rows: Floats) -> Floats:
         """M x N: what each member expects of each row (N x F)."""
         found = np.zeros((len(self.members), len(rows)))
         if not self.leaves.size or not len(rows):
             return found
-        depth = self.features.shape[1]
-        pairs = np.stack([self.features.ravel(), self.thresholds.ravel()])
-        asked, places = np.unique(pairs, axis=1, return_inverse=True)
-        columns = np.ascontiguousarray(rows.T)[asked[0].astype(np.intp)]
-        answers = (columns > asked[1][:, None]).view(np.uint8)
-        questions = places.reshape(-1, depth)
+        columns, thresholds, questions = self._asked
+        answers = (rows.T[columns] > thresholds[:, None]).view(np.uint8)
         leaf = np.zeros((len(self.leaves), len(rows)), np.uint8)
-        for level in range(depth):
+        for level in range(questions.shape[1]):
             leaf |= answers[questions[:, level]] << np.uint8(level)
         first = 0
         for member, trees in enumerate(self.members):

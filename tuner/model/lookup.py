@@ -1,9 +1,11 @@
-"""Which model is asked: the device's own, else its architecture's, else one for any device."""
+"""Which model is asked: the device's own, else its architecture's, else one for any device, else
+the one that comes with tcl."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from tcl.codegen.devices.cpu import CpuProfile
@@ -34,15 +36,41 @@ def files(device: CpuProfile, folder: Path | None) -> Iterator[Path]:
                 yield path
 
 
+def identity(paths: Sequence[Path]) -> str:
+    """What stands for the contents of these files: other models, or other files in their places,
+    have another one."""
+    return hashlib.sha256(" ".join(map(_digest, paths)).encode()).hexdigest()[:16]
+
+
 def lookup(device: CpuProfile, folder: Path | None) -> tuple[Model, Path, list[str]] | None:
     """The first model that can be read, where it lies, and why those before it cannot be; None if
     there is none and nothing is wrong. Raises ``ModelError`` if none of several can be read."""
     wrong: list[str] = []
     for path in files(device, folder):
         try:
-            return read(path), path, wrong
+            return _read(path, _digest(path)), path, wrong
         except ModelError as error:
             wrong.append(str(error))
     if wrong:
         raise ModelError("; ".join(wrong))
     return None
+
+
+def _digest(path: Path) -> str:
+    try:
+        about = path.stat()
+        return _digest_of(path, about.st_mtime_ns, about.st_size, about.st_ino)
+    except OSError as error:  # it cannot be read, or is gone since
+        return f"errno {error.errno}"
+
+
+@lru_cache(maxsize=64)
+def _digest_of(path: Path, *_: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, digest: str) -> Model:
+    """Once for each contents."""
+    return read(path)

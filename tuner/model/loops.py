@@ -7,22 +7,26 @@ tiles inside a chunk, and over chunks: as ``tcl.codegen.passes.cpu.steps`` makes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.fragments import fragments
-from tcl.codegen.options.nest_options import NestOptions
 from tcl.tuner.model.subject import SubjectNest, Touched
+from tcl.tuner.space.columns import Column
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
-_Value = TypeVar("_Value")
+READ = (
+    *("chunk", "tile", "order", "inner_order", "vectorize", "register", "dot", "mma"),
+    *("stage", "prefetch", "stream", "peel", "skip", "fuse"),
+)
+"""The options of a nest that say what its loops are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +83,21 @@ class Loops:
         object.__setattr__(self, "touched", tuple(self._boxed(t, points) for t in every))
 
     @staticmethod
-    def of(subject: SubjectNest, device: CpuProfile, options: Sequence[NestOptions]) -> Loops:
-        """Of complete choices for one nest."""
+    def of(
+        subject: SubjectNest, device: CpuProfile, count: int, chosen: Mapping[str, Column[Any]]
+    ) -> Loops:
+        """Of complete choices for one nest: name of an option in ``READ`` → its values."""
         dims, reads = subject.nest.dims, len(subject.reads)
         rank = len(dims)
         natural = tuple(range(rank))
 
-        def sizes(name: str, count: int, absent: int) -> Ints:
-            def padded(value: tuple[int, ...] | None) -> tuple[int, ...]:
-                return ((value or ()) + (absent,) * count)[:count]
+        def coded(name: str, row: Callable[[Any], tuple[int, ...]], width: int) -> Ints:
+            table = np.array([row(v) for v in chosen[name].values], np.int64)
+            found: Ints = table.reshape(-1, width)[chosen[name].codes]
+            return found
 
-            return _coded([getattr(o, name) for o in options], padded, count)
-
-        def order(name: str) -> Ints:
-            return _coded([getattr(o, name) for o in options], lambda o: o or natural, rank)
+        def sizes(name: str, width: int, absent: int) -> Ints:
+            return coded(name, lambda v: ((v or ()) + (absent,) * width)[:width], width)
 
         extents = np.array([max(1, d.extent) for d in dims], np.int64)
         chunk, tile = sizes("chunk", rank, 0), sizes("tile", rank, 0)
@@ -105,9 +110,19 @@ class Loops:
             dim, width = value or (-1, 1)
             return (-1, 1) if width < 2 else (dim if dim >= 0 else results - 1, width)
 
-        lane = _coded([o.vectorize for o in options], lanes, 2)
+        lane = coded("vectorize", lanes, 2)
         dots = np.maximum(sizes("dot", rank, 1), 1)
-        base = _fragments(device, options, rank) * dots
+        base = np.ones((count, rank), np.int64)
+        if any(chosen["mma"].values):
+            fragment = next(fragments(device, matrix=True))
+
+            def rows_and_words(mma: tuple[int, ...] | None) -> tuple[int, ...]:
+                along = (*(mma or ())[:1], *(mma or ())[2:])
+                by_dim = dict(zip(along, (fragment.rows, fragment.words), strict=False))
+                return tuple(by_dim.get(dim, 1) for dim in range(rank))
+
+            base = coded("mma", rows_and_words, rank)
+        base = base * dots
         at = np.arange(rank) == lane[:, :1]
         base = np.where(at, base * lane[:, 1:], base)
         register = np.minimum(np.maximum(sizes("register", rank, 1), 1), -(-tile // base))
@@ -123,13 +138,13 @@ class Loops:
             vectors=register,
             lane=lane[:, 0],
             width=lane[:, 1],
-            tile_order=order("order"),
-            point_order=order("inner_order"),
+            tile_order=coded("order", lambda v: v or natural, rank),
+            point_order=coded("inner_order", lambda v: v or natural, rank),
             stage=sizes("stage", reads, -1),
             prefetch=sizes("prefetch", reads, 0),
             dot=np.asarray(dots.max(axis=1)),
             flags={
-                name: np.array([bool(getattr(o, name)) for o in options])
+                name: coded(name, lambda v: (int(bool(v)),), 1)[:, 0].astype(np.bool_)
                 for name in ("stream", "peel", "skip", "fuse", "mma")
             },
         )
@@ -208,25 +223,3 @@ class Loops:
             full &= span >= axis.extent
         itemsize = touched.access.itemsize
         return run * rows, rows * np.ceil(run * itemsize / LINE) * LINE
-
-
-def _coded(values: Sequence[_Value], row: Callable[[_Value], tuple[int, ...]], width: int) -> Ints:
-    """A row for each value. Candidates have few different ones: each is made once."""
-    codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
-    table = np.array([row(value) for value in codes], np.int64).reshape(len(codes), width)
-    found: Ints = table[[*map(codes.__getitem__, values)]]
-    return found
-
-
-def _fragments(device: CpuProfile, options: Sequence[NestOptions], rank: int) -> Ints:
-    """N x D: rows and words that a matrix unit does at once."""
-    if not any(o.mma for o in options):
-        return np.ones((len(options), rank), np.int64)
-    fragment = next(fragments(device, matrix=True))
-
-    def counts(mma: tuple[int, ...] | None) -> tuple[int, ...]:
-        along = (*(mma or ())[:1], *(mma or ())[2:])
-        by_dim = dict(zip(along, (fragment.rows, fragment.words), strict=False))
-        return tuple(by_dim.get(dim, 1) for dim in range(rank))
-
-    return _coded([o.mma for o in options], counts, rank)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -12,6 +13,7 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import plan_cpu
+from tcl.tuner.space.columns import Column, Rows
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.constraints import constraints, heuristics, sharing
 from tcl.tuner.space.cpu.nest import NestKnobs
@@ -19,6 +21,8 @@ from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace
 from tcl.tuner.space.search_space import Constraint
 
+_PLANNED = MappingOptions("mlp")
+"""What is planned in any case, so that its choices are among those of the knobs."""
 _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
 _GROUPS = 8
@@ -48,7 +52,8 @@ class MappingSpace(ProgramSpace):
             key=lambda i: -math.prod(d.extent for d in program.nests[i].dims),
         )
         chosen = sorted(by_points[:_NESTS])
-        default = plan_cpu(program, MappingOptions("mlp"), device).options
+        default = plan_cpu(program, _PLANNED, device).options
+        self._default = default
         self._chunks = ChunkKnobs.all_of(program, device, default)[:_GROUPS]
         of_nest = {n.name: (c, k) for c in self._chunks for k, n in enumerate(c.group.nests)}
         self._nests = {
@@ -75,10 +80,25 @@ class MappingSpace(ProgramSpace):
             divided[name] = divided.get(name, NestOptions()).over(knobs.to_options(values))
         return divided
 
+    @property
+    def positions(self) -> frozenset[int]:
+        """Of the nests with knobs."""
+        return frozenset(self._nests)
+
+    def columns(self, rows: Rows) -> dict[int, dict[str, Column[Any]]]:
+        """What each row of this space's configurations says, by position of the nest and name of
+        the option, of nests with knobs: as ``to_options`` does it for one."""
+        return {
+            position: {name: rows.column(of) for name, of in knobs.said.items()}
+            for position, knobs in self._nests.items()
+        }
+
     def _normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
         return {name: v for nest in self._nests.values() for name, v in nest.normal(values).items()}
 
     def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
+        if options == _PLANNED:
+            return self._default
         return plan_cpu(self._program, options, self._device).options
 
     def _said(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
@@ -96,6 +116,8 @@ class MappingSpace(ProgramSpace):
         return values
 
     def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
+        if len(self._nests) == len(self._program.nests):
+            return []
         plan = plan_cpu(self._program, options, self._device)
         *_, (_, program) = plan.applied()
         return [n for i, n in enumerate(program.nests) if i not in self._nests]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
@@ -109,26 +110,33 @@ class NestKnobs:
         own += self.register.knobs + self.stage.knobs + self.stream.knobs
         return own + self.prefetch.knobs + self.skip.knobs
 
+    @property
+    def said(self) -> dict[str, Callable[[Mapping[str, Value]], Any]]:
+        """Name of an option → what knob values say of it, chunks included."""
+        return {
+            "tile": self.tile,
+            "order": lambda values: self.order(values)[0],
+            "inner_order": lambda values: self.order(values)[1],
+            "vectorize": self.vectorize,
+            "dot": self.dots,
+            "mma": self.matrix.mma,
+            "register": self.register_tile,
+            "stage": self.stage_levels,
+            "chunk": self.chunk,
+            "fuse": self.fused,
+            "stream": lambda values: self.stream.chosen(values)[0],
+            "prefetch": self.prefetch.distances,
+            "peel": lambda values: self.stream.chosen(values)[1],
+            "skip": self.skip.chosen,
+        }
+
     def to_options(self, values: Mapping[str, Value]) -> NestOptions:
         """What the knobs say of the nest, its chunks included."""
-        order, inner_order = self.order(values)
-        stream, peel = self.stream.chosen(values)
-        return NestOptions(
-            tile=self.tile(values),
-            order=order,
-            inner_order=inner_order,
-            vectorize=self.vectorize(values),
-            dot=self.dots(values),
-            mma=self.matrix.mma(values),
-            register=self.register_tile(values),
-            stage=self.stage_levels(values),
-            chunk=self.chunk(values),
-            fuse=False,
-            stream=stream,
-            prefetch=self.prefetch.distances(values),
-            peel=peel,
-            skip=self.skip.chosen(values),
-        )
+        return NestOptions(**{name: of(values) for name, of in self.said.items()})
+
+    def fused(self, values: Mapping[str, Value]) -> bool:
+        """The option."""
+        return self.chunks is not None and self.nest.name in self.chunks[0].fused(values)
 
     def tile(self, values: Mapping[str, Value]) -> tuple[int, ...]:
         """The option."""
@@ -171,7 +179,7 @@ class NestKnobs:
 
     def stage_levels(self, values: Mapping[str, Value]) -> tuple[int, ...]:
         """The option."""
-        if not self.stage.chosen:
+        if not any(values[k.name] for k in self.stage.knobs):
             return ()
         chunk = self.chunk(values)
         tiled = self._tiled(self.tile(values), self.order(values)[0], chunk)
