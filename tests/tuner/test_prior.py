@@ -19,7 +19,7 @@ from tcl.tuner.model.model import Prediction
 from tcl.tuner.space.knobs import Knob
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import make_strategy
-from tcl.tuner.strategies.prior import slope
+from tcl.tuner.strategies.prior import believed
 from tcl.tuner.strategies.strategy import SearchSettings, Strategy
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -96,12 +96,12 @@ def test_a_strategy_that_cannot_use_a_model_says_so() -> None:
         make_strategy("genetic", SPACE, Random(0), SearchSettings(), (), Known())
 
 
-def test_a_model_is_believed_as_far_as_it_is_right() -> None:
+def test_a_model_is_believed_as_far_as_it_is_right_and_little_is_known() -> None:
     expected = np.linspace(0.0, 1.0, 50)
-    assert slope(expected, 3 + expected) == pytest.approx(1)
-    assert slope(expected, -expected) == 0
-    assert slope(expected[:1], expected[:1]) == 1
-    assert 0 < slope(expected, np.zeros(50)) < 0.1
+    right = [believed(expected[:n], 3 + expected[:n]) for n in (1, 10, 50)]
+    assert 1 > right[0] > right[1] > right[2] > 0.1
+    assert believed(expected, -expected) == 0
+    assert believed(expected, np.zeros(50)) < 0.1 * right[2]
 
 
 def recorded(name: str, fastest: Sequence[int]) -> RecordedSpace:

@@ -11,7 +11,10 @@ from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies.features import Floats
 
 _TRUSTED = 4
-"""Results that the prior's word weighs as much as."""
+"""Results that outweigh a prior's word for how far times differ."""
+_WORTH = 20
+"""Results that are worth as much as a prior. It knows something of the space, and nothing of the
+device: where it is wrong, what it adds is in the way of those who know better."""
 
 
 class Expected(Protocol):
@@ -34,10 +37,12 @@ class Prior(Protocol):
         for what all have in common."""
 
 
-def slope(expected: Floats, logs: Floats) -> float:
-    """How far measured logarithms go with the expected ones: 1 if as far, 0 if not at all, or the
-    other way. The slope of least squares, with a few results more that have 1."""
+def believed(expected: Floats, logs: Floats) -> float:
+    """By how much of a prior's expectations to go: 1 before anything is measured, less the less
+    measured logarithms go along with the expected ones, and the more there are."""
     x, y = expected - expected.mean(), logs - logs.mean()
-    square = float(np.einsum("n,n->", x, x))
-    fitted = float(np.einsum("n,n->", x, y)) / square if square else 1.0
-    return max(0.0, (_TRUSTED + len(logs) * fitted) / (_TRUSTED + len(logs)))
+    square, count = float(np.einsum("n,n->", x, x)), len(logs)
+    # Least squares, with a few results more that agree.
+    slope = float(np.einsum("n,n->", x, y)) / square if square else 1.0
+    agreeing = max(0.0, (_TRUSTED + count * slope) / (_TRUSTED + count))
+    return agreeing * _WORTH / (_WORTH + count)

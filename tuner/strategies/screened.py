@@ -20,7 +20,7 @@ from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
 from tcl.tuner.strategies.features import Features, Floats
 from tcl.tuner.strategies.gaussian import GaussianProcess, Posterior
 from tcl.tuner.strategies.history import logarithms
-from tcl.tuner.strategies.prior import Prior, slope
+from tcl.tuner.strategies.prior import Prior, believed
 from tcl.tuner.strategies.skeleton import Evolution
 from tcl.tuner.strategies.strategy import SearchSettings, State
 
@@ -36,6 +36,9 @@ _FITTED = 100
 """Results that its lengths are fitted to at most."""
 _DRAWN = 1000
 """Random configurations that a prior chooses the first generation of."""
+_HEDGED = 30
+"""Results up to which half of what a search with a prior tries is far from all others: a prior may
+be wrong."""
 _KNOWN = 0.5
 """Share of the variance that a prior is taken to know before anything is measured."""
 
@@ -81,7 +84,10 @@ class Screened(Evolution):
         if len(ranked) < ENOUGH_TO_BREED:
             bred = (breeder.child(memory.seen) for _ in range(settings.children))
             return [c for c in bred if c is not None and memory.add(c)]
-        return self._screen(self._pool(breeder), settings.children)
+        hedged = self._prior is not None and len(memory.results) < _HEDGED
+        few = settings.children // 2 if hedged else 0
+        found = self._screen(self._pool(breeder), settings.children - few)
+        return self._spread(found, len(found) + few)
 
     def state(self) -> State:
         """See ``Strategy``."""
@@ -116,7 +122,7 @@ class Screened(Evolution):
         known, unsure = np.zeros(len(at)), np.zeros(len(at))
         if self._prior is not None:
             expected = self._prior.predict([*(c for c, _ in results), *at])
-            part = slope(expected.logs[: len(results)], logs)
+            part = believed(expected.logs[: len(results)], logs)
             logs = times - part * expected.logs[: len(results)]
             known, unsure = (part * x[len(results) :] for x in (expected.logs, expected.spread))
         # Logarithms of times, or how far off they are, brought to mean 0 and spread 1.

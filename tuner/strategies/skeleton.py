@@ -73,9 +73,11 @@ class Evolution(Search):
 
     def _opening(self) -> list[Config]:
         """The seeds, brought to ``population`` by configurations spread over the space."""
-        memory, count = self._memory, self._settings.population
-        features = Features(memory.space)
-        found = self._known_seeds()
+        return self._spread(self._known_seeds(), self._settings.population)
+
+    def _spread(self, found: list[Config], count: int) -> list[Config]:
+        """``found``, brought to ``count`` by configurations far from all others."""
+        memory, features = self._memory, Features(self._memory.space)
         while len(found) < count:
             drawn = [memory.space.sample(memory.rng) for _ in range(_DRAWN)]
             new = [c for c in drawn if c is not None and c not in memory.seen]
