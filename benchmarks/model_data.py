@@ -5,7 +5,7 @@
 
 Problems are taken in turns, those with the fewest first, so that it may be stopped at any time; a
 second run goes on where the first one ended. A turn reads every candidate's time once, shortly,
-then times the fastest ones and the default in turns with each other (``tcl.tuner.measure.finals``):
+then times the fastest ones and the default in turns with each other (``tcl.tuner.measure.race``):
 the least of many single readings is mostly luck.
 
 Nearly all that is much faster than the default differs from it in one option or two. So the first

@@ -80,19 +80,19 @@ def roundings(
     try:
         arrays = [a.astype(np.float64) if t.type == FLOAT32 else a for a, t in tensors]
         compute(sized, inputs, rounded)
-        places = compute(in_float64(sized), arrays, exact).places
+        positions = compute(in_float64(sized), arrays, exact).positions
     except (TclError, IndexError, MemoryError):  # in float64 the data may lead elsewhere
         return unknown
     return tuple(
         _error(r, e, p) if w else 0.0
-        for r, e, p, w in zip(rounded, exact, places, own, strict=True)
+        for r, e, p, w in zip(rounded, exact, positions, own, strict=True)
     )
 
 
-def _error(rounded: _Array, exact: _Array, places: npt.NDArray[np.int64] | None) -> float:
+def _error(rounded: _Array, exact: _Array, positions: npt.NDArray[np.int64] | None) -> float:
     ours, right = rounded.reshape(-1), exact.reshape(-1)
-    if places is not None:
-        ours, right = ours[places], right[places]
+    if positions is not None:
+        ours, right = ours[positions], right[positions]
     with np.errstate(invalid="ignore"):
         errors = np.abs(ours - right)
     errors = errors[np.isfinite(errors)]

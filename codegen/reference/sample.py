@@ -51,7 +51,7 @@ share values of indices share what they depend on."""
 class Computed:
     """What was computed."""
 
-    places: tuple[Points | None, ...]
+    positions: tuple[Points | None, ...]
     """Of each output the elements, as positions in row-major order, ascending; None: all."""
     share: float
     """Of the operations that all elements would take."""
@@ -111,8 +111,8 @@ def _sample(
         found = _Plan.of(sized, wanted, operations, jit)
         if found is not None:
             found.run(inputs, outputs)
-            places = tuple(found.places[t.name] for t in sized.checked.outputs)
-            return Computed(places, found.operations / _everything(sized))
+            positions = tuple(found.positions[t.name] for t in sized.checked.outputs)
+            return Computed(positions, found.operations / _everything(sized))
     return None
 
 
@@ -212,7 +212,7 @@ class _Plan:
 
     sized: SizedDef
     points: tuple[Points, ...]
-    places: dict[str, Points]
+    positions: dict[str, Points]
     """Of each output the elements that are right in the end."""
     operations: int
     jit: bool
@@ -225,20 +225,20 @@ class _Plan:
         needed: _Marks = {name: np.zeros(sized.shapes[name], np.bool_) for name in wanted}
         for name, points in wanted.items():
             needed[name][tuple(points.T)] = True
-        places: dict[str, Points] = {}
+        positions: dict[str, Points] = {}
         found: list[Points] = []
         operations = 0
         for statement in reversed(sized.statements):
             target = statement.statement.target
             # What statements before this one need is not what is there in the end.
-            places.setdefault(target, np.flatnonzero(needed[target]))
+            positions.setdefault(target, np.flatnonzero(needed[target]))
             points = _within(statement, needed[target], sized.origins[target])
             operations += len(points) * _of_element(statement)
             if operations > most:
                 return None
             _mark(sized, statement, points, needed, jit)
             found.append(points)
-        return cls(sized, tuple(reversed(found)), places, operations, jit)
+        return cls(sized, tuple(reversed(found)), positions, operations, jit)
 
     def run(self, inputs: Sequence[_Array], outputs: Sequence[_Array]) -> None:
         """Compute the points."""

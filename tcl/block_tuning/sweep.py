@@ -23,9 +23,9 @@ from tcl.block_tuning.result import BlockTiming, BlockTuningResult, in_order
 from tcl.block_tuning.target import Target
 from tcl.codegen.common.errors import ArgumentError, OptionsError
 from tcl.grammar.errors import TclError
-from tcl.tuner.measure.finals import FINALISTS, Entrant, race, winner
 from tcl.tuner.measure.harness import Run
 from tcl.tuner.measure.machine_speed import scale
+from tcl.tuner.measure.race import FINALISTS, Entrant, race, winner
 from tcl.tuner.measure.reliability import BUSY, NOISY
 from tcl.tuner.measure.timing import Measurement, measure, spread
 from tcl.tuner.measure.verdict import Verdict

@@ -30,10 +30,10 @@ def compared(program: SizedDef, inputs: list[Array], most: int, *, jit: bool = F
     expected, outputs = outputs_of(program), outputs_of(program)
     compile_reference(program, jit=jit)(inputs, expected)
     found = compute(program, inputs, outputs, whole=0, sampled=most, jit=jit)
-    for places, right, here in zip(found.places, expected, outputs, strict=True):
-        if places is not None:
-            assert len(places) or not right.size
-            assert right.reshape(-1)[places].tobytes() == here.reshape(-1)[places].tobytes()
+    for positions, right, here in zip(found.positions, expected, outputs, strict=True):
+        if positions is not None:
+            assert len(positions) or not right.size
+            assert right.reshape(-1)[positions].tobytes() == here.reshape(-1)[positions].tobytes()
     return found.share
 
 
@@ -62,20 +62,20 @@ def test_a_product_is_computed_where_every_index_takes_every_value() -> None:
     program = sized(text, A=(50, 40), B=(40, 30))
     inputs = [np.ones((50, 40), np.float32), np.ones((40, 30), np.float32)]
     found = compute(program, inputs, outputs_of(program), whole=0, sampled=30_000, jit=False)
-    (places,) = found.places
-    assert places is not None
-    rows, columns = np.unravel_index(places, shape)
+    (positions,) = found.positions
+    assert positions is not None
+    rows, columns = np.unravel_index(positions, shape)
     assert set(rows) == set(range(50))
     assert set(columns) == set(range(30))
     assert {(0, 0), (0, 29), (49, 0), (49, 29)} <= set(zip(rows, columns, strict=True))
-    assert len(places) < math.prod(shape) / 4
+    assert len(positions) < math.prod(shape) / 4
 
 
 def test_what_is_small_is_computed_whole() -> None:
     program = sized("def f(float(N) A) -> (O) { O(n) = A(n) }", A=(9,))
     outputs = outputs_of(program)
     found = compute(program, [np.arange(9, dtype=np.float32)], outputs)
-    assert (found.places, found.share) == ((None,), 1.0)
+    assert (found.positions, found.share) == ((None,), 1.0)
     assert outputs[0].tolist() == list(range(9))
 
 

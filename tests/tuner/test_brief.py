@@ -138,7 +138,7 @@ def test_a_brief_reference(size: int, whole: bool, monkeypatch: pytest.MonkeyPat
     sized = infer(check(SOURCE)["mm"], {"A": a.shape, "B": b.shape})
     computed = compute_briefly(sized, (a, b), (output,))
     assert isinstance(computed, Computed)
-    (places,) = computed.places
+    (places,) = computed.positions
     assert (places is None, computed.share == 1.0) == (whole, whole)
     known = np.arange(size * size) if places is None else places
     assert len(known) >= size

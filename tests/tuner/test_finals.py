@@ -13,7 +13,8 @@ from tuner_fakes import QUICK, FakeBackend, FakeOptions, FakeSpace
 
 from tcl.tuner.measure.backend import Kernel
 from tcl.tuner.measure.evaluate import set_up
-from tcl.tuner.measure.finals import (
+from tcl.tuner.measure.placement import ALIGNED, NUMPY
+from tcl.tuner.measure.race import (
     BUDGET,
     FINALISTS,
     ROUNDS,
@@ -23,7 +24,6 @@ from tcl.tuner.measure.finals import (
     race,
     winner,
 )
-from tcl.tuner.measure.placement import ALIGNED, NUMPY
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict

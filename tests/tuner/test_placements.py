@@ -110,9 +110,9 @@ class SampledBackend(FakeBackend):
     ``alike`` is wrong there in the same way each time, and ``gap`` leaves one alone."""
 
     def reference(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Computed:
-        places = np.array([0, 50, 99])
-        outputs[0][places] = inputs[0][places] * 2
-        return Computed((places,), 0.1)
+        positions = np.array([0, 50, 99])
+        outputs[0][positions] = inputs[0][positions] * 2
+        return Computed((positions,), 0.1)
 
     def load(self, code: bytes) -> Kernel:
         kernel = super().load(code)
@@ -167,9 +167,9 @@ def test_whole_results_are_compared_with_the_first_that_was_right() -> None:
 
 def test_the_reference_says_how_long_all_of_it_would_take() -> None:
     reference = compute_reference(SampledBackend())
-    assert reference.outputs[0].places is not None
+    assert reference.outputs[0].positions is not None
     assert reference.seconds > 0
-    assert compute_reference(FakeBackend()).outputs[0].places is None
+    assert compute_reference(FakeBackend()).outputs[0].positions is None
 
 
 def test_without_a_reference_results_are_compared_with_themselves() -> None:

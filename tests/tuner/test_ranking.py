@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcl.tuner.cache.ranking import Record, ranked, winners
-from tcl.tuner.measure.finals import Entrant, placed
+from tcl.tuner.measure.race import Entrant, placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
 

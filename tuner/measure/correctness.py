@@ -97,8 +97,8 @@ class Expected:
     """Of the output, for messages."""
     shape: tuple[int, ...]
     values: Array
-    """Of all elements in row-major order, or of those at ``places``."""
-    places: npt.NDArray[np.int64] | None
+    """Of all elements in row-major order, or of those at ``positions``."""
+    positions: npt.NDArray[np.int64] | None
     """Positions in row-major order; None: all."""
     relative: float
     """Difference that rounding explains; 0 for other types than floats."""
@@ -113,22 +113,22 @@ class Expected:
         name: str,
         whole: Array,
         depth: int,
-        places: npt.NDArray[np.int64] | None = None,
+        positions: npt.NDArray[np.int64] | None = None,
         than: str = "the reference",
     ) -> Expected:
-        """The elements at ``places`` of an array."""
+        """The elements at ``positions`` of an array."""
         values = whole.reshape(-1)
-        values = values.copy() if places is None else values[places]
+        values = values.copy() if positions is None else values[positions]
         relative = tolerance(whole.dtype.name, depth)
         scale = _scale(values) if relative else 0.0
-        return cls(name, whole.shape, values, places, relative, scale, than)
+        return cls(name, whole.shape, values, positions, relative, scale, than)
 
     def mismatch(self, actual: Array, error: float = 0.0) -> str | None:
         """A sentence about the first element of ``actual``, an array of the output's shape, that
         is wrong; None when all are right. ``error``: of the reference, absolute, 0 if unknown."""
         flat = actual.reshape(-1)
-        if self.places is not None:
-            flat = flat[self.places]
+        if self.positions is not None:
+            flat = flat[self.positions]
         right = self.values
         if right.dtype == np.bool_:  # the poison is no value of a bool
             flat, right = flat.view(np.uint8), right.view(np.uint8)
@@ -141,7 +141,7 @@ class Expected:
                 wrong += good.size - int(np.count_nonzero(good))
         if not wrong:
             return None
-        place = first if self.places is None else int(self.places[first])
+        place = first if self.positions is None else int(self.positions[first])
         where = tuple(int(i) for i in np.unravel_index(place, self.shape))
         at = f" at ({', '.join(map(str, where))})" if where else ""
         return (

@@ -18,10 +18,10 @@ from tcl.common.number_format import duration
 from tcl.tuner.measure.backend import Backend, BriefBackend, Kernel, Problem, Runner
 from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.measure.correctness import Array, Expected
-from tcl.tuner.measure.finals import BUDGET, ROUNDS, race
 from tcl.tuner.measure.machine_speed import Yardstick
 from tcl.tuner.measure.others import Others
 from tcl.tuner.measure.place import Place
+from tcl.tuner.measure.race import BUDGET, ROUNDS, race
 from tcl.tuner.measure.stop_slow import TooSlowError, at_most
 from tcl.tuner.measure.timing import MeasureSettings, Placed, measure, together
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
@@ -65,10 +65,10 @@ def _reference(
     problem: Problem, outputs: tuple[Array, ...], computed: Computed | None, started: float
 ) -> Reference:
     share = 1.0 if computed is None else computed.share
-    places = [None] * len(outputs) if computed is None else computed.places
+    positions = [None] * len(outputs) if computed is None else computed.positions
     expected = tuple(
         Expected.of(*each)
-        for each in zip(problem.names, outputs, problem.depths, places, strict=True)
+        for each in zip(problem.names, outputs, problem.depths, positions, strict=True)
     )
     size = sum(a.nbytes for a in (*problem.inputs, *outputs))
     return Reference(expected, (time.perf_counter() - started) / share, size)
@@ -174,7 +174,7 @@ class Evaluator:
     @property
     def _knows_all(self) -> bool:
         """Whether it is known of every element what it has to be."""
-        return self._expected is not None and all(e.places is None for e in self._expected)
+        return self._expected is not None and all(e.positions is None for e in self._expected)
 
     def _written(self, place: Place, than: str) -> list[Expected]:
         """What other results are compared with from now on. Both may differ from what is exact:

@@ -10,8 +10,8 @@ from typing import Generic, TypeAlias
 
 from tcl.common.number_format import ratio_text
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
-from tcl.tuner.measure.finals import CLEARLY, USUAL, Entrant, Rules, entering, placed, slower
 from tcl.tuner.measure.machine_speed import scale, settled
+from tcl.tuner.measure.race import CLEARLY, USUAL, Entrant, Rules, entering, placed, slower
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.run.events import Candidate, Event, FinalsStarted, Note
