@@ -28,7 +28,7 @@ from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 from tcl.tuner.run.events import Candidate, Event, Note, Raced
-from tcl.tuner.run.finals import AFRESH, Finals
+from tcl.tuner.run.finals import AFRESH, Finals, why_not_faster
 from tcl.tuner.run.ledger import Ledger
 from tcl.tuner.run.pipeline import Pipeline
 from tcl.tuner.run.workplace import Compilers, Stages
@@ -262,6 +262,12 @@ def test_a_fresh_process_has_the_last_word(
     assert decision.winner is not None and decision.start is not None
     assert decision.winner.outcome.message == decision.start.outcome.message == AFRESH
     assert decision.start.outcome.placements == {"near": default[0], "far": default[1]}
+
+
+def test_one_that_is_faster_in_most_rounds_and_by_its_median_slower_does_not_win() -> None:
+    """As may be where the machine is busy."""
+    one, other = entrant("one", here=[1, 5, 9, 7, 7]), entrant("other", here=[2, 6, 10, 3, 3])
+    assert why_not_faster(one, other) == "it takes 2.33 × as long"
 
 
 def test_a_winner_that_a_fresh_process_could_not_time_is_not_confirmed() -> None:
