@@ -61,7 +61,8 @@ class TunerSettings:
     compile_timeout: float = 60.0
     """Seconds for compiling one candidate."""
     run_timeout: float | None = None
-    """Seconds for verifying and timing one candidate; None: a multiple of the reference's time."""
+    """Seconds for verifying and timing one candidate; None: ten times as long as the reference
+    takes and ten more, 610 at most."""
     cached_seeds: int = 10
     """Best options of the cache that the first generation starts from."""
 

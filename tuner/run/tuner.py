@@ -32,6 +32,9 @@ from tcl.workers.pool import WorkerDiedError, WorkerPool
 
 REFERENCE = 10.0
 """Seconds that the reference may take, however soon the search is to end."""
+_LONGEST = 60.0
+"""Seconds of the reference, which is plain code, by which a candidate's time is bounded at most:
+where all elements would take it hours, a kernel that hangs is still ended within minutes."""
 _UNFINISHED = (
     "the reference was not finished: only what the search begins with is timed, and it is compared "
     "with nothing"
@@ -204,7 +207,7 @@ class Tuner(Generic[OptionsT]):
         settings = self._settings
         # The reference is plain code: what takes much longer than it is not worth waiting for.
         longest = watch.seconds if reference is None else reference.seconds
-        run_timeout = settings.run_timeout or 10.0 + 10.0 * longest
+        run_timeout = settings.run_timeout or 10.0 + 10.0 * min(longest, _LONGEST)
         stages = self._workplace.open(
             Orders(
                 self._backend,
