@@ -6,6 +6,7 @@ from tcl.grammar.checked import Tensor
 from tcl.grammar.plural import plural
 from tcl.grammar.sized import Limit, SizedDef, SizedStatement
 from tcl.grammar.source import Source
+from tcl.grammar.varying import Size
 
 
 def ranges_text(sized: SizedDef) -> str:
@@ -43,7 +44,9 @@ def _tensor(sized: SizedDef, tensor: Tensor) -> str:
 def _indices(sized: SizedDef, statement: SizedStatement) -> list[str]:
     rows = []
     for index, (first, stop) in statement.ranges.items():
-        count = plural(stop - first, "value")
+        extent = stop - first
+        symbolic = isinstance(extent, Size)
+        count = f"{extent} values" if symbolic else plural(extent, "value")
         reduced = "reduced over" if index in statement.statement.reduction else ""
         rows.append((index, f"{first}:{stop}", count, reduced, _why(sized, statement, index)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -22,6 +22,7 @@ from tcl.cli.common import (
     reporting,
     sizes_option,
     threads_option,
+    varying_option,
 )
 from tcl.common.number_format import duration
 
@@ -31,6 +32,7 @@ from tcl.common.number_format import duration
 @entry_option
 @sizes_option
 @threads_option
+@varying_option
 @relax_option
 @cache_option
 @reporting
@@ -39,6 +41,7 @@ def best(
     entry: str | None,
     sizes: str | None,
     threads: int | None,
+    varying: tuple[str, ...],
     relax: frozenset[str],
     path: Path | None,
 ) -> None:
@@ -50,7 +53,7 @@ def best(
     from tcl.selection.best_options import stand_in
     from tcl.tuner.cache.nearby import nearby
 
-    key, name = named_key(str(file), entry, sizes, threads)
+    key, name = named_key(str(file), entry, sizes, threads, varying)
     cache = needed(path)
     used, record = key, cache.best(key)
     if record is None and relax:

@@ -6,13 +6,12 @@ import datetime
 import os
 import re
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.common import choose, fail
+from tcl.cli.common import check_varying, choose, fail
 from tcl.common.files import write_whole
 from tcl.grammar.errors import ArgumentError
 
@@ -94,7 +93,10 @@ def how_to_load(work: Work, cache: Path, device: str, threads: int) -> tuple[str
     file = shlex.quote(work.checked.source.name)
     sizes = ",".join(f"{symbol}={size}" for symbol, size in work.sizes.items())
     command = f"tcl run {file} --entry {work.checked.name} --sizes {shlex.quote(sizes)}"
-    counted = ""
+    counted = varying = ""
+    if work.varying:
+        command += f" --varying {','.join(work.varying)}"
+        varying = f", varying={work.varying}"
     if device != "cpu":
         command += f" --device {device}"
     elif threads != thread_count(None):
@@ -102,7 +104,7 @@ def how_to_load(work: Work, cache: Path, device: str, threads: int) -> tuple[str
         counted = f", threads={threads}"
     factory = f"tcl.make_load_from_cache_options_factory({str(cache)!r}{counted})"
     return (
-        f"  in Python:            tcl.define(text, {factory}{counted})",
+        f"  in Python:            tcl.define(text, {factory}{counted}{varying})",
         f"  on the command line:  {command} --cache {shlex.quote(str(cache))}",
     )
 
@@ -137,22 +139,24 @@ def needed(path: Path | None) -> TuningCache:
 
 
 def named_key(
-    what: str, entry: str | None, sizes: str | None, threads: int | None
+    what: str,
+    entry: str | None,
+    sizes: str | None,
+    threads: int | None,
+    varying: tuple[str, ...] = (),
 ) -> tuple[CacheKey, str]:
-    """The key of a def in a file on inputs of these sizes, and the def's name."""
+    """The key of a def in a file on inputs of these sizes, and the def's name. ``varying``: names
+    of sizes of whose classes it is to be."""
     from tcl.arrays.annotations import sizes_of
+    from tcl.backends.targets import CpuTarget
     from tcl.codegen.cpu.thread_count import thread_count
-    from tcl.codegen.devices.cpu import host_cpu
     from tcl.grammar.ranges import infer
-    from tcl.selection.best_options import layout_key
 
     _, checked = choose(Path(what), entry)
-    values = sizes_of(checked, sizes)
-    shapes, layouts = layouts_of(checked, values)
-    key = layout_key(
-        infer(checked, shapes), layouts, replace(host_cpu(), threads=thread_count(threads))
-    )
-    return key, checked.name
+    check_varying(checked, varying)
+    shapes, layouts = layouts_of(checked, sizes_of(checked, sizes))
+    target = CpuTarget(thread_count(threads))
+    return target.query(infer(checked, shapes), layouts, varying).key, checked.name
 
 
 def layouts_of(

@@ -16,6 +16,7 @@ from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tcl.tuner.cache.insight import KeyInsight
+    from tcl.tuner.cache.key import ArrayLayout
     from tcl.tuner.cache.ranking import Record
     from tcl.tuner.cache.tuning_cache import TuningCache
 
@@ -159,7 +160,7 @@ def _data(each: KeyInsight, count: int) -> dict[str, object]:
         "entry": each.entry,
         "namespace": key.backend,
         "device": key.device,
-        "inputs": [{"shape": i.shape, "strides": i.strides, "dtype": i.dtype} for i in key.inputs],
+        "inputs": [_input(layout) for layout in key.inputs],
         "codegen_version": key.codegen_version,
         "results": each.records,
         "verdicts": each.verdicts,
@@ -169,6 +170,12 @@ def _data(each: KeyInsight, count: int) -> dict[str, object]:
         "margin_over_default": each.over_default,
         "best": _candidates(each, each.ranked[:count]),
     }
+
+
+def _input(layout: ArrayLayout) -> dict[str, object]:
+    """Of sizes that vary, ``shape`` has the usual ones, and ``extents`` the classes."""
+    found = {"shape": layout.shape, "strides": layout.strides, "dtype": layout.dtype}
+    return {**found, **({"extents": layout.extents} if layout.classes else {})}
 
 
 def _candidates(each: KeyInsight, ranked: Sequence[Record]) -> list[dict[str, object]]:

@@ -26,6 +26,7 @@ from tcl.cli.common import (
     reporting,
     sizes_option,
     threads_option,
+    varying_option,
 )
 from tcl.common.number_format import duration, plural
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 @entry_option
 @sizes_option
 @threads_option
+@varying_option
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -54,6 +56,7 @@ def show(
     entry: str | None,
     sizes: str | None,
     threads: int | None,
+    varying: tuple[str, ...],
     top: int,
     path: Path | None,
 ) -> None:
@@ -65,14 +68,19 @@ def show(
     not compare their times with first readings.
     """
     if is_digits(what):
-        for option, value in (("--entry", entry), ("--sizes", sizes), ("--threads", threads)):
+        for option, value in (
+            ("--entry", entry),
+            ("--sizes", sizes),
+            ("--threads", threads),
+            ("--varying", varying or None),
+        ):
             if value is not None:
                 raise click.UsageError(f"the key {what} says {option} itself; leave it out")
         cache = needed(path)
         summary = listed_key(cache, what)
         key, name = summary.key, summary.entry
     else:
-        key, name = named_key(what, entry, sizes, threads)
+        key, name = named_key(what, entry, sizes, threads, varying)
         cache = needed(path)
     history = cache.history(key)
     if not history:
@@ -128,10 +136,16 @@ def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
 @entry_option
 @sizes_option
 @threads_option
+@varying_option
 @cache_option
 @reporting
 def why(
-    file: Path, entry: str | None, sizes: str | None, threads: int | None, path: Path | None
+    file: Path,
+    entry: str | None,
+    sizes: str | None,
+    threads: int | None,
+    varying: tuple[str, ...],
+    path: Path | None,
 ) -> None:
     """Why sizes are tuned, or are not.
 
@@ -142,7 +156,7 @@ def why(
     from tcl.tuner.cache.fingerprint import FIELDS
     from tcl.tuner.cache.nearby import explain
 
-    key, name = named_key(str(file), entry, sizes, threads)
+    key, name = named_key(str(file), entry, sizes, threads, varying)
     cache = existing(path)
     if cache is None:
         return

@@ -33,6 +33,47 @@ sizes_option = click.option(
     "Default: the first of these comments.",
 )
 
+
+def _names(
+    context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    names = [name.strip() for each in given for name in each.split(",")]
+    if not all(names):
+        raise click.UsageError("--varying needs names of sizes, as in --varying M,N", context)
+    return tuple(dict.fromkeys(names))
+
+
+varying_option = click.option(
+    "--varying",
+    multiple=True,
+    metavar="SIZE,...",
+    callback=_names,
+    help="Sizes that vary: kernels and options are for all sizes of a class, of the same order of "
+    "magnitude and multiples of 16 or not. May be given several times. Only with --device cpu.",
+)
+
+
+def check_varying(checked: CheckedDef, names: Iterable[str]) -> None:
+    """Refuse names that no size of the def has."""
+    for name in names:
+        if name not in checked.sizes:
+            there = f"its sizes are {', '.join(checked.sizes)}" if checked.sizes else "it has none"
+            raise ArgumentError(
+                f"--varying names {name}, which is no size of {checked.name}; {there}"
+            )
+
+
+def without_varying(device: str, names: tuple[str, ...]) -> None:
+    """Refuse sizes that vary for kernels that a CPU does not run."""
+    if names:
+        raise click.UsageError(for_a_cpu(device))
+
+
+def for_a_cpu(device: str) -> str:
+    """What is wrong with sizes that vary on another device."""
+    return f"--varying is for kernels of a CPU; leave it out with --device {device}"
+
+
 threads_option = click.option(
     "--threads",
     "-t",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +14,18 @@ from tcl.arrays.annotations import sizes_of
 from tcl.arrays.arguments import Array, new_output
 from tcl.arrays.index_values import index_tensors
 from tcl.arrays.random_inputs import random_inputs
-from tcl.cli.common import choose, read, tell
+from tcl.cli.common import check_varying, choose, read, tell
 from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS, MappingOptions
+from tcl.executors.executor import Executor
+from tcl.executors.varying import Family
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.findings import size_findings
 from tcl.grammar.sized import SizedDef
+from tcl.selection.best_options import Query
+from tcl.selection.suggested_options import Chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +37,38 @@ class Work:
     sizes: Mapping[str, int]
     sized: SizedDef
     inputs: tuple[Array, ...]
+    varying: tuple[str, ...] = ()
+    """Names of the sizes that vary."""
 
     @classmethod
-    def load(cls, file: Path, entry: str | None, sizes: str | None, seed: int) -> Work:
+    def load(
+        cls,
+        file: Path,
+        entry: str | None,
+        sizes: str | None,
+        seed: int,
+        varying: tuple[str, ...] = (),
+    ) -> Work:
         """What the command line names; ``TclError`` if there is no such thing."""
         text, checked = choose(file, entry)
+        check_varying(checked, varying)
         values = sizes_of(checked, sizes)
-        return cls.of(text, checked, values, seed)
+        return cls.of(text, checked, values, seed, varying)
 
     @classmethod
-    def of(cls, text: str, checked: CheckedDef, sizes: Mapping[str, int], seed: int) -> Work:
+    def of(
+        cls,
+        text: str,
+        checked: CheckedDef,
+        sizes: Mapping[str, int],
+        seed: int,
+        varying: tuple[str, ...] = (),
+    ) -> Work:
         """A def of a text with random inputs of these sizes."""
         inputs = random_inputs(checked, sizes, seed)
         sized = size(checked, inputs)
         tell(checked, size_findings(sized))
-        return cls(text, checked, sizes, sized, inputs)
+        return cls(text, checked, sizes, sized, inputs, varying)
 
     def outputs(self) -> tuple[Array, ...]:
         """New outputs. They are zero, for defs that add to what they hold."""
@@ -55,7 +77,18 @@ class Work:
     @property
     def title(self) -> str:
         """The def and its sizes, for people."""
-        return " ".join([self.checked.name, *(f"{k}={v}" for k, v in self.sizes.items())])
+        return title_of(self.checked, self.sizes, self.varying)
+
+    def executor(self, choose: Callable[[Query], Chosen], threads: int, *, asked: bool) -> Executor:
+        """Runs the def on a CPU: where sizes vary the kernel of their class, if there can be one.
+        ``choose`` gives the options; ``asked``: whether they are to be honoured or refused."""
+        device = replace(host_cpu(), threads=threads)
+        if self.varying:
+            family = Family(self.checked, self.varying, threads, asked=asked, strict=True)
+            found = family.executor(self.sizes, None, lambda all_: choose(all_.query(device)))
+            if found is not None:
+                return found
+        return Executor(self.sized, choose(Query.of(self.sized, self.inputs, device)), threads)
 
     @contextmanager
     def indexing(self) -> Iterator[None]:
@@ -71,6 +104,12 @@ class Work:
                 f"`# values {names[0]}: FIRST..STOP` (without STOP itself), or run and tune from "
                 "Python, with arrays of your own"
             ) from None
+
+
+def title_of(checked: CheckedDef, sizes: Mapping[str, int], varying: Sequence[str]) -> str:
+    """A def and its sizes, for people."""
+    words = [checked.name, *(f"{name}={value}" for name, value in sizes.items())]
+    return " ".join([*words, *([f"varying {','.join(varying)}"] if varying else [])])
 
 
 def parse_options(text: str | None) -> MappingOptions | None:

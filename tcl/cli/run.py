@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,10 @@ from tcl.cli.common import (
     reporting,
     sizes_option,
     threads_option,
+    varying_option,
     was_given,
     without_threads,
+    without_varying,
 )
 from tcl.cli.signals import dying
 from tcl.common.number_format import duration, plural
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tcl.arrays.arguments import Array
     from tcl.backends.targets import Target
     from tcl.cli.kernels import Work
+    from tcl.executors.executor import Executor
     from tcl.selection.best_options import Query
     from tcl.selection.suggested_options import Chosen
 
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     help="Of the random inputs.",
 )
 @threads_option
+@varying_option
 @click.option(
     "--device",
     default="cpu",
@@ -70,6 +73,7 @@ def command(
     relax: frozenset[str],
     seed: int,
     threads: int | None,
+    varying: tuple[str, ...],
     device: str,
     no_reference: bool,
 ) -> None:
@@ -87,16 +91,18 @@ def command(
     count = thread_count(threads)
     compare = not no_reference
     if device == "cpu":
-        from tcl.codegen.devices.cpu import host_cpu
-        from tcl.selection.best_options import Query
+        work = Work.load(file, entry, sizes, seed, varying)
 
-        work = Work.load(file, entry, sizes, seed)
-        query = Query.of(work.sized, work.inputs, replace(host_cpu(), threads=count))
-        _run_on_cpu(work, _chosen(query, options, path, relax, work.title), count, compare=compare)
+        def choose(query: Query) -> Chosen:
+            return _chosen(query, options, path, relax, work.title)
+
+        executor = work.executor(choose, count, asked=options is not None)
+        _run_on_cpu(work, executor, compare=compare)
         return
     from tcl.backends.targets import target
 
     without_threads(device, threads)
+    without_varying(device, varying)
     where = target(device, count)
     work = Work.load(file, entry, sizes, seed)
     query = where.query(work.sized, work.inputs)
@@ -132,12 +138,11 @@ def _chosen(
     return found
 
 
-def _run_on_cpu(work: Work, wanted: Chosen, threads: int, *, compare: bool) -> None:
+def _run_on_cpu(work: Work, executor: Executor, *, compare: bool) -> None:
     """Run once, compare, and say how long a call takes."""
-    from tcl.executors.executor import Executor
+    from tcl.executors.varying import VaryingExecutor
     from tcl.tuner.measure.timing import measure
 
-    executor = Executor(work.sized, wanted, threads)
     outputs = work.outputs()
     with work.indexing():
         executor(*work.inputs, outputs=outputs)
@@ -145,6 +150,10 @@ def _run_on_cpu(work: Work, wanted: Chosen, threads: int, *, compare: bool) -> N
     seconds = measure(lambda: executor(*work.inputs, outputs=outputs)).median
     used = plural(executor.threads, "thread")
     click.echo(f"  {duration(seconds)} a call on {used}, with options {executor.options}")
+    if isinstance(executor, VaryingExecutor):
+        click.echo(f"  the kernel serves {executor.serves}")
+    elif work.varying:
+        click.echo("  the kernel is for these sizes alone: there can be none for their class")
 
 
 def _run_on_gpu(work: Work, wanted: Chosen, target: Target, *, compare: bool) -> None:

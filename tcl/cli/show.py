@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from tcl.cli.common import (
+    check_varying,
     choose,
     entry_option,
     file_argument,
+    for_a_cpu,
     reporting,
     sizes_option,
     tell,
     threads_option,
+    varying_option,
     without_threads,
 )
 from tcl.grammar.errors import ArgumentError
@@ -38,6 +41,9 @@ _STAGES = (
 )
 _OF_TEXT = ("ast", "canonical", "ranges", "reference")
 """Those that are the same for all options and devices."""
+
+
+_OF_A_GPU = "--stage resources is what kernels take of a GPU; say of which, as in --device h200"
 
 
 @click.command("show")
@@ -64,6 +70,7 @@ _OF_TEXT = ("ast", "canonical", "ranges", "reference")
     "zen 4, graviton3, h200, sm_80; `tcl devices` lists them).",
 )
 @threads_option
+@varying_option
 @reporting
 def command(
     file: Path,
@@ -73,10 +80,17 @@ def command(
     stage: str,
     device: str,
     threads: int | None,
+    varying: tuple[str, ...],
 ) -> None:
-    """Show what becomes of a def, stage by stage."""
+    """Show what becomes of a def, stage by stage.
+
+    With --varying: for all sizes of a class, in formulas that have these sizes by their names.
+    """
     if stage in _OF_TEXT:
         _check(options, device, threads)
+    if varying:
+        click.echo(_for_all(file, entry, sizes, options, stage, device, threads, varying))
+        return
     if stage in ("ast", "canonical"):
         click.echo(_without_sizes(file, entry, stage), nl=False)
         return
@@ -105,9 +119,7 @@ def command(
     profile = _device(device, threads)
     if isinstance(profile, CpuProfile):
         if stage == "resources":
-            raise click.UsageError(
-                "--stage resources is what kernels take of a GPU; say of which, as in --device h200"
-            )
+            raise click.UsageError(_OF_A_GPU)
         from tcl.backends.cpu_stages import cpu_stage
 
         click.echo(cpu_stage(stage, sized, chosen, profile))
@@ -115,6 +127,49 @@ def command(
         from tcl.backends.gpu_stages import gpu_stage
 
         click.echo(gpu_stage(stage, sized, chosen, profile))
+
+
+def _for_all(
+    file: Path,
+    entry: str | None,
+    sizes: str | None,
+    options: str | None,
+    stage: str,
+    device: str,
+    threads: int | None,
+    varying: tuple[str, ...],
+) -> str:
+    """A stage of a def for the class of its sizes."""
+    from tcl.arrays.annotations import sizes_of
+    from tcl.backends.cpu_stages import cpu_stage_for_all
+    from tcl.cli.kernels import parse_options
+    from tcl.codegen.devices.cpu import CpuProfile
+    from tcl.executors.size_classes import for_all
+    from tcl.grammar.findings import size
+    from tcl.grammar.ranges_text import ranges_text
+    from tcl.selection.best_options import DEFAULT
+
+    if stage in ("ast", "canonical", "reference"):
+        raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
+    profile = _device(device, threads)
+    if not isinstance(profile, CpuProfile):
+        raise click.UsageError(for_a_cpu(device))
+    if stage == "resources":
+        raise click.UsageError(_OF_A_GPU)
+    _, checked = choose(file, entry)
+    check_varying(checked, varying)
+    sized = size(checked, sizes_of(checked, sizes))
+    found = for_all(checked, sized.sizes, varying, profile)
+    if found is None:
+        values = ", ".join(f"{name}={sized.sizes[name]}" for name in varying)
+        raise ArgumentError(
+            f"no kernel of {checked.name} can be for a class of {values}; these sizes have one of "
+            "their own, which is shown without --varying"
+        )
+    if stage == "ranges":
+        return f"for all of {found}\n{ranges_text(found.symbolic)}"
+    chosen = parse_options(options)
+    return cpu_stage_for_all(stage, found, chosen or DEFAULT, profile, asked=chosen is not None)
 
 
 def _check(options: str | None, device: str, threads: int | None) -> None:

@@ -17,6 +17,8 @@ from tcl.cli.common import (
     reporting,
     sizes_option,
     threads_option,
+    varying_option,
+    without_varying,
 )
 from tcl.common.files import check_whole
 from tcl.grammar.errors import ArgumentError
@@ -62,6 +64,7 @@ from tcl.grammar.errors import ArgumentError
     help="Of the search and of the random inputs.",
 )
 @threads_option
+@varying_option
 @click.option(
     "--jobs",
     "-j",
@@ -113,6 +116,7 @@ def command(
     executor: str,
     resume: bool,
     fixed: tuple[str, ...],
+    varying: tuple[str, ...],
     path: Path | None,
     page: Path | None,
     as_json: bool,
@@ -142,6 +146,8 @@ def command(
                 raise click.UsageError(f"{name} is said in the grid's tables; leave it out here")
         if fixed:
             raise click.UsageError("--fix names a knob of one def; it cannot be used with --grid")
+        if varying:
+            raise click.UsageError("--varying is for one def; it cannot be used with --grid")
         from tcl.cli.grid_file import most_threads, read_grid
 
         points = read_grid(grid)
@@ -160,7 +166,7 @@ def command(
         raise click.UsageError("Missing argument 'FILE'; or name a file with many: --grid FILE.")
     sys.exit(
         _tune(
-            *(file, entry, sizes, settings, executor, _fixed(fixed), path, page),
+            *(file, entry, sizes, varying, settings, executor, _fixed(fixed), path, page),
             resume=resume,
             as_json=as_json,
         )
@@ -171,6 +177,7 @@ def _tune(
     file: Path,
     entry: str | None,
     sizes: str | None,
+    varying: tuple[str, ...],
     settings: dict[str, Any],
     executor: str,
     fixed: Mapping[str, int | str],
@@ -197,18 +204,20 @@ def _tune(
     check_executor(executor)
     device = "cpu" if settings["device"] is None else settings["device"]
     chosen = timed_target(device, count, here=executor == LOCAL)
+    if chosen.name != "cpu":
+        without_varying(device, varying)
     with own_names(usage=True):
         config = search_config(settings)
     start = parse_options(settings["options"])
     cache = writable_cache(path).path  # now, rather than after an hour
     if resume:
         with own_names(options=True):
-            config = resumed(config, Work.load(file, entry, sizes, 0), chosen, cache)
+            config = resumed(config, Work.load(file, entry, sizes, 0, varying), chosen, cache)
     # One seed for the search and the inputs, so that a resumed search knows both.
     config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
     with own_names(usage=True):
         config.settings.check()  # now, before anything is measured
-    work = Work.load(file, entry, sizes, config.settings.seed or 0)
+    work = Work.load(file, entry, sizes, config.settings.seed or 0, varying)
     with workplace(executor, chosen.cores, lambda line: click.echo(line, err=as_json)) as place:
         session = Session(
             work, chosen, config, cache, page, place,

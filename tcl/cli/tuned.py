@@ -36,12 +36,11 @@ from tcl.codegen.loopir.cost import cost_of
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.number_format import duration, plural, ratio_text
-from tcl.executors.executor import Executor
 from tcl.progress.panel import Progress
 from tcl.progress.state import Event
 from tcl.progress.words import BESIDE, UNTUNED, name_of, reading, winner_name
 from tcl.report.log import SearchLog
-from tcl.selection.best_options import DEFAULT
+from tcl.selection.best_options import DEFAULT, Query
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.cores import available_cores
@@ -57,7 +56,7 @@ _WINNER = "the winner"
 
 def resumed(config: TunerConfig, work: Work, target: Target, cache: Path) -> TunerConfig:
     """What was chosen, and the rest as in the search to be resumed, if there is one."""
-    key = target.key(work.sized, work.inputs)
+    key = target.query(work.sized, work.inputs, work.varying).key
     saved = SavedSearch.last(TuningCache(cache), key)
     return config if saved is None else config.going_on(saved.settings)
 
@@ -111,6 +110,7 @@ class Session:
             threads=self.threads,
             workplace=self.workplace,
             device=self.target.name,
+            varying=self.work.varying,
         )
         # All that is given is checked before anything is measured.
         tuner.check(self.work.checked.name, self.work.inputs, start, fixed=self.fixed)
@@ -194,6 +194,7 @@ class Session:
             "tcl": __version__,
             "entry": work.checked.name,
             "sizes": dict(work.sizes),
+            "varying": list(work.varying),
             "device": self.target.identity,
             "threads": self.threads,
             "settings": settings.as_dict(),
@@ -229,7 +230,7 @@ class Session:
         contenders: dict[str, Callable[[], object]] = {}
         for name, options in ((_WINNER, best), *others.items()):
             if name == _WINNER or options not in known:
-                executor = Executor(work.sized, options, self.threads)
+                executor = work.executor(partial(_given, options), self.threads, asked=False)
                 contenders[name] = partial(executor, *work.inputs, outputs=outputs)
         contenders[_WINNER]()  # on zeros
         expected = {t.name: a.copy() for t, a in zip(work.checked.outputs, outputs, strict=True)}
@@ -283,6 +284,7 @@ class Session:
         ]
         page = collect(
             work.text, work.checked, work.inputs, self.target, self.log,
+            varying=work.varying,
             title=work.title, facts=facts, yardstick=yardstick, beside=beside, run=run,
         )  # fmt: skip
         try:
@@ -311,6 +313,11 @@ class Session:
         for line in how_to_load(self.work, self.cache, self.target.name, self.threads):
             self._say(line)
         return []
+
+
+def _given(options: MappingOptions, query: Query) -> MappingOptions:
+    """The options, whatever for."""
+    return options
 
 
 def _table(title: str, decision: Decision[MappingOptions]) -> Table:

@@ -39,7 +39,7 @@ _log = logger("executors")
 class Class:
     """Sizes that one kernel is for, and the kernel."""
 
-    symbolic: SizedDef
+    all_: ForAll
     options: MappingOptions
     threads: int
     asked: bool
@@ -61,6 +61,11 @@ class Class:
         )
         sizes = {name: formula(n) for name, n in sized.sizes.items()}
         self._at = calculator((sizes, *boxes, steps))
+
+    @property
+    def symbolic(self) -> SizedDef:
+        """The definition with formulas for sizes."""
+        return self.all_.symbolic
 
     def sized(self, sizes: Mapping[str, int]) -> tuple[SizedDef, Strides]:
         """The def for some of the sizes, as far as a call needs it, and the strides of row-major
@@ -139,6 +144,11 @@ class VaryingExecutor(Executor):
             shapes = {t.name: self._sized.shapes[t.name] for t in self._sized.checked.inputs}
             self._sized = infer(self._sized.checked, shapes)
         return self._sized
+
+    @property
+    def serves(self) -> ForAll:
+        """What its kernel is for."""
+        return self._class.all_
 
     def at_other_sizes(self, inputs: tuple[Any, ...], outputs: Any, unchecked: object) -> Any:
         return None if self._others is None else self._others(inputs, outputs, unchecked)
@@ -233,7 +243,7 @@ class Family:
         usual = {name: each.usual for name, each in classes.items()}
 
         def made(options: MappingOptions) -> Class:
-            found = Class(all_.symbolic, options, self._threads, self._asked)
+            found = Class(all_, options, self._threads, self._asked)
             try:
                 found.launcher(usual, unchecked=False)
             except (Undecided, IRError) as reason:  # other options may be for all of them

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -32,6 +33,9 @@ def call(
     threads: int | None = None,
     nearest: bool = False,
     unchecked: bool = False,
+    strict: bool = False,
+    relax: str | Iterable[str] | None = None,
+    varying: Sequence[str] = (),
 ) -> Function:
     """A def as a function of JAX's arrays on a CPU, which returns new ones.
 
@@ -42,13 +46,16 @@ def call(
     ``wanted`` names the outputs that are returned, in its order; memory for the others, needed only
     on the way, is kept.
 
-    ``options``, ``threads`` and ``nearest`` are as for ``tcl.define``, without factories that are
-    functions; nothing is ever tuned. ``unchecked`` leaves off the run-time checks of
+    ``options``, ``threads``, ``nearest``, ``strict``, ``relax`` and ``varying`` are as for
+    ``tcl.define``, without factories that are functions; nothing is ever tuned. JAX traces and
+    compiles a program for each size; with ``varying`` the programs of a class of sizes share a
+    kernel. ``unchecked`` leaves off the run-time checks of
     data-dependent subscripts. Raises what ``tcl.define`` raises, and ``ArgumentError`` for a def
     that is no function of arrays.
     """
     check_flag("unchecked", unchecked)
-    return Function(source, entry_point, options, backward, wanted, threads, nearest, unchecked)
+    settings = Settings(options, threads, nearest, strict, relax, None, varying)
+    return Function(source, entry_point, settings, backward, wanted, unchecked)
 
 
 class Function:
@@ -58,18 +65,15 @@ class Function:
         self,
         source: SourceLike,
         entry_point: str,
-        options: OptionsLike,
+        settings: Settings,
         backward: str | None,
         wanted: Wanted,
-        threads: int | None,
-        nearest: bool,
         unchecked: bool,
     ) -> None:
-        kernels = Kernels(source, Settings(options, threads, nearest))
-        self._given = (
-            *(kernels.source, entry_point, settled_options(kernels), backward),
-            *(wanted, threads, nearest, unchecked),
-        )
+        kernels = Kernels(source, settings)
+        settled_options(kernels)
+        settings = replace(kernels.settings, threads=settings.threads)
+        self._given = kernels.source, entry_point, settings, backward, wanted, unchecked
         self._checked = checked = kernels.definition(entry_point)
         missing = (
             f"{checked.name} has no gradient; name a def that computes it, "

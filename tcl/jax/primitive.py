@@ -29,6 +29,7 @@ from tcl.executors.calls import contiguous
 from tcl.executors.dispatch import Kernels
 from tcl.executors.executor import Executor
 from tcl.executors.functional import check_functional
+from tcl.executors.varying import VaryingExecutor
 from tcl.grammar.checked import CheckedDef
 from tcl.jax.handler import Handler
 
@@ -100,7 +101,9 @@ class Operation:
         )
         # What a handler is made of besides the kernel: what it says of a failed check, and returns.
         names = f"{' '.join(t.name for t in tensors)} {list(self._places)}"
-        digest = hashlib.sha256(f"{made_of.digest} {names}".encode()).hexdigest()
+        # Of a class of sizes: another kernel, which may do the same work in another order.
+        serves = str(executor.serves) if isinstance(executor, VaryingExecutor) else ""
+        digest = hashlib.sha256(f"{made_of.digest} {names}{serves}".encode()).hexdigest()
         stem = re.sub(r"[^A-Za-z0-9_]", "_", checked.name)[:_LONGEST]
 
         def make() -> Handler:

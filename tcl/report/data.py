@@ -75,17 +75,22 @@ def collect(
     target: Target,
     log: SearchLog,
     *,
+    varying: Sequence[str] = (),
     title: str,
     facts: Sequence[tuple[str, str]] = (),
     yardstick: Yardstick | None = None,
     beside: Mapping[str, float] | None = None,
     run: str = "",
 ) -> Page:
-    """What there is to show of a search for the def ``checked`` of the text ``source``."""
+    """What there is to show of a search for the def ``checked`` of the text ``source``, of whose
+    sizes ``varying`` are names."""
     from tcl import __version__
 
     # Nothing is run, so there is no need for a folder with the inputs.
+    query = target.query(size(checked, inputs), inputs, varying)
     backend = target.backend(source, checked.name, inputs)
+    if query.classes:
+        backend = backend.for_all(query.classes)
     space = target.space(backend).space
     measured: dict[Config, float] = {}
     for each in log.tries:
@@ -104,7 +109,7 @@ def collect(
         date=datetime.datetime.now().astimezone().isoformat(" ", "seconds"),
         version=__version__,
         entry=checked.name,
-        key=target.key(size(checked, inputs), inputs),
+        key=query.key,
         run=run,
     )
 

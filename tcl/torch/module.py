@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -28,7 +28,8 @@ class Module(torch.nn.Module):  # type: ignore[misc]
     ``parameters`` gives those inputs by their names, as tensors of the declared types. One of a
     floating-point type becomes a parameter of that name, any other one a buffer. A call takes the
     other inputs, in the order of the def. ``options``, ``backward``, ``wanted``, ``threads``,
-    ``nearest`` and ``unchecked`` are as for ``tcl.torch.op``, whose errors this raises.
+    ``nearest``, ``unchecked``, ``strict``, ``relax`` and ``varying`` are as for ``tcl.torch.op``,
+    whose errors this raises.
     """
 
     def __init__(
@@ -43,6 +44,9 @@ class Module(torch.nn.Module):  # type: ignore[misc]
         threads: int | None = None,
         nearest: bool = False,
         unchecked: bool = False,
+        strict: bool = False,
+        relax: str | Iterable[str] | None = None,
+        varying: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self.op = op(
@@ -54,6 +58,9 @@ class Module(torch.nn.Module):  # type: ignore[misc]
             threads=threads,
             nearest=nearest,
             unchecked=unchecked,
+            strict=strict,
+            relax=relax,
+            varying=varying,
         )
         """The operator."""
         if not isinstance(parameters, Mapping):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,9 @@ def op(
     threads: int | None = None,
     nearest: bool = False,
     unchecked: bool = False,
+    strict: bool = False,
+    relax: str | Iterable[str] | None = None,
+    varying: Sequence[str] = (),
 ) -> Operator:
     """A def as an operator of torch: a function of tensors that returns new ones.
 
@@ -40,18 +45,21 @@ def op(
     returned, in its order; memory for the others, needed only on the way, is kept.
 
     The same text, def and options give the same operator, of the same name, in every process: a
-    program that was exported needs this call before it is loaded. ``options``, ``threads`` and
-    ``nearest`` are as for ``tcl.define``, without factories that are functions; nothing is ever
-    tuned. ``unchecked`` leaves off the run-time checks of data-dependent subscripts. Raises what
-    ``tcl.define`` raises, and ``ArgumentError`` for a def that no operator can be.
+    program that was exported needs this call before it is loaded. ``options``, ``threads``,
+    ``nearest``, ``strict``, ``relax`` and ``varying`` are as for ``tcl.define``, without factories
+    that are functions; nothing is ever tuned. With ``varying`` sizes may be dynamic in programs
+    that are compiled (``dynamic=True``, ``mark_dynamic``) or exported, as they may be without, and
+    tensors of a class of sizes share a kernel. ``unchecked`` leaves off the run-time checks of
+    data-dependent subscripts. Raises what ``tcl.define`` raises, and ``ArgumentError`` for a def
+    that no operator can be.
     """
     if torch.compiler.is_compiling():
         raise ArgumentError(
             "an operator cannot be made while a program is traced; call tcl.torch.op before"
         )
     check_flag("unchecked", unchecked)
-    kernels = Kernels(source, Settings(options, threads, nearest))
-    return Operator(kernels, entry_point, backward, wanted, threads, unchecked)
+    settings = Settings(options, threads, nearest, strict, relax, None, varying)
+    return Operator(source, entry_point, settings, backward, wanted, unchecked)
 
 
 class Operator:
@@ -59,18 +67,18 @@ class Operator:
 
     def __init__(
         self,
-        kernels: Kernels,
+        source: SourceLike,
         entry_point: str,
+        settings: Settings,
         backward: str | None,
         wanted: Wanted,
-        threads: int | None,
         unchecked: bool,
     ) -> None:
-        self._given = (
-            *(kernels.source, entry_point, kernels.options),
-            *(backward, wanted, threads, kernels.nearest, unchecked),
-        )
-        operator = functools.partial(registered, kernels, threads=threads, unchecked=unchecked)
+        kernels = Kernels(source, settings)
+        relax = None if settings.relax is None else tuple(sorted(kernels.relax))
+        settings = replace(settings, options=kernels.options, relax=relax, varying=kernels.varying)
+        self._given = (kernels.source, entry_point, settings, backward, wanted, unchecked)
+        operator = functools.partial(registered, kernels, settings, unchecked=unchecked)
         forward = operator(entry_point, wanted)
         gradient = None if backward is None else operator(backward, None)
         self.overload = forward.overload
@@ -140,19 +148,4 @@ class Operator:
         return f"<tcl operator {self.name}: {self.__doc__}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _operator, self._given
-
-
-def _operator(
-    source: str,
-    entry_point: str,
-    options: OptionsLike,
-    backward: str | None,
-    wanted: Wanted,
-    threads: int | None,
-    nearest: bool,
-    unchecked: bool,
-) -> Operator:
-    """An operator, as a copy makes it."""
-    kernels = Kernels(source, Settings(options, threads, nearest))
-    return Operator(kernels, entry_point, backward, wanted, threads, unchecked)
+        return Operator, self._given

@@ -27,6 +27,7 @@ from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors.dispatch import Kernels
 from tcl.executors.functional import check_functional, settled_options
+from tcl.executors.settings import Settings
 from tcl.grammar.canonical import canonical_text
 from tcl.grammar.checked import CheckedDef
 from tcl.torch.cpu_kernels import CpuKernels
@@ -135,21 +136,21 @@ _lock = threading.Lock()
 
 def registered(
     kernels: Kernels,
+    settings: Settings,
     entry_point: str,
     wanted: Wanted,
     *,
-    threads: int | None,
     unchecked: bool,
 ) -> Registered:
     """The operator of a def, registered if there is none of its name yet.
 
-    ``threads``: what was asked for. Raises ``ArgumentError`` for a def that is no function of
+    ``settings``: what was asked for. Raises ``ArgumentError`` for a def that is no function of
     tensors, and ``OptionsError`` for an options factory.
     """
     checked = kernels.definition(entry_point)
     everything = range(len(checked.outputs))
     places = everything if wanted is None else wanted_places(checked, wanted)
-    name = _name(checked, places, kernels, threads, unchecked)
+    name = _name(checked, places, kernels, settings, unchecked)
     with _lock:
         found = _registered.get(name)
         if found is None:
@@ -168,7 +169,7 @@ def _name(
     checked: CheckedDef,
     places: Sequence[int],
     kernels: Kernels,
-    threads: int | None,
+    settings: Settings,
     unchecked: bool,
 ) -> str:
     """The def's name and a hash of all that the operator's outputs and kernels depend on."""
@@ -178,7 +179,11 @@ def _name(
     parts = [VERSION, checked.name, canonical_text(checked), tensors, policy]
     everything = list(places) == list(range(len(checked.outputs)))
     some = [] if everything else [list(places)]
-    text = json.dumps([*parts, kernels.nearest, threads, unchecked, *some])
+    others = {"strict": settings.strict, "relax": settings.relax, "varying": settings.varying}
+    # Those that are left as they are do not change a name.
+    given = {name: value for name, value in others.items() if value}
+    also = [given] if given else []
+    text = json.dumps([*parts, kernels.nearest, settings.threads, unchecked, *some, *also])
     digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
     return f"{checked.name[:_LONGEST]}_{digest}"
 

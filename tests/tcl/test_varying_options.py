@@ -264,7 +264,7 @@ def test_layouts_know_what_they_serve() -> None:
 
 
 def test_a_class_is_tuned_once_when_it_is_needed_first(
-    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+    own_cache: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys: list[str] = []
     searched = first_use._searched

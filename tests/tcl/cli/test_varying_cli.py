@@ -1,0 +1,84 @@
+"""``--varying`` on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tcl.cli import main
+
+MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+SIZES = "--sizes=M=20,K=8,N=24"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "mm.tc"
+    path.write_text(MM)
+    return str(path)
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, words)
+
+
+def test_a_run_says_what_the_kernel_serves(file: str) -> None:
+    found = run("run", file, SIZES, "--varying", "M", "-t1", "--options", "naive")
+    assert found.exit_code == 0, found.output
+    assert found.output.startswith("mm M=20 K=8 N=24 varying M\n")
+    assert found.output.endswith("\n  the kernel serves M=16..255\n")
+    found = run("run", file, "--sizes=M=0,K=8,N=24", "--varying", "M", "-t1", "--options", "naive")
+    assert found.output.endswith(
+        "\n  the kernel is for these sizes alone: there can be none for their class\n"
+    )
+
+
+def test_stages_have_sizes_by_their_names(file: str) -> None:
+    found = run("show", file, SIZES, "--varying", "M", "--varying", "N", "--stage", "ranges")
+    assert found.output.startswith("for all of M=16..255, N=16..255\nmm M=M K=8 N=N\n")
+    assert "  m  0:M  M values" in found.output
+    found = run("show", file, SIZES, "--varying", "M", "-t1", "--options", "naive")
+    assert "input A: float32(M, 8) strides (32, 4)" in found.output
+
+
+@pytest.mark.parametrize("command", ["run", "show", "tune"])
+def test_unknown_names_are_refused(own_cache: None, file: str, command: str) -> None:
+    found = run(command, file, SIZES, "--varying", "M,Q")
+    assert found.exit_code == 1
+    assert found.output == (
+        "error: --varying names Q, which is no size of mm; its sizes are M, K, N\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "--varying", ","), "--varying needs names of sizes, as in --varying M,N"),
+        (
+            ("show", SIZES, "--varying", "M", "--device", "h200"),
+            "--varying is for kernels of a CPU; leave it out with --device h200",
+        ),
+        (
+            ("show", SIZES, "--varying", "M", "--stage", "canonical"),
+            "--varying makes no difference to --stage canonical; leave it out",
+        ),
+        (
+            ("cache", "show", "abcdef", "--varying", "M"),
+            "the key abcdef says --varying itself; leave it out",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(file: str, words: tuple[str, ...], message: str) -> None:
+    found = run(*words, *([file] if words[0] != "cache" else []))
+    assert found.exit_code == 2
+    assert found.output.endswith(f"Error: {message}\n")
+
+
+def test_sizes_without_a_class_are_not_shown(file: str) -> None:
+    found = run("show", file, "--sizes=M=0,K=8,N=24", "--varying", "M")
+    assert found.output == (
+        "error: no kernel of mm can be for a class of M=0; these sizes have one of their own, "
+        "which is shown without --varying\n"
+    )
