@@ -86,7 +86,7 @@ class Work:
         if self.varying:
             family = Family(self.checked, self.varying, threads, asked=asked, strict=True)
             found = family.executor(self.sizes, None, lambda all_: choose(all_.query(device)))
-            if found is not None:
+            if isinstance(found, Executor):
                 return found
         return Executor(self.sized, choose(Query.of(self.sized, self.inputs, device)), threads)
 

@@ -21,7 +21,7 @@ from tcl.executors.calls import Calls
 from tcl.executors.executor import Executor
 from tcl.executors.settings import PREDICT, Settings, as_options
 from tcl.executors.size_classes import ForAll, check_varying
-from tcl.executors.varying import Family, VaryingExecutor
+from tcl.executors.varying import Family, OfClass
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
@@ -95,7 +95,7 @@ class Kernels:
         self._varied: deque[tuple[object, ...]] = deque()
         """Which of them are for sizes that vary, oldest first."""
         self._families: dict[tuple[object, ...], Family] = {}
-        """By def and all sizes that do not vary."""
+        """By def, device and all sizes that do not vary."""
         self._several: dict[str, tuple[str, ...]] = {
             name: tuple(s for s in self.varying if s in definition.sizes)
             for name, definition in self.defs.items()
@@ -167,7 +167,7 @@ class Kernels:
                 executor = self._executors.get(key)
                 if executor is None:
                     executor = self._executors[key] = make()
-                    if isinstance(executor, VaryingExecutor):
+                    if isinstance(executor, OfClass):
                         self._varied.append(key)
                         if len(self._varied) > MOST_VARIED:
                             del self._executors[self._varied.popleft()]
@@ -175,7 +175,7 @@ class Kernels:
 
     def _make(self, definition: CheckedDef, found: Inputs, wanted: Wanted) -> Calls[Any]:
         given = found.given
-        if self._several[definition.name] and given.device == HOST:
+        if self._several[definition.name]:
             of_class = self._of_class(definition, found, wanted)
             if of_class is not None:
                 return of_class
@@ -207,7 +207,8 @@ class Kernels:
         )
         if self.strict:
             self.size(definition, views)
-        family = self._families.get((definition.name, fixed, others))
+        key = definition.name, found.given.device, fixed, others
+        family = self._families.get(key)
         if family is None:
             family = Family(
                 definition,
@@ -215,12 +216,15 @@ class Kernels:
                 self.threads,
                 asked=self.options is not None and not isinstance(self.options, CacheFactory),
                 strict=self.strict,
+                device=found.given.device,
             )
-            self._families[definition.name, fixed, others] = family
+            self._families[key] = family
         return family.executor(
             sizes,
             wanted,
-            lambda all_: self._chosen(definition, found, self.size(definition, views), all_),
+            lambda all_: self._chosen(
+                definition, found, self.size(definition, views), None if found.gpu else all_
+            ),
         )
 
     def _chosen(

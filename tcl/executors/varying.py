@@ -13,6 +13,7 @@ from typing import Any
 
 from tcl.arrays.arguments import Wanted
 from tcl.arrays.given import Given
+from tcl.arrays.libraries import HOST
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher
@@ -20,7 +21,7 @@ from tcl.codegen.cpu.run.varying import ready_for_all
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.ir import IRError
 from tcl.codegen.options.options import MappingOptions
-from tcl.executors.calls import Strides
+from tcl.executors.calls import Calls, Strides
 from tcl.executors.executor import Executor
 from tcl.executors.other_sizes import OtherSizes
 from tcl.executors.size_classes import NOT_FOR_ALL, ForAll
@@ -73,6 +74,16 @@ class Class:
         all_, shapes, origins, steps = self._at(sizes)
         return SizedDef(self.symbolic.checked, all_, shapes, origins, ()), steps
 
+    def compile(self, sizes: Mapping[str, int]) -> None:
+        """Make the kernel, whose first call is for these sizes."""
+        self.launcher(sizes, unchecked=False)
+
+    def executor(
+        self, sizes: Mapping[str, int], wanted: Wanted, others: OtherSizes | None
+    ) -> Calls[Any]:
+        """The executor for some of the sizes."""
+        return VaryingExecutor(self, sizes, wanted, others)
+
     def known(self, sizes: Mapping[str, int], *, unchecked: bool) -> Launcher | None:
         """The kernel for some of the sizes and row-major arrays, if there is one."""
         code = self._codes.get(unchecked)
@@ -116,8 +127,32 @@ def _row_major(shape: Sequence[int], itemsize: int) -> list[int]:
     return [itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
 
 
-class VaryingExecutor(Executor):
-    """The executor for some sizes of a class."""
+def lies_so(sized: SizedDef, strides: Strides, row_major: Strides) -> bool:
+    """Whether arrays of these strides are row-major: those of single points do not matter."""
+    tensors = sized.checked.inputs + sized.checked.outputs
+    return strides == row_major or all(
+        extent <= 1 or stride == step
+        for tensor, given, steps in zip(tensors, strides, row_major, strict=True)
+        for extent, stride, step in zip(sized.shapes[tensor.name], given, steps, strict=True)
+    )
+
+
+class OfClass:
+    """An executor for some sizes of a class."""
+
+    _sized: SizedDef
+
+    @property
+    def sized(self) -> SizedDef:
+        """The definition with its sizes."""
+        if not self._sized.statements:  # a call needs none of what takes longest to find out
+            shapes = {t.name: self._sized.shapes[t.name] for t in self._sized.checked.inputs}
+            self._sized = infer(self._sized.checked, shapes)
+        return self._sized
+
+
+class VaryingExecutor(OfClass, Executor):
+    """As ``OfClass``, on the CPU."""
 
     def __init__(
         self,
@@ -138,14 +173,6 @@ class VaryingExecutor(Executor):
         return Executor, (self.sized, self._chosen, self._most, self._wanted)
 
     @property
-    def sized(self) -> SizedDef:
-        """The definition with its sizes."""
-        if not self._sized.statements:  # a call needs none of what takes longest to find out
-            shapes = {t.name: self._sized.shapes[t.name] for t in self._sized.checked.inputs}
-            self._sized = infer(self._sized.checked, shapes)
-        return self._sized
-
-    @property
     def serves(self) -> ForAll:
         """What its kernel is for."""
         return self._class.all_
@@ -162,26 +189,13 @@ class VaryingExecutor(Executor):
 
     def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
         """The class's kernel for row-major arrays, one of their own for others."""
-        if strides != self._row_major and not self._lies_so(strides):
+        if not lies_so(self._sized, strides, self._row_major):
             self._sized = self.sized
             return super().kernel(strides, unchecked=unchecked)
         return self._kept(
             self._kernels,
             (unchecked, strides),
             lambda _: self._class.launcher(self._sizes, unchecked=unchecked),
-        )
-
-    def _lies_so(self, strides: Strides) -> bool:
-        """Whether arrays of these strides are row-major: those of single points do not matter."""
-        checked = self._sized.checked
-        return all(
-            extent <= 1 or stride == step
-            for tensor, given, steps in zip(
-                checked.inputs + checked.outputs, strides, self._row_major, strict=True
-            )
-            for extent, stride, step in zip(
-                self._sized.shapes[tensor.name], given, steps, strict=True
-            )
         )
 
 
@@ -196,18 +210,21 @@ class Family:
         *,
         asked: bool,
         strict: bool,
+        device: int = HOST,
     ) -> None:
         """``asked``: whether a caller gives the options; ``strict``: whether all sizes have to be
         looked at."""
         self._definition, self._varying, self._threads = definition, varying, threads
         self._asked = asked
-        self._others = None if strict else OtherSizes(definition, varying, self._found)
+        self._device = device
+        quick = device == HOST and not strict
+        self._others = OtherSizes(definition, varying, self._found) if quick else None
         self._classes: dict[tuple[SizeClass, ...], Class | None] = {}
         """By the class of each size that varies; None where no kernel can be for all of them."""
 
     def executor(
         self, sizes: Mapping[str, int], wanted: Wanted, choose: Callable[[ForAll], Chosen]
-    ) -> VaryingExecutor | None:
+    ) -> Calls[Any] | None:
         """The executor for some sizes; None if they have to have a kernel of their own. ``choose``
         gives the options for a new class."""
         for classes in classes_of(sizes, self._varying):
@@ -217,7 +234,7 @@ class Family:
             found = self._classes[key]
             if found is not None:
                 values = {name: sizes[name] for name in classes}
-                return VaryingExecutor(found, values, wanted, self._others)
+                return found.executor(values, wanted, self._others)
         return None
 
     def _found(self, values: Mapping[str, int]) -> Class | None:
@@ -234,7 +251,8 @@ class Family:
     ) -> Class | None:
         try:
             all_ = ForAll.of(self._definition, sizes, classes)
-            if not self._asked:  # before anything is looked up for them, or measured
+            # Before anything is looked up for them, or measured.
+            if not self._asked and self._device == HOST:
                 all_.check(replace(host_cpu(), threads=self._threads))
         except NOT_FOR_ALL as reason:
             self._tell(classes, reason)
@@ -243,9 +261,9 @@ class Family:
         usual = {name: each.usual for name, each in classes.items()}
 
         def made(options: MappingOptions) -> Class:
-            found = Class(all_, options, self._threads, self._asked)
+            found = self._class(all_, options)
             try:
-                found.launcher(usual, unchecked=False)
+                found.compile(usual)
             except (Undecided, IRError) as reason:  # other options may be for all of them
                 raise OptionsError(f"they cannot be for all of {all_}: {reason}") from None
             return found
@@ -265,3 +283,11 @@ class Family:
     def _tell(self, classes: Mapping[str, SizeClass], reason: Exception) -> None:
         """Log why options are for no kernel for these classes."""
         _log.info("%s: no kernel for all of %s: %s", self._definition.name, classes, reason)
+
+    def _class(self, all_: ForAll, options: MappingOptions) -> Class:
+        about = all_, options, self._threads, self._asked
+        if self._device == HOST:
+            return Class(*about)
+        from tcl.executors.varying_cuda import CudaClass
+
+        return CudaClass(*about, device=self._device)

@@ -22,6 +22,7 @@ from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emit.module import Module
 from tcl.codegen.cuda.emulator import compile_modules
 from tcl.codegen.cuda.run.ready import Machine
+from tcl.codegen.cuda.run.varying import ModuleForAll
 from tcl.codegen.devices.cupy_driver import Loaded
 from tcl.codegen.devices.gpu import H200, GpuProfile
 from tcl.codegen.loopir import ir
@@ -39,6 +40,8 @@ class Emulating(FakeDriver):
     arguments: Mapping[str, int] = field(default_factory=dict)
     profile: GpuProfile = H200
     codes: list[bytes] = field(default_factory=list)
+    at: list[Module] = field(default_factory=list)
+    """What modules for many sizes were at some of them."""
 
     def emit(
         self,
@@ -55,7 +58,10 @@ class Emulating(FakeDriver):
         self.codes.append(code)
         module = self._module
         more = bool(module.sites)
-        self.arguments = {x.name: len(x.tensors) + more for x in module.launches}
+        # Another module may have kernels of these names.
+        keys = {x.name: f"{x.name} of {len(self.codes)}" for x in module.launches}
+        counts = {x.name: len(x.tensors) + len(x.sizes) + more for x in module.launches}
+        self.arguments = {**self.arguments, **{keys[n]: count for n, count in counts.items()}}
         self._names = list(self.arguments)
         places: dict[str, int] = {}
 
@@ -64,12 +70,24 @@ class Emulating(FakeDriver):
                 launch = next(x for x in module.launches if x.name == name)
                 places.update(zip(launch.tensors, addresses, strict=False))
                 if launch is module.launches[-1]:
-                    _emulate(module, places)
+                    given = addresses[len(launch.tensors) :][: len(launch.sizes)]
+                    _emulate(self._launched(module, given), places)
 
             return run
 
-        self.effects = {name: ran(name) for name in kernels}
-        return super().load(code, kernels)
+        self.effects = {**self.effects, **{keys[name]: ran(name) for name in kernels}}
+        found = super().load(code, {keys[name]: shared for name, shared in kernels.items()})
+        return Loaded({name: found.kernels[keys[name]] for name in kernels}, found.keep)
+
+    def _launched(self, module: Module, sizes: tuple[int, ...]) -> Module:
+        """The module as it is for what its last kernel was launched with."""
+        blocks = self.launched[-1].blocks
+        alike = (m for m in reversed(self.at) if m.source == module.source)
+        for each in alike:
+            if (each.launches[-1].blocks, each.launches[-1].sizes) == (blocks, sizes):
+                return each
+        assert not sizes
+        return module
 
 
 def _emulate(module: Module, places: Mapping[str, int]) -> None:
@@ -97,6 +115,13 @@ def driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Emulating:
     made = Emulating()
     machine = Machine(made, lambda _: made.profile, made.emit)
     monkeypatch.setattr(executing, "this_machine", lambda: machine)
+    whole = ModuleForAll.at
+
+    def noted(self: ModuleForAll, sizes: Mapping[str, int]) -> Module:
+        made.at.append(whole(self, sizes))
+        return made.at[-1]
+
+    monkeypatch.setattr(ModuleForAll, "at", noted)
     host = HostCupy()
     monkeypatch.setattr(cupy_arrays, "cupy_arrays", lambda: host)
     return made

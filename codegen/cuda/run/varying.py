@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cuda.emit.module import Module
@@ -14,10 +14,7 @@ from tcl.codegen.cuda.run.ready import Machine
 from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Undecided, formula, value_of
-
-Numbers: TypeAlias = tuple[Any, ...]
-"""Formulas, as of ``grammar.varying.formula``."""
+from tcl.grammar.varying import Undecided, calculator, formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,54 +22,39 @@ class ModuleForAll:
     """A module whose numbers depend on sizes."""
 
     module: Module
-    launches: tuple[tuple[Any, Numbers], ...]
-    """Per launch: the blocks, and the numbers that it takes."""
-    layouts: tuple[tuple[Numbers, Numbers, Numbers], ...]
-    """Per tensor: its extents, strides and first indices."""
-    sites: tuple[tuple[Any, Any], ...]
-    """Per site: the first index and the extent."""
+    numbers: Callable[[Mapping[str, int]], tuple[Any, ...]]
+    """Gives, for some of the sizes: per launch, the blocks and the numbers that it takes; per
+    tensor, its extents, strides and first indices; per site, the first index and the extent."""
 
     @staticmethod
     def of(module: Module) -> ModuleForAll:
         """The formulas of a module."""
         layouts = (t.layout for t in module.tensors)
-        return ModuleForAll(
-            module,
-            tuple((formula(x.blocks), _formulas(x.sizes)) for x in module.launches),
-            tuple(
-                (_formulas(x.extents), _formulas(x.strides), _formulas(x.origin)) for x in layouts
-            ),
-            tuple((formula(x.first), formula(x.extent)) for x in module.sites),
-        )
+        launches = tuple((formula(x.blocks), _formulas(x.sizes)) for x in module.launches)
+        boxes = tuple(tuple(map(_formulas, (x.extents, x.strides, x.origin))) for x in layouts)
+        sites = tuple((formula(x.first), formula(x.extent)) for x in module.sites)
+        return ModuleForAll(module, calculator((launches, boxes, sites)))
 
     def at(self, sizes: Mapping[str, int]) -> Module:
         """The module with these values of the sizes that vary."""
-
-        def values(numbers: Numbers) -> tuple[int, ...]:
-            return tuple([value_of(n, sizes) for n in numbers])
-
         module = self.module
+        grids, boxes, ends = self.numbers(sizes)
         launches = tuple(
-            replace(launch, blocks=value_of(blocks, sizes), sizes=values(taken))
-            for launch, (blocks, taken) in zip(module.launches, self.launches, strict=True)
+            replace(launch, blocks=blocks, sizes=taken)
+            for launch, (blocks, taken) in zip(module.launches, grids, strict=True)
         )
         tensors = tuple(
-            replace(
-                tensor,
-                layout=replace(
-                    tensor.layout, extents=values(n), strides=values(s), origin=values(o)
-                ),
-            )
-            for tensor, (n, s, o) in zip(module.tensors, self.layouts, strict=True)
+            replace(t, layout=replace(t.layout, extents=extents, strides=strides, origin=origin))
+            for t, (extents, strides, origin) in zip(module.tensors, boxes, strict=True)
         )
         sites = tuple(
-            replace(site, first=value_of(first, sizes), extent=value_of(extent, sizes))
-            for site, (first, extent) in zip(module.sites, self.sites, strict=True)
+            replace(site, first=first, extent=extent)
+            for site, (first, extent) in zip(module.sites, ends, strict=True)
         )
         return Module(module.source, launches, tensors, sites)
 
 
-def _formulas(numbers: Sequence[int]) -> Numbers:
+def _formulas(numbers: Sequence[int]) -> tuple[Any, ...]:
     return tuple(map(formula, numbers))
 
 

@@ -1,0 +1,103 @@
+"""``define(..., varying=...)`` for arrays on a GPU, which the emulator stands for."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_arrays import cupy_array, on_host
+from cuda_modules import needs_nvrtc
+from emulating_cuda import Emulating, driver
+
+import tcl
+from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
+
+__all__ = ["driver"]
+pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
+pytestmark = [needs_nvrtc, pytest.mark.skipif(bool(why_not()), reason=why_not() or "")]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+RNG = np.random.default_rng(0)
+B = RNG.standard_normal((20, 24), np.float32)
+
+
+def product(t: Any, m: int, **layout: Any) -> None:
+    """A call with so many rows is right."""
+    a = RNG.standard_normal((m, 20), np.float32)
+    found = on_host(t.mm(cupy_array(a, **layout), cupy_array(B)))
+    np.testing.assert_allclose(found, a @ B, rtol=1e-4, atol=1e-5)
+
+
+def test_many_sizes_share_a_kernel(driver: Emulating) -> None:
+    t = tcl.define(MM, varying=("M",))
+    for m in (17, 31, 33, 64, 17, 100, 112):
+        product(t, m)
+    assert len(driver.codes) == 2  # multiples of 16, and others
+    product(t, 5)
+    assert len(driver.codes) == 3
+
+
+def test_no_point_at_all(driver: Emulating) -> None:
+    t = tcl.define(MM, varying=("M",))
+    assert t.mm(cupy_array(np.zeros((0, 20), np.float32)), cupy_array(B)).shape == (0, 24)
+    product(t, 1)
+
+
+def test_arrays_that_lie_otherwise(driver: Emulating) -> None:
+    t = tcl.define(MM, varying=("M",))
+    product(t, 17)
+    product(t, 18, strides=(4, 72))  # a kernel of its own
+    assert len(driver.codes) == 2
+    product(t, 19, offset=4)  # a kernel for all sizes of arrays that begin so
+    product(t, 21, offset=4)
+    assert len(driver.codes) == 3
+
+
+def test_what_cannot_be_for_all_sizes(driver: Emulating, caplog: pytest.LogCaptureFixture) -> None:
+    source = "def last(float(N) A) -> (O) { O(i) = A(i + N - 3) where i in 0:3 }"
+    t = tcl.define(source, varying=("N",))
+    with caplog.at_level("INFO", "tcl"):
+        for n in (5, 3, 16, 20):
+            a = RNG.standard_normal(n, np.float32)
+            np.testing.assert_array_equal(on_host(t.last(cupy_array(a))), a[-3:])
+    assert "last: no kernel for all of" in caplog.text
+    assert len(driver.codes) == 4  # from 4 to 7, 3 alone, multiples of 16, and others
+
+
+def test_options_are_honoured(driver: Emulating) -> None:
+    chosen = MappingOptions("mlp").with_nest(0, NestOptions(chunk=(8, 8), threads=(8, 8)))
+    t = tcl.define(MM, chosen, varying=("M",))
+    product(t, 17)
+    product(t, 100)
+    assert [x.blocks for x in driver.launched] == [3 * 3, 13 * 3]
+    assert {x.threads for x in driver.launched} == {64}
+    assert len(driver.codes) == 1
+
+
+def test_subscripts_are_checked_against_the_size_at_hand(driver: Emulating) -> None:
+    source = "def rows(float(N, D) A, int32(M) I) -> (O) { O(m, d) = A(I(m), d) }"
+    t = tcl.define(source, varying=("N",))
+    places = np.array([0, 17, 3], np.int32)
+    for n in (20, 18):
+        a = RNG.standard_normal((n, 5), np.float32)
+        found = on_host(t.rows(cupy_array(a), cupy_array(places)))
+        np.testing.assert_array_equal(found, a[places])
+    a = RNG.standard_normal((17, 5), np.float32)
+    with pytest.raises(IndexError, match="which has indices 0 to 16"):
+        t.rows(cupy_array(a), cupy_array(places))
+    assert len(driver.codes) == 1
+
+
+def test_copies_have_a_size_of_their_own(driver: Emulating) -> None:
+    t = tcl.define(MM, varying=("M",))
+    a = RNG.standard_normal((17, 20), np.float32)
+    t.mm(cupy_array(a), cupy_array(B))
+    made, _ = t._kernels.executor("mm", [cupy_array(a), cupy_array(B)])
+    executor = pickle.loads(pickle.dumps(made))
+    found = on_host(executor(cupy_array(a), cupy_array(B)))
+    np.testing.assert_allclose(found, a @ B, rtol=1e-4, atol=1e-5)
