@@ -143,7 +143,7 @@ TEXTS = (
     "{ C(m, n) = exp(A(m, n)) + B(n)  E(m, k) = C(m, 0) * D(k) }",
     "def f(float(M, N) A, int32(K) I) -> (O) { O(m, k) = A(m, I(k)) where I(k) in 0:N }",
     "def f(float(M, N) A, float(K) W) -> (O) { O(m, i) +=! A(m, i + k) * W(k) }",
-    "def f(float(M, N) A, float(K) B) -> (s, O) { s(m) +=! A(m, n)  O(m, n) = A(m, n) / s(m) }",
+    "def f(float(M, N) A, float(K) B) -> (s, O) { s(m) max=! A(m, n)  O(m, n) = A(m, n) / s(m) }",
 )
 
 
