@@ -121,7 +121,7 @@ def of_example(file: str, name: str, varying: str) -> Iterator[ForAll]:
 
 @emulates
 def test_examples() -> None:
-    cases = [c for each in [*along()][::121] for c in of_example(*each)]
+    cases = [c for each in [*along()][::211] for c in of_example(*each)]
     runs, reasons = compare(cases)
     assert runs > 25, reasons
 
