@@ -255,6 +255,8 @@ class MappingOptions(OptionMethods):
         return notebook.shown(table(("option", "value", "of"), (row(*each) for each in made)))
 
 
+DEFAULT = MappingOptions("mlp")
+"""What is used when nothing is known: tiles and vectors where they apply."""
 _KEYS = ("preset", "default", "nests", "merge")
 
 

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from tcl.codegen.common.errors import CompileError, OptionsError
+from tcl.codegen.options.options import DEFAULT as DEFAULT
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.size_classes import SizeClass
 from tcl.grammar.warn import tell, warn_once, was_told
-
-DEFAULT = MappingOptions("mlp")
-"""What is used when nothing is known: tiles and vectors where they apply."""
 
 _T = TypeVar("_T")
 

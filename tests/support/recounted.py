@@ -290,6 +290,30 @@ def _innermost(r: Recount) -> bool:
     return r.nest.dim(points[-1]).reduction
 
 
+def _turns(r: Recount) -> int:
+    """Of the innermost loop."""
+    return [x.fold.count for x in r.nest.loops if x not in r.registers][-1]
+
+
+def _stride(r: Recount) -> int:
+    """Bytes from turn to turn of the innermost loop, of the access that moves most."""
+    fold = [x.fold for x in r.nest.loops if x not in r.registers][-1]
+    return max(abs(a.strides.get(fold.dim, 0)) for a in r.accesses()) * r.unit(fold.dim)
+
+
+def _outermost(r: Recount) -> bool:
+    tiles = [x.fold.dim for x in r.nest.loops if x.fold.level == "tile" and x.fold.count > 1]
+    return bool(tiles) and r.nest.dim(tiles[0]).reduction
+
+
+def _along(r: Recount) -> int:
+    return 1 if r.lane is None else r.inside("tile", r.lane)
+
+
+def _reduced(r: Recount) -> int:
+    return math.prod(r.inside("tile", name) for name in r.names(reduced=True))
+
+
 def _share(r: Recount, loops: Loops, size: int) -> float:
     return _log(r.whole(loops)) - math.log2(size)
 
@@ -326,8 +350,13 @@ RECOUNTED: dict[str, Callable[[Recount], float]] = {
     "unroll": lambda r: _log(r.unrolled(r.names(reduced=True))),
     "registers": lambda r: _live(r) / r.device.vector_registers,
     "tile_points": lambda r: _log(math.prod(r.points(r.inner("chunk", "tile")).values())),
+    "tile_lanes": lambda r: _log(_along(r)),
+    "tile_reduced": lambda r: _log(_reduced(r)),
+    "stride": lambda r: _log(_stride(r)),
+    "turns": lambda r: _log(_turns(r)),
     "chunk_points": lambda r: _log(math.prod(r.points(r.inner("chunk")).values())),
     "innermost_reduced": _innermost,
+    "outermost_reduced": _outermost,
     "held": lambda r: _log(r.held()),
     "staged": lambda r: len(r.nest.staged),
     "stage_level": _stage_level,
@@ -336,6 +365,7 @@ RECOUNTED: dict[str, Callable[[Recount], float]] = {
     "peel": lambda r: any(x.peel is not None for x in r.nest.loops),
     "skip": lambda r: r.nest.listed is not None,
     "fuse": lambda r: r.nest.joined,
+    "prefetched": lambda r: len(r.nest.prefetched),
     "prefetch": lambda r: _log(max((p.ahead for p in r.nest.prefetched), default=1)),
     "dot": lambda r: _log(r.nest.dot.count if r.nest.dot else 1),
     "mma": lambda r: bool(r.nest.mma),

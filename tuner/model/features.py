@@ -1,9 +1,10 @@
 """What a model knows of a candidate: numbers of a fixed length, for any def.
 
 They follow from the def, the options and the device; nothing is scheduled or compiled for them. A
-feature is a row of ``SCHEMA``. What is said of a nest is said of the one that takes the longest, as
-``estimate`` has it; some are said again as a mean over nests, weighted by what they take. Counts
-and bytes are logarithms to base 2.
+feature is a row of ``SCHEMA``. What is said of a nest is said of the one that counts: of those that
+are not as in the heuristic default, the one that takes the longest there, as ``estimate`` has it;
+of the default, the longest of all. It is said again as the difference to the default's. Counts and
+bytes are logarithms to base 2.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,8 +45,6 @@ class Feature:
     meaning: str
     of: Callable[[Described], Floats | Bools | float]
     """Of a nest, by candidate, or one for all of them."""
-    averaged: bool = False
-    """Whether the mean over nests is a feature, too: ``mean.`` and the name."""
 
     @property
     def group(self) -> str:
@@ -86,6 +86,35 @@ def _target_in_order(d: Described) -> Bools:
 
 def _innermost_reduced(d: Described) -> Bools:
     found: Bools = d.loops.reduced[d.loops.point_order[:, -1]]
+    return found
+
+
+def _outermost_reduced(d: Described) -> Bools:
+    loops = d.loops
+    several = np.take_along_axis(loops.tile < loops.chunk, loops.tile_order, axis=1)
+    first = np.take_along_axis(loops.tile_order, several.argmax(axis=1)[:, None], axis=1)[:, 0]
+    found: Bools = loops.reduced[first] & several.any(axis=1)
+    return found
+
+
+def _turns(d: Described) -> Floats:
+    """Of the innermost loop, in a tile that is not cut short."""
+    loops = d.loops
+    at = loops.point_order[:, -1:]
+    tile, unit = (np.take_along_axis(x, at, axis=1)[:, 0] for x in (loops.tile, loops.unit))
+    found: Floats = np.ceil(tile / unit)
+    return found
+
+
+def _stride(d: Described) -> Floats:
+    """Bytes between what two turns of the innermost loop touch, where that is most."""
+    loops = d.loops
+    every = (*loops.subject.reads, loops.subject.target)
+    names = [dim.name for dim in loops.subject.nest.dims]
+    most = [max(abs(t.access.strides.get(name, 0)) for t in every) for name in names]
+    at = loops.point_order[:, -1:]
+    bytes_ = np.array(most)[at] * np.take_along_axis(loops.unit, at, axis=1)
+    found: Floats = bytes_[:, 0].astype(np.float64)
     return found
 
 
@@ -154,6 +183,16 @@ def _per_point(d: Described, cycles: Floats) -> Floats:
     return found
 
 
+def _cycles(name: str, d: Described) -> Floats:
+    """Of a part of the estimate, by its name, for each point of the nest."""
+    return _per_point(d, getattr(d.estimate, name))
+
+
+def _beyond(cache: int, d: Described) -> Floats:
+    """Bytes from behind a cache over those that have to be touched."""
+    return _share(d.estimate.traffic[cache], _least(d))
+
+
 def _extents(d: Described, *, reduced: bool) -> float:
     return float(np.where(d.loops.reduced == reduced, d.loops.extents, 1).prod())
 
@@ -198,13 +237,13 @@ GROUPS: dict[str, tuple[Feature, ...]] = {
         ),
     ),
     "mapping": (
-        Feature("width", "log2", "lanes", lambda d: _log(d.loops.width.astype(float)), True),
+        Feature("width", "log2", "lanes", lambda d: _log(d.loops.width.astype(float))),
         Feature("lanes_reduced", "", "lanes are of a reduction", _lane_reduced),
-        Feature("in_order", "", "share of operands that lanes read in order", _in_order, True),
-        Feature("writes_in_order", "", "lanes write in order", _target_in_order, True),
+        Feature("in_order", "", "share of operands that lanes read in order", _in_order),
+        Feature("writes_in_order", "", "lanes write in order", _target_in_order),
         Feature(
             *("accumulators", "log2", "results in a register tile, vectors as one"),
-            *(lambda d: _log(_vectors(d, reduced=False)), True),
+            lambda d: _log(_vectors(d, reduced=False)),
         ),
         Feature(
             *("rows", "log2", "those that lie not along the lanes"),
@@ -223,12 +262,29 @@ GROUPS: dict[str, tuple[Feature, ...]] = {
             lambda d: _log(d.loops.inside[d.loops.rank].prod(axis=1)),
         ),
         Feature(
+            *("tile_lanes", "log2", "points of a tile along the lanes, 1 without these"),
+            lambda d: _log(d.loops.along(d.loops.tile)),
+        ),
+        Feature(
+            *("tile_reduced", "log2", "points of a tile along reductions"),
+            lambda d: _log(np.where(d.loops.reduced, d.loops.tile, 1).prod(axis=1)),
+        ),
+        Feature(
+            *("stride", "log2 B", "from turn to turn of the innermost loop, where that is most"),
+            lambda d: _log(_stride(d)),
+        ),
+        Feature("turns", "log2", "turns of the innermost loop", lambda d: _log(_turns(d))),
+        Feature(
             *("chunk_points", "log2", "points in a chunk"),
             lambda d: _log(d.loops.inside[2 * d.loops.rank].prod(axis=1)),
         ),
         Feature("innermost_reduced", "", "the innermost loop is a reduction", _innermost_reduced),
-        Feature("held", "log2", "steps between two stores", lambda d: _log(d.estimate.held), True),
-        Feature("staged", "", "operands copied", lambda d: (d.loops.stage >= 0).sum(axis=1), True),
+        Feature(
+            *("outermost_reduced", "", "the outermost loop over tiles is a reduction"),
+            _outermost_reduced,
+        ),
+        Feature("held", "log2", "steps between two stores", lambda d: _log(d.estimate.held)),
+        Feature("staged", "", "operands copied", lambda d: (d.loops.stage >= 0).sum(axis=1)),
         Feature(
             *("stage_level", "", "loops outside of the innermost copying, -1 without any"),
             lambda d: d.loops.stage.max(axis=1, initial=-1),
@@ -240,6 +296,10 @@ GROUPS: dict[str, tuple[Feature, ...]] = {
         Feature("peel", "", "loops begin on boundaries", lambda d: d.loops.flags["peel"]),
         Feature("skip", "", "goes through listed points", lambda d: d.loops.flags["skip"]),
         Feature("fuse", "", "shares chunks with the nest before", lambda d: d.loops.flags["fuse"]),
+        Feature(
+            *("prefetched", "", "operands that are asked for ahead"),
+            lambda d: (d.loops.prefetch > 0).sum(axis=1),
+        ),
         Feature(
             *("prefetch", "log2 B", "how far ahead memory is asked for, at most"),
             lambda d: _log(d.loops.prefetch.max(axis=1, initial=0)),
@@ -261,7 +321,7 @@ GROUPS: dict[str, tuple[Feature, ...]] = {
             *("idle", "", "share of the threads' time without a chunk, in the last wave"),
             lambda d: 1 - d.estimate.chunks / (d.estimate.waves * d.subject.device.threads),
         ),
-        Feature("lost_lanes", "log2", "lanes without a point", _lost_lanes, True),
+        Feature("lost_lanes", "log2", "lanes without a point", _lost_lanes),
         Feature(
             "lost_tile", "log2", "points that tiles at the ends lack", lambda d: _lost(d, "tile")
         ),
@@ -295,7 +355,7 @@ GROUPS: dict[str, tuple[Feature, ...]] = {
         *(
             Feature(
                 *(f"beyond_l{k + 1}", "log2", f"bytes from behind cache {k + 1} / bytes touched"),
-                *(lambda d, k=k: _share(d.estimate.traffic[k], _least(d)), k < 2),
+                partial(_beyond, k),
             )
             for k in range(3)
         ),
@@ -306,7 +366,7 @@ GROUPS: dict[str, tuple[Feature, ...]] = {
                     "log2 cycles",
                     f"{meaning} per point, as the core model has it",
                 ),
-                *(lambda d, name=name: _per_point(d, getattr(d.estimate, name)), True),
+                partial(_cycles, name),
             )
             for name, meaning in (
                 ("arithmetic", "operations"),
@@ -333,14 +393,24 @@ GROUPS: dict[str, tuple[Feature, ...]] = {
 }
 SCHEMA = tuple(feature for rows in GROUPS.values() for feature in rows)
 """Every feature of a nest, in their order."""
-NAMES = (*(f.name for f in SCHEMA), *(f"mean.{f.name}" for f in SCHEMA if f.averaged))
-"""What the columns are called."""
+_COMPARED = [k for k, f in enumerate(SCHEMA) if f.group in ("mapping", "interaction")]
+"""Those that differ between candidates, as places in ``SCHEMA``."""
+WHOLE = {
+    "time": "log2 of the analytic model's time over the default's",
+    "nest_time": "log2 of that of the nest over the default's",
+    "share": "part of the default's time that is the nest's",
+    "nests_changed": "nests that are not as in the default",
+}
+"""Of all nests together, and their meanings."""
+NAMES = (*(f.name for f in SCHEMA), *(f"{SCHEMA[k].name}.change" for k in _COMPARED), *WHOLE)
+"""What the columns are called: features, by how much they differ from the default's, and the
+rest."""
 
 
 def schema_digest() -> str:
     """A few hex digits that differ where names, units, meanings or the version do."""
-    rows = [(f.name, f.unit, f.meaning, f.averaged) for f in SCHEMA]
-    return hashlib.sha256(repr((VERSION, rows)).encode()).hexdigest()[:12]
+    rows = [(f.name, f.unit, f.meaning) for f in SCHEMA]
+    return hashlib.sha256(repr((VERSION, rows, WHOLE)).encode()).hexdigest()[:12]
 
 
 def _columns(d: Described) -> Floats:
@@ -351,11 +421,7 @@ def _columns(d: Described) -> Floats:
 def extract(subject: Subject, choices: Sequence[tuple[NestOptions, ...]]) -> tuple[Floats, Floats]:
     """Features (N x F) of complete choices for the subject's nests, and what the analytic model
     expects each to take, in seconds (N)."""
-    columns = [
-        {name: Column.of([getattr(o, name) for o in own]) for name in READ}
-        for own in zip(*choices, strict=True)
-    ]
-    return extract_columns(subject, len(choices), columns)
+    return extract_columns(subject, len(choices), _columns_of(choices))
 
 
 def extract_columns(
@@ -367,7 +433,45 @@ def extract_columns(
     """
     if not count or not subject.nests:
         return np.zeros((count, len(NAMES))), np.ones(count)
-    rows, cycles = [], []
+    own, seconds = _by_nest(subject, columns)
+    usual, before = _by_nest(subject, _columns_of([subject.default]))
+    # What counts is what changes: the nest of which most time is another one's than the default's.
+    differs = (own != usual).any(axis=1)
+    several = np.where(differs.any(axis=0), differs, True)
+    at = np.where(several, before, -1.0).argmax(axis=0)
+    every = np.arange(count)
+    row = own[at, :, every]
+    # One after the other: other orders of adding up have other last digits.
+    total, whole = np.zeros(count), 0.0
+    for taken, of_default in zip(seconds, before, strict=True):
+        total += taken
+        whole += float(of_default[0])
+    about = np.stack(
+        [
+            np.log2(total / whole),
+            np.log2(seconds[at, every] / before[at, 0]),
+            before[at, 0] / whole,
+            differs.sum(axis=0).astype(np.float64),
+        ],
+        axis=1,
+    )
+    changed = row[:, _COMPARED] - usual[at][:, _COMPARED, 0]
+    return np.hstack([row, changed, about]), total
+
+
+def _columns_of(choices: Sequence[tuple[NestOptions, ...]]) -> list[dict[str, Column[Any]]]:
+    """For each nest, name of an option → its values."""
+    return [
+        {name: Column.of([getattr(o, name) for o in own]) for name in READ}
+        for own in zip(*choices, strict=True)
+    ]
+
+
+def _by_nest(
+    subject: Subject, columns: Sequence[Mapping[str, Column[Any]]]
+) -> tuple[Floats, Floats]:
+    """Of each nest: the features of ``SCHEMA`` (P x F x N), and what it takes (P x N)."""
+    rows, seconds = [], []
     for nest, chosen in zip(subject.nests, columns, strict=True):
         same = alike([chosen[name].codes for name in READ])
         firsts = np.unique(same, return_index=True)[1]
@@ -375,16 +479,8 @@ def extract_columns(
         loops = Loops.of(nest, subject.device, len(firsts), own)
         described = Described(subject, loops, estimate(loops))
         rows.append(_row(described)[:, same])
-        cycles.append(described.estimate.seconds[same])
-    own_rows, seconds = np.stack(rows), np.stack(cycles)
-    longest = own_rows[seconds.argmax(axis=0), :, np.arange(count)]
-    averaged = [k for k, f in enumerate(SCHEMA) if f.averaged]
-    # One after the other: other orders of adding up have other last digits.
-    total, means = np.zeros(count), np.zeros((len(averaged), count))
-    for values, taken in zip(own_rows, seconds, strict=True):
-        total += taken
-        means += values[averaged] * taken
-    return np.hstack([longest, (means / total).T]), total
+        seconds.append(described.estimate.seconds[same])
+    return np.stack(rows), np.stack(seconds)
 
 
 def _row(described: Described) -> Floats:

@@ -14,7 +14,7 @@ from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.loopir.cost import Cost, cost_of
 from tcl.codegen.loopir.walk import operands
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import plan_cpu
 
@@ -70,6 +70,8 @@ class Subject:
     cost: Cost
     merges: bool
     """Whether options have to merge dimensions to be described."""
+    default: tuple[NestOptions, ...]
+    """What each of ``nests`` gets where nothing is known, with nothing left open."""
 
     @staticmethod
     def of(program: ir.Program, device: CpuProfile) -> Subject:
@@ -78,12 +80,12 @@ class Subject:
         along = set[str]().union(*(g.followers for g in fusion_groups(whole.nests)))
         free = [i for i, n in enumerate(whole.nests) if not n.sequential and n.name not in along]
         by_points = sorted(free or range(len(whole.nests)), key=lambda i: -whole.nests[i].points)
+        nests = tuple(_nest(whole, i) for i in sorted(by_points[:_NESTS]))
+        used = with_threads_worth(whole, device)
+        planned = plan_cpu(whole, DEFAULT, used).options
         return Subject(
-            whole,
-            with_threads_worth(whole, device),
-            tuple(_nest(whole, i) for i in sorted(by_points[:_NESTS])),
-            cost_of(program),
-            whole != program,
+            *(whole, used, nests, cost_of(program), whole != program),
+            tuple(planned[n.nest.name] for n in nests),
         )
 
     def choices(self, options: MappingOptions) -> tuple[NestOptions, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from random import Random
 
@@ -14,10 +15,10 @@ from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.grammar.sized import SizedDef
-from tcl.tuner.model.features import GROUPS, NAMES, SCHEMA, extract
+from tcl.tuner.model.features import GROUPS, NAMES, SCHEMA, WHOLE, extract
 from tcl.tuner.model.subject import Subject
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
@@ -57,23 +58,43 @@ def test_every_feature_is_counted_again() -> None:
     assert set(RECOUNTED) == {f.name for f in SCHEMA}
 
 
+def recounts(subject: Subject, options: MappingOptions) -> list[Recount]:
+    """What is counted of the loops of each nest after all passes."""
+    *_, (_, program) = plan_cpu(subject.program, options, subject.device).applied()
+    return [
+        Recount(subject.program, program, program.nests[n.position], subject.device)
+        for n in subject.nests
+    ]
+
+
 def compare(subject: Subject, options: list[MappingOptions]) -> None:
-    """Features, and what is counted of the loops after all passes."""
+    """Features, and what is counted."""
     rows, seconds = extract(subject, [subject.choices(o) for o in options])
+    usual = recounts(subject, DEFAULT)
+    before = [r.cycles() for r in usual]
     for row, expected, each in zip(rows, seconds, options, strict=True):
-        *_, (_, program) = plan_cpu(subject.program, each, subject.device).applied()
-        counted = [
-            Recount(subject.program, program, program.nests[n.position], subject.device)
-            for n in subject.nests
-        ]
+        found = dict(zip(NAMES, row, strict=True))
+        counted = recounts(subject, each)
         cycles = [r.cycles() for r in counted]
-        longest = counted[int(np.argmax(cycles))]
-        for feature, value in zip(SCHEMA, row, strict=False):
-            again = float(RECOUNTED[feature.name](longest))
-            assert value == pytest.approx(again, abs=1e-9), (feature.name, each)
-        for averaged, value in zip(NAMES[len(SCHEMA) :], row[len(SCHEMA) :], strict=True):
-            own = [float(RECOUNTED[averaged.removeprefix("mean.")](r)) for r in counted]
-            assert value == pytest.approx(np.average(own, weights=cycles), abs=1e-9), averaged
+        differ = [
+            any(f(a) != pytest.approx(float(f(b)), abs=1e-9) for f in RECOUNTED.values())
+            for a, b in zip(counted, usual, strict=True)
+        ]
+        among = [k for k, other in enumerate(differ) if other] or range(len(before))
+        at = max(among, key=lambda k: before[k])
+        for feature in SCHEMA:
+            again = float(RECOUNTED[feature.name](counted[at]))
+            assert found[feature.name] == pytest.approx(again, abs=1e-9), (feature.name, each)
+            if (name := f"{feature.name}.change") in found:
+                change = again - float(RECOUNTED[feature.name](usual[at]))
+                assert found[name] == pytest.approx(change, abs=1e-9), (name, each)
+        whole = {
+            "time": math.log2(sum(cycles) / sum(before)),
+            "nest_time": math.log2(cycles[at] / before[at]),
+            "share": before[at] / sum(before),
+            "nests_changed": sum(differ),
+        }
+        assert {name: found[name] for name in WHOLE} == pytest.approx(whole, abs=1e-9)
         assert expected == pytest.approx(sum(cycles) / 3e9)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.tuner.space.columns import Column, Rows
@@ -21,8 +21,6 @@ from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace
 from tcl.tuner.space.search_space import Constraint
 
-_PLANNED = MappingOptions("mlp")
-"""What is planned in any case, so that its choices are among those of the knobs."""
 _NESTS = 8
 """Nests that get knobs: those with the most points. The rest is mapped by the preset."""
 _GROUPS = 8
@@ -52,7 +50,7 @@ class MappingSpace(ProgramSpace):
             key=lambda i: -math.prod(d.extent for d in program.nests[i].dims),
         )
         chosen = sorted(by_points[:_NESTS])
-        default = plan_cpu(program, _PLANNED, device).options
+        default = plan_cpu(program, DEFAULT, device).options
         self._default = default
         self._chunks = ChunkKnobs.all_of(program, device, default)[:_GROUPS]
         of_nest = {n.name: (c, k) for c in self._chunks for k, n in enumerate(c.group.nests)}
@@ -97,7 +95,7 @@ class MappingSpace(ProgramSpace):
         return {name: v for nest in self._nests.values() for name, v in nest.normal(values).items()}
 
     def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
-        if options == _PLANNED:
+        if options == DEFAULT:
             return self._default
         return plan_cpu(self._program, options, self._device).options
 
