@@ -68,7 +68,7 @@ _RACED = 12
 """Candidates that are timed in turns, besides the default ..."""
 _AGAIN = 4
 """... of which so many are the fastest of earlier turns."""
-_PATIENCE = 20.0
+PATIENCE = 20.0
 """Seconds for compiling a candidate."""
 
 
@@ -222,7 +222,7 @@ def measure(
         options = proposed(task, space, model, subject, known, turn, Random(seed))
         expected = reference or compute_reference(backend)
         orders = Orders(
-            *(backend, expected.outputs, TIMING, _PATIENCE, 10.0 + 10.0 * expected.seconds, 0),
+            *(backend, expected.outputs, TIMING, PATIENCE, 10.0 + 10.0 * expected.seconds, 0),
             *(task.threads, expected.size),
         )
         stages = Here().open(orders)

@@ -220,11 +220,10 @@ def _known(files: tuple[Path, ...], path: Path | None) -> History:
 
 def _evaluated(known: History, held_out: str, settings: Boosting) -> Iterator[Evaluation]:
     """Scores are printed, too."""
-    from tcl.selection.suggested_options import DEFAULT
     from tcl.tuner.training.evaluate import evaluate
     from tcl.tuner.training.learn import learn, predictor
 
-    found = evaluate(known.problems, held_out, lambda ps: predictor(learn(ps, settings)), DEFAULT)
+    found = evaluate(known.problems, held_out, lambda ps: predictor(learn(ps, settings)))
     if found is None:
         return
     click.echo(f"best time / time of what is chosen, held out: {held_out}")

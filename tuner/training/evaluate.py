@@ -30,6 +30,8 @@ class Choice:
     """Seconds of the heuristic default; None if it was not measured."""
     expected: float
     """Seconds of the one that the analytic model alone puts first."""
+    used: MappingOptions
+    """The options of the one that is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,10 @@ class Evaluation:
         """By who chooses: what is used, the model alone, the heuristic default, the analytic
         model."""
         found = {
-            name: Score.of([c.best / getattr(c, name) for c in self.choices])
+            name: Score.of([min(1.0, c.best / getattr(c, name)) for c in self.choices])
             for name in ("chosen", "model", "expected")
         }
-        known = [c.best / c.default for c in self.choices if c.default is not None]
+        known = [min(1.0, c.best / c.default) for c in self.choices if c.default is not None]
         return {**found, **({"default": Score.of(known)} if known else {})}
 
     def as_data(self) -> dict[str, Any]:
@@ -73,7 +75,7 @@ class Evaluation:
         return {
             "held_out": self.held_out,
             "scores": scores,
-            "choices": list(map(asdict, self.choices)),
+            "choices": [{**asdict(c), "used": c.used.as_dict()} for c in self.choices],
         }
 
 
@@ -81,17 +83,18 @@ Predict = Callable[[Problem], Prediction]
 """What is expected of a problem's candidates."""
 
 
-def chosen(problem: Problem, predict: Predict, default: MappingOptions) -> Choice:
+def chosen(problem: Problem, predict: Predict) -> Choice:
     """What a model chooses of a problem's candidates."""
     expected, seconds = predict(problem), problem.seconds
     place = expected.best
-    known = problem.options.index(default) if default in problem.options else None
+    known = problem.default
     used = place if known is None or expected.worth(place, known) else known
     return Choice(
-        *(problem.entry, problem.key.sizes, len(seconds), float(seconds.min())),
+        *(problem.entry, problem.key.sizes, len(seconds), problem.best),
         *(float(seconds[place]), float(seconds[used])),
         None if known is None else float(seconds[known]),
         float(seconds[int(problem.expected.argmin())]),
+        problem.options[used],
     )
 
 
@@ -116,7 +119,6 @@ def evaluate(
     problems: Sequence[Problem],
     held_out: str,
     learn: Callable[[Sequence[Problem]], Predict],
-    default: MappingOptions,
 ) -> Evaluation | None:
     """Each problem is chosen for by what was learned from others. None with fewer than two
     groups."""
@@ -126,5 +128,5 @@ def evaluate(
     found: dict[int, Choice] = {}
     for part in parts:
         predict = learn([p for k, p in enumerate(problems) if k not in part])
-        found.update({k: chosen(problems[k], predict, default) for k in part})
+        found.update({k: chosen(problems[k], predict) for k in part})
     return Evaluation(held_out, tuple(found[k] for k in sorted(found)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 import numpy as np
 
@@ -13,25 +14,26 @@ from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.grammar.canonical import canonical_text
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.errors import TclError
 from tcl.grammar.ranges import infer
 from tcl.tuner.cache.key import CacheKey
+from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.model.features import extract
-from tcl.tuner.model.loops import Floats
+from tcl.tuner.model.loops import Bools, Floats
 from tcl.tuner.model.subject import Subject
+from tcl.tuner.training.scale import Session, scaled
 
 _FEWEST = 4
-"""Candidates that a search has to have measured for them to be compared."""
+"""Candidates that have to be measured of a key for them to be compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The candidates of one key that one search measured, each with its last time: what was
-    measured on another day, on a machine that was otherwise busy, is not compared with it."""
+    """The measured candidates of one key."""
 
     key: CacheKey
     entry: str
@@ -43,13 +45,25 @@ class Problem:
     expected: Floats
     """N: seconds by the analytic model."""
     seconds: Floats
-    """N: measured."""
+    """N: measured, on one scale: see ``tcl.tuner.training.scale``."""
+    raced: Bools
+    """N: whether it was timed in turns with others, rather than once by itself."""
+    default: int | None
+    """The place of the heuristic default; None if it was not measured."""
 
     @property
-    def residuals(self) -> Floats:
-        """N: log of measured over expected."""
-        found: Floats = np.log(self.seconds / self.expected)
+    def gains(self) -> Floats:
+        """N: natural logarithm of the time over the default's; over the median one's where the
+        default was not measured."""
+        of = np.median(self.seconds) if self.default is None else self.seconds[self.default]
+        found: Floats = np.log(self.seconds / of)
         return found
+
+    @property
+    def best(self) -> float:
+        """The least time; of those timed in turns, if any were: the least of many single readings
+        is mostly luck."""
+        return float((self.seconds[self.raced] if self.raced.any() else self.seconds).min())
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,44 +100,62 @@ def history(
         elif checked is None:
             reasons["of defs whose text was not given"] += summary.measured
         else:
-            found += _problems(cache, key, summary.entry, checked, device, reasons)
+            problem = _problem(cache, key, summary.entry, checked, device, reasons)
+            found += [] if problem is None else [problem]
     kept = {reason: count for reason, count in reasons.items() if count}
     return History(tuple(found), kept)
 
 
-def _problems(
+def _problem(
     cache: TuningCache,
     key: CacheKey,
     entry: str,
     checked: CheckedDef,
     device: CpuProfile,
     reasons: Counter[str],
-) -> Iterator[Problem]:
-    runs: dict[str, dict[str, float]] = {}
+) -> Problem | None:
+    sessions: dict[tuple[str, int | None], dict[str, float]] = {}
     for record in sorted(cache.history(key), key=lambda r: r.when):
-        last = runs.setdefault(record.run, {})
-        last.pop(record.options, None)
         if record.time is not None:
-            last[record.options] = record.time
+            sessions.setdefault((record.run, record.heat), {})[record.options] = _quickest(record)
         else:
             reasons["not correct"] += 1
+    timed = set[str]().union(*sessions.values())
     try:
         subject = subject_of(key, checked, device)
     except TclError:
-        reasons["of sizes that cannot be"] += sum(map(len, runs.values()))
-        return
-    for last in runs.values():
-        read = [(_options(text), time) for text, time in last.items()]
-        timed = [(options, time) for options, time in read if options is not None]
-        described = subject.describable([options for options, _ in timed])
-        reasons["of options that do not apply"] += len(last) - len(described)
-        if len(described) < _FEWEST:
-            reasons["of searches that measured too little"] += len(described)
-            continue
-        rows, expected = extract(subject, [choices for _, choices in described])
-        kept = [timed[place] for place, _ in described]
-        options, seconds = tuple(o for o, _ in kept), np.array([t for _, t in kept])
-        yield Problem(key, entry, subject, options, rows, expected, seconds)
+        reasons["of sizes that cannot be"] += len(timed)
+        return None
+    default = DEFAULT.to_json()
+    found = scaled(
+        [Session(times, heat is not None) for (_, heat), times in sessions.items()], default
+    )
+    reasons["of searches that share nothing with others"] += len(timed) - len(found)
+    read = [(_options(text), text) for text in found]
+    known = [(options, text) for options, text in read if options is not None]
+    described = subject.describable([options for options, _ in known])
+    reasons["of options that do not apply"] += len(found) - len(described)
+    if len(described) < _FEWEST:
+        reasons["of searches that measured too little"] += len(described)
+        return None
+    rows, expected = extract(subject, [choices for _, choices in described])
+    kept = [known[place] for place, _ in described]
+    texts = [text for _, text in kept]
+    return Problem(
+        *(key, entry, subject, tuple(options for options, _ in kept), rows, expected),
+        np.array([found[text].seconds for text in texts]),
+        np.array([found[text].raced for text in texts]),
+        texts.index(default) if default in texts else None,
+    )
+
+
+def _quickest(record: Record) -> float:
+    """Seconds of the fastest sample, of each placement of the arrays. Whatever else the machine did
+    meanwhile made samples longer only: of two races on a machine with other work, the least samples
+    differed by 1 % and the medians by 4 %."""
+    if not record.placed:
+        return min(record.samples)
+    return geometric_mean(min(times) for _, times in record.placed)
 
 
 def _options(text: str) -> MappingOptions | None:

@@ -14,19 +14,21 @@ from tcl.tuner.training.evaluate import Predict
 from tcl.tuner.training.history import Problem
 
 _SLOW = 0.5
-"""A candidate counts as the best time over its own, to this power: what lies far from the best has
-little to say about it."""
+"""A candidate counts as the best time over its own, to this power: what lies far from the best
+has little to say about it."""
+_RACED = 3.0
+"""How many single readings a time counts that was taken in turns with others."""
 
 
 def examples(problems: Sequence[Problem]) -> Examples:
     """All candidates of some problems; each problem counts the same."""
     weights = []
     for problem in problems:
-        own = (problem.seconds.min() / problem.seconds) ** _SLOW
+        own = (problem.best / problem.seconds) ** _SLOW * np.where(problem.raced, _RACED, 1.0)
         weights.append(own * len(own) / own.sum())
     return Examples(
         np.concatenate([p.rows for p in problems]),
-        np.concatenate([p.residuals for p in problems]),
+        np.concatenate([np.log(p.seconds / p.expected) for p in problems]),
         np.repeat(np.arange(len(problems)), [len(p.seconds) for p in problems]),
         np.concatenate(weights),
     )

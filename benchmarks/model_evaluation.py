@@ -1,0 +1,111 @@
+"""How good a model's choices are, timed beside the best that is known.
+
+    python -m benchmarks.model_evaluation --cache model.db --out FILE
+
+Each problem of a cache that ``benchmarks.model_data`` has filled is chosen for by models that have
+not seen it: once with its sizes held out, once with its def. What was chosen, the heuristic default
+and the fastest candidates of the cache are then timed in turns, twice, by processes of their own:
+single readings of a cache would tell mostly how lucky a candidate was. The winner of one race in
+the times of the other is the noise floor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import geometric_mean
+
+import numpy as np
+
+from benchmarks.model_data import PATIENCE, TIMING, Task
+from benchmarks.model_problems import PROBLEMS
+from tcl.backends.cpu_backend import CpuBackend
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.options.options import DEFAULT, MappingOptions
+from tcl.common.scratch_folder import workspace
+from tcl.tuner.cache.fingerprint import device_identity
+from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.run.pipeline import Pipeline
+from tcl.tuner.run.workplace import Here, Orders
+from tcl.tuner.training.evaluate import Score, evaluate
+from tcl.tuner.training.history import Problem, history
+from tcl.tuner.training.learn import learn, predictor
+
+_BEST = 4
+"""The fastest of the cache that take part."""
+
+
+def raced(task: Task, options: Sequence[MappingOptions]) -> list[float]:
+    """Seconds of each, timed in turns by a process of its own."""
+    with workspace() as folder:
+        backend = CpuBackend.create(task.source, task.name, task.inputs, folder, task.threads)
+        stages = Here().open(Orders(backend, None, TIMING, PATIENCE, 60.0, 0, task.threads))
+        try:
+            times = Pipeline(backend, stages, lambda: 0).race(options)
+        finally:
+            stages.close()
+    if times is None:
+        raise RuntimeError(f"{task.name} {task.sizes}: the race failed")
+    return [geometric_mean(min(samples) for _, samples in placed) for placed in times]
+
+
+def fastest(problem: Problem) -> list[MappingOptions]:
+    """The fastest of those that were timed in turns."""
+    order = np.where(problem.raced, problem.seconds, np.inf).argsort()[:_BEST]
+    return [problem.options[k] for k in order if problem.raced[k]]
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.model_evaluation")
+    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    device = replace(host_cpu(), threads=given.threads)
+    tasks = [Task(name, sizes, given.threads) for name, all_ in PROBLEMS.items() for sizes in all_]
+    by_key = {task.key: task for task in tasks}
+    defs = {task.name: task.checked for task in tasks}.values()
+    known = history(TuningCache(given.cache), defs, {device_identity(device): device}).problems
+    problems = [p for p in known if p.key in by_key and p.default is not None]
+    chosen = {
+        held_out: evaluate(problems, held_out, lambda ps: predictor(learn(ps)))
+        for held_out in ("sizes", "def")
+    }
+    rows = []
+    for place, problem in enumerate(problems):
+        task = by_key[problem.key]
+        choices = {h: e.choices[place].used for h, e in chosen.items() if e is not None}
+        pool = dict.fromkeys([DEFAULT, *choices.values(), *fastest(problem)])
+        first, second = (raced(task, [*pool]) for _ in range(2))
+        times = dict(zip(pool, map(min, first, second), strict=True))
+        best = min(times.values())
+        again = second[int(np.argmin(first))] / min(second)
+        shares = {
+            "default": best / times[DEFAULT],
+            **{held_out: best / times[options] for held_out, options in choices.items()},
+            "winner_of_the_other_race": 1 / again,
+        }
+        rows.append((task, len(problem.options), best, shares))
+        print(task.name, task.sizes, shares, flush=True)
+    scores = {name: Score.of([row[3][name] for row in rows]) for name in rows[0][3]}
+    for name, score in scores.items():
+        print(f"{name:26} mean {score.mean:.3f} P10 {score.tenth:.3f} least {score.least:.3f}")
+    data = {
+        "threads": given.threads,
+        "machine": host_cpu().title,
+        "candidates": sum(len(p.options) for p in problems),
+        "scores": {n: [s.mean, s.tenth, s.least] for n, s in scores.items()},
+        "problems": [
+            {"def": t.name, "sizes": t.sizes, "candidates": n, "best_us": best * 1e6, **shares}
+            for t, n, best, shares in rows
+        ],
+    }
+    given.out.write_text(json.dumps(data, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
