@@ -433,8 +433,9 @@ def extract_columns(
     """
     if not count or not subject.nests:
         return np.zeros((count, len(NAMES))), np.ones(count)
-    own, seconds = _by_nest(subject, columns)
-    usual, before = _by_nest(subject, _columns_of([subject.default]))
+    whole_rows, every_time = _by_nest(subject, columns)
+    own, usual = whole_rows[:, :, :-1], whole_rows[:, :, -1:]
+    seconds, before = every_time[:, :-1], every_time[:, -1:]
     # What counts is what changes: the nest of which most time is another one's than the default's.
     differs = (own != usual).any(axis=1)
     several = np.where(differs.any(axis=0), differs, True)
@@ -470,9 +471,11 @@ def _columns_of(choices: Sequence[tuple[NestOptions, ...]]) -> list[dict[str, Co
 def _by_nest(
     subject: Subject, columns: Sequence[Mapping[str, Column[Any]]]
 ) -> tuple[Floats, Floats]:
-    """Of each nest: the features of ``SCHEMA`` (P x F x N), and what it takes (P x N)."""
+    """Of each nest: the features of ``SCHEMA`` (P x F x N + 1), and what it takes (P x N + 1), the
+    default's last."""
     rows, seconds = [], []
-    for nest, chosen in zip(subject.nests, columns, strict=True):
+    for nest, candidates, default in zip(subject.nests, columns, subject.default, strict=True):
+        chosen = {name: candidates[name].and_one(getattr(default, name)) for name in READ}
         same = alike([chosen[name].codes for name in READ])
         firsts = np.unique(same, return_index=True)[1]
         own = {name: chosen[name].part(firsts) for name in READ}

@@ -31,6 +31,11 @@ class Column(Generic[_T]):
         codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
         return Column(tuple(codes), np.array([*map(codes.__getitem__, values)], np.intp))
 
+    def and_one(self, value: _T) -> Column[_T]:
+        """The same with another row behind the others."""
+        values = self.values if value in self.values else (*self.values, value)
+        return Column(values, np.append(self.codes, values.index(value)))
+
     def part(self, rows: Places) -> Column[_T]:
         """The same of some rows."""
         return Column(self.values, self.codes[rows])
