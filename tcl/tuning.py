@@ -33,6 +33,7 @@ from tcl.grammar.log import logger
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.sized import SizedDef
 from tcl.selection.best_options import DEFAULT, Query
+from tcl.selection.search_model import model_to_start_from
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
@@ -142,6 +143,10 @@ class Tuner:
             if query.classes:
                 backend = backend.for_all(query.classes)
             space = _space(where, backend, fixed or {})
+            settings, prior = (config or TunerConfig()).settings, None
+            if settings.model and settings.strategy == "screened":
+                tell = report or (lambda event: None)
+                prior = model_to_start_from(query, backend, space, lambda s: tell(Note(s)))
             tuner = BackendTuner(
                 backend,
                 space,
@@ -152,6 +157,7 @@ class Tuner:
                 timing=where.timing,
                 measure_cores=where.cores,
                 workplace=self._workplace,
+                prior=prior,
             )
             return tuner.tune(_start(space, given), report, saved)
 

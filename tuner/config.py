@@ -65,6 +65,8 @@ class TunerSettings:
     takes and ten more, 610 at most."""
     cached_seeds: int = 10
     """Best options of the cache that the first generation starts from."""
+    model: bool = True
+    """Whether a ``screened`` search starts from the learned model, where there is one."""
 
     def __post_init__(self) -> None:
         for name, low, high in _INTEGERS:
@@ -88,6 +90,8 @@ class TunerSettings:
                 raise SettingError(
                     name, f"{{}} must be a number of seconds above 0, not {shown(value)}"
                 )
+        if not isinstance(self.model, bool):
+            raise SettingError("model", f"{{}} must be True or False, not {shown(self.model)}")
         if not isinstance(self.strategy, str) or self.strategy not in STRATEGIES:
             known = ", ".join(sorted(STRATEGIES))
             raise SettingError(
@@ -157,6 +161,7 @@ class SettingValues(TypedDict, total=False):
     compile_timeout: float
     run_timeout: float | None
     cached_seeds: int
+    model: bool
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -269,3 +274,7 @@ class TunerConfig:
     def strategy(self, name: str) -> TunerConfig:
         """Search strategy: ``screened``, ``genetic``, ``random`` or ``exhaustive``."""
         return self._with(strategy=name)
+
+    def model(self, wanted: bool) -> TunerConfig:
+        """Whether a ``screened`` search starts from the learned model, where there is one."""
+        return self._with(model=wanted)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _WHOLE = "a whole number"
 _TEXT = "a text in quotes"
 _SECONDS = "a number of seconds"
+_FLAG = "true or false"
 KINDS: Mapping[str, str] = {
     "generations": _WHOLE,
     "population": _WHOLE,
@@ -30,11 +31,18 @@ KINDS: Mapping[str, str] = {
     "time_limit": _SECONDS,
     "options": _TEXT,
     "device": _TEXT,
+    "model": _FLAG,
 }
 """Name → what its value has to be."""
-_TYPES: Mapping[str, tuple[type, ...]] = {_WHOLE: (int,), _TEXT: (str,), _SECONDS: (int, float)}
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    _WHOLE: (int,),
+    _TEXT: (str,),
+    _SECONDS: (int, float),
+    _FLAG: (bool,),
+}
 _OF_THE_SEARCH = {
     **{n: n for n in ("generations", "population", "elites", "strategy", "seed", "time_limit")},
+    "model": "model",
     "crossover": "crossover_rate",
     "mutation": "mutation_rate",
     "jobs": "threads",
@@ -45,7 +53,7 @@ _OF_THE_SEARCH = {
 def check_type(name: str, value: object) -> None:
     """Raise ``ArgumentError`` unless a file's value of a setting is of its kind."""
     kind = KINDS[name]
-    right = isinstance(value, _TYPES[kind]) and not isinstance(value, bool)
+    right = isinstance(value, _TYPES[kind]) and isinstance(value, bool) == (kind == _FLAG)
     if not right or (isinstance(value, float) and not math.isfinite(value)):
         raise ArgumentError(f"{name} must be {kind}, not {value!r}")
     if name == "seed" and isinstance(value, int) and value < 0:

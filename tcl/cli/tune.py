@@ -63,6 +63,11 @@ from tcl.grammar.errors import ArgumentError
     show_default="another one each time",
     help="Of the search and of the random inputs.",
 )
+@click.option(
+    "--model/--no-model",
+    default=None,
+    help="Whether to start from the learned model, where there is one for this machine.",
+)
 @threads_option
 @varying_option
 @click.option(

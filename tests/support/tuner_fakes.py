@@ -31,6 +31,7 @@ from tcl.tuner.run.events import Event
 from tcl.tuner.run.tuner import Tuner, TuningResult
 from tcl.tuner.space.knobs import Knob
 from tcl.tuner.space.search_space import Config, SearchSpace
+from tcl.tuner.strategies.prior import NamedPrior
 
 if TYPE_CHECKING:  # processes of searches import this file, and have no need of it
     import pytest
@@ -185,6 +186,7 @@ def fake_tuner(
     cache: TuningCache | None = None,
     key: CacheKey = KEY,
     delay: float = 0.0,
+    prior: NamedPrior | None = None,
     **settings: Any,
 ) -> Tuner[FakeOptions]:
     values = {"seed": 1, "generations": 2, "population": 8, "compile_timeout": 20.0, **settings}
@@ -196,6 +198,7 @@ def fake_tuner(
         key=key if cache is not None else None,
         entry="double",
         timing=QUICK,
+        prior=prior,
     )
 
 

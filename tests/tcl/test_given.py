@@ -164,7 +164,7 @@ _LISTS = (
 _SETTINGS = (
     *("generations", "population", "elites", "crossover_rate", "mutation_rate", "selection"),
     *("parents", "threads", "seed", "time_limit", "strategy", "compile_timeout", "run_timeout"),
-    "cached_seeds",
+    *("cached_seeds", "model"),
 )
 
 

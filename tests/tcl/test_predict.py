@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from liking_models import FAR, likes
 
 import tcl
 from tcl.codegen.devices.cpu import host_cpu
@@ -28,14 +29,9 @@ from tcl.selection.suggested_options import DEFAULT
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.model import lookup
-from tcl.tuner.model.features import NAMES
-from tcl.tuner.model.file import text_of
-from tcl.tuner.model.forest import Forest
-from tcl.tuner.model.model import Model
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 A, B = np.arange(40 * 24, dtype=np.float32).reshape(40, 24), np.ones((24, 36), np.float32)
-FAR = 1e9
 
 
 @pytest.fixture(autouse=True)
@@ -45,13 +41,6 @@ def folder(own_cache: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(lookup, "SHIPPED", tmp_path / "shipped")
     (tmp_path / "models").mkdir()
     return tmp_path / "models"
-
-
-def likes(feature: str, above: float, log: float = -2.0, low: float = -FAR) -> str:
-    """A model that thinks candidates of which a feature is larger to take e^log of the time."""
-    tree = np.array([[NAMES.index(feature)]]), np.array([[above]]), np.array([[0.0, log]])
-    ends = np.full(len(NAMES), low), np.full(len(NAMES), FAR)
-    return text_of(Model(Forest((1,), *tree), *ends))
 
 
 TILES = likes("tiles", 0.5)

@@ -84,6 +84,61 @@ def test_a_search_goes_on_from_where_it_was() -> None:
     assert again.ask() == whole.ask()
 
 
+BEGUN = (64, 8, 16, 32)
+
+
+def begun(name: str, space: SearchSpace = SPACE, prior: Known | None = None) -> Strategy:
+    """A search that starts from a configuration, and a slower one."""
+    strategy = make_strategy(name, space, Random(3), SearchSettings(), (), prior)
+    strategy.tell([((1, 1, 1, 1), 9.0), (BEGUN, 1.0)])
+    return strategy
+
+
+def knobs_changed(config: Config) -> int:
+    return sum(a != b for a, b in zip(config, BEGUN, strict=True))
+
+
+@pytest.mark.parametrize("name", ["genetic", "screened"])
+def test_the_first_generation_begins_next_to_what_the_search_starts_from(name: str) -> None:
+    first = begun(name).ask()
+    count = SearchSettings().population
+    # Eight are one step away: all of them, and as no more are valid, the rest is from anywhere.
+    assert {knobs_changed(c) for c in first[:8]} == {1}
+    assert len(set(first)) == len(first) == count
+    assert [c for c in first[:4] if c[0] != BEGUN[0]][1:] == []  # one of each knob, then another
+    assert begun(name).ask() == first
+    alone = make_strategy(name, SPACE, Random(3), SearchSettings()).ask()
+    assert sum(knobs_changed(c) == 1 for c in alone) < 4
+
+
+@pytest.mark.parametrize("prior", [None, Known()])
+def test_what_is_next_to_the_start_is_valid(prior: Known | None) -> None:
+    small = SearchSpace(
+        SPACE.knobs, (lambda v: "large" if int(v["a"]) * int(v["b"]) > 512 else None,)
+    )
+    strategy = begun("screened", small, prior)
+    for _ in range(4):
+        asked = strategy.ask()
+        assert asked
+        assert all(map(small.valid, asked))
+        strategy.tell([(c, seconds(c)) for c in asked])
+
+
+def test_a_model_chooses_around_what_the_search_starts_from() -> None:
+    first = begun("screened", prior=Known(HERE)).ask()
+    assert len(first) == SearchSettings().population // 2
+    assert max(map(knobs_changed, first)) <= 4
+    assert min(map(seconds, first)) < 0.5 * seconds(BEGUN)
+    assert begun("screened", prior=Known(HERE)).ask() == first
+
+
+def test_a_search_that_began_with_something_goes_on_from_where_it_was() -> None:
+    whole, again = (begun("screened", prior=Known()) for _ in range(2))
+    whole.tell([(c, seconds(c)) for c in whole.ask()])
+    again.restore(json.loads(json.dumps(whole.state())))
+    assert again.ask() == whole.ask()
+
+
 def test_a_space_without_choices_has_one_candidate() -> None:
     space = SearchSpace((Knob("a", (1,), 1, ordered=True),))
     strategy = make_strategy("screened", space, Random(0), SearchSettings(), (), Known((0,)))

@@ -7,7 +7,8 @@ import os
 import sqlite3
 import subprocess
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError
+from tcl.tuner.model.model import Prediction
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import (
     CandidateDone,
@@ -41,6 +43,7 @@ from tcl.tuner.run.events import (
     Resumed,
 )
 from tcl.tuner.run.tuner import Tuner, TuningResult
+from tcl.tuner.space.search_space import Config
 from tcl.tuning import Tuner as UserTuner
 from tcl.tuning import autotune
 
@@ -155,6 +158,7 @@ _SCRIPT = """
 import sys
 import tcl.tuner.run.pipeline
 from tuner_fakes import *
+from tcl.tuner.model.model import Prediction
 from tcl.tuner.run.checkpoint import SavedSearch
 tcl.tuner.run.pipeline.evaluate_candidate = as_recorded
 cache = TuningCache(sys.argv[1])
@@ -459,3 +463,50 @@ def test_what_was_not_chosen_is_as_it_was() -> None:
     assert TunerConfig(population=6).with_defaults(population=9, seed=4) == TunerConfig(
         population=6, seed=4
     )
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A model that likes what takes long."""
+
+    identity: str
+    title: str = "cpu.json"
+
+    def predict(self, configs: Sequence[Config]) -> Prediction:
+        return Prediction(np.array([-float(c[0]) for c in configs]), np.ones(len(configs)))
+
+
+def notes(tuner: Tuner[FakeOptions], search: SavedSearch | None = None) -> list[str]:
+    said: list[Any] = []
+    tuner.tune(() if search else START, said.append, search)
+    return [e.message for e in said if isinstance(e, Note) and "model" in e.message]
+
+
+def test_a_search_goes_on_with_the_model_that_it_began_with(tmp_path: Path) -> None:
+    starts = ["the search starts from the model cpu.json"]
+    one = Guess("one")
+    expected = whole(tmp_path / "whole.db", prior=one)
+    assert found(expected) != found(whole(tmp_path / "without.db"))
+    path = tmp_path / "parts.db"
+    assert notes(tuner(path, prior=one, generations=2)) == starts
+    assert notes(tuner(path, prior=one), saved(path)) == starts
+    assert state(path) == state(tmp_path / "whole.db")
+
+
+def test_a_search_whose_model_has_changed_goes_on_without_one_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "parts.db"
+    tuner(path, prior=Guess("one"), generations=2).tune(START)
+    another = [
+        "the model that the search started from is not the one that there is now: it goes on "
+        "without a model"
+    ]
+    assert notes(tuner(path, prior=Guess("two"), generations=3), saved(path)) == another
+    assert notes(tuner(path, prior=Guess("one"), generations=4), saved(path)) == []
+    before = tmp_path / "before.db"
+    tuner(before, generations=2).tune(START)
+    assert notes(tuner(before, prior=Guess("one"), generations=3), saved(before)) == []
+
+
+@pytest.mark.parametrize("settings", [{"model": False}, {"strategy": "genetic"}])
+def test_a_model_can_be_left_out(tmp_path: Path, settings: dict[str, Any]) -> None:
+    assert notes(tuner(tmp_path / "x.db", prior=Guess("one"), generations=1, **settings)) == []

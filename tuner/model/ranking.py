@@ -80,7 +80,7 @@ def ranked(
     if centre is None or not {n.position for n in subject.nests} <= space.positions:
         return None
     near = candidates(space.space, centre, count // 2, seed)
-    features, seconds = _described(subject, space, near)
+    features, seconds = described(subject, space, near)
     first = Ranking(space, near, model.of_rows(features, seconds), model.unseen(features[0]))
     best = next(first.preferred(), None)
     if best is None:
@@ -89,13 +89,15 @@ def ranked(
     places = np.vstack([near.places, far.places])
     unique = np.sort(np.unique(places, axis=0, return_index=True)[1])
     rows = Rows(space.space, places[unique])
-    more, longer = _described(subject, space, far)
+    more, longer = described(subject, space, far)
     features = np.vstack([features, more])[unique]
     expected = model.of_rows(features, np.concatenate([seconds, longer])[unique])
     return Ranking(space, rows, expected, first.unseen)
 
 
-def _described(subject: Subject, space: MappingSpace, rows: Rows) -> tuple[Floats, Floats]:
+def described(subject: Subject, space: MappingSpace, rows: Rows) -> tuple[Floats, Floats]:
+    """Features (N x F) of rows of the subject's space, and the seconds that the analytic model
+    expects of each (N)."""
     columns = space.columns(rows)
     own = [columns[nest.position] for nest in subject.nests]
     return extract_columns(subject, len(rows.places), own)

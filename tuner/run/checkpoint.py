@@ -22,12 +22,15 @@ from tcl.tuner.config import TunerSettings
 from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.space.search_space import Config, Space
+from tcl.tuner.strategies.prior import NamedPrior
 from tcl.tuner.strategies.strategy import State, Strategy
 
 OWNER = "owner"
 """In the state: the process that is at work on it; None if there is none."""
 SECONDS = "seconds"
 """In the state: how long the search has taken so far, its breaks not counted."""
+_MODEL = "model"
+"""In the state: the identity of the model that the search starts from; None if there is none."""
 
 
 class SearchBusyError(CacheError):
@@ -53,6 +56,8 @@ class SavedSearch:
     """Everything measured, in the order in which it was saved."""
     seconds: float = 0.0
     """How long it has taken so far, as far as was saved."""
+    model: str | None = None
+    """The identity of the model that it starts from; None if there is none."""
 
     @classmethod
     def last(cls, cache: TuningCache, key: CacheKey) -> SavedSearch | None:
@@ -144,14 +149,20 @@ class Plan(Generic[OptionsT]):
     start: tuple[OptionsT, ...]
     seeds: tuple[Config, ...]
     saved: SavedSearch | None = None
+    prior: NamedPrior | None = None
 
     @classmethod
     def resumed(
-        cls, saved: SavedSearch, settings: TunerSettings, options: OptionSpace[OptionsT]
+        cls,
+        saved: SavedSearch,
+        settings: TunerSettings,
+        options: OptionSpace[OptionsT],
+        prior: NamedPrior | None = None,
     ) -> Plan[OptionsT]:
-        """The plan to go on."""
+        """The plan to go on: with ``prior`` only if the search began with it."""
         start = tuple(options.from_json(text) for text in saved.start)
-        return cls(saved.name, settings, start, saved.seeds, saved)
+        same = prior is not None and prior.identity == saved.model
+        return cls(saved.name, settings, start, saved.seeds, saved, prior if same else None)
 
     def config(self) -> dict[str, object]:
         """What is saved of the settings."""
@@ -167,6 +178,7 @@ class Plan(Generic[OptionsT]):
             "generation": generation,
             "strategy": strategy,
             "knobs": _knobs(options.space),
+            _MODEL: self.prior.identity if self.prior is not None else None,
             OWNER: _owner(),
         }
 
@@ -188,6 +200,7 @@ def _read(
             state["knobs"],
             tuple(records),
             float(state.get(SECONDS, 0.0)),
+            None if state.get(_MODEL) is None else str(state[_MODEL]),
         )
     except (KeyError, TypeError, ValueError, OptionsError):
         raise _not_ours(name) from None

@@ -56,6 +56,7 @@ class Search(Generic[OptionsT]):
             random.Random(settings.seed),
             settings.search,
             plan.seeds,
+            plan.prior,
         )
         self._known = plan.saved.outcomes() if plan.saved is not None else {}
         self._state: dict[str, object] = {}

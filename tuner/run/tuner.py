@@ -28,6 +28,7 @@ from tcl.tuner.run.search_loop import Search
 from tcl.tuner.run.stop_requests import FINISH, KILL, Interrupts, Watch
 from tcl.tuner.run.workplace import Here, Orders, Workplace, check_cores
 from tcl.tuner.space.search_space import Config
+from tcl.tuner.strategies.prior import NamedPrior
 from tcl.workers.pool import WorkerDiedError, WorkerPool
 
 REFERENCE = 10.0
@@ -38,6 +39,10 @@ where all elements would take it hours, a kernel that hangs is still ended withi
 _UNFINISHED = (
     "the reference was not finished: only what the search begins with is timed, and it is compared "
     "with nothing"
+)
+_ANOTHER_MODEL = (
+    "the model that the search started from is not the one that there is now: it goes on without a "
+    "model"
 )
 
 
@@ -83,7 +88,8 @@ class Tuner(Generic[OptionsT]):
     best ones stored before open the search. ``entry`` is the def's name, for listings.
     Kernels are measured on ``measure_cores`` cores, on which nothing is compiled meanwhile: there,
     candidates are compiled and measured in turns. ``workplace``: where all that happens, if not on
-    this machine. ``OptionsError`` for settings that do not fit each other, ``ArgumentError`` for
+    this machine. ``prior``: the model that a ``screened`` search starts from, unless the settings
+    say otherwise. ``OptionsError`` for settings that do not fit each other, ``ArgumentError`` for
     more cores than there are, ``ValueError`` for a cache without a key.
     """
 
@@ -99,7 +105,9 @@ class Tuner(Generic[OptionsT]):
         timing: MeasureSettings | None = None,
         measure_cores: int = 1,
         workplace: Workplace | None = None,
+        prior: NamedPrior | None = None,
     ) -> None:
+        self._prior = prior
         self._workplace = workplace or Here()
         self._measure_cores = measure_cores
         if workplace is None:
@@ -142,6 +150,8 @@ class Tuner(Generic[OptionsT]):
             self._settings.time_limit,
             lambda level, reason: tell(Interrupted(level, reason)),
         )
+        starts = self._settings.model and self._settings.strategy == "screened"
+        prior = self._prior if starts else None
         name = uuid.uuid4().hex if resume is None else resume.name
         ledger = Ledger(name, self._options, self._cache, self._key, self._entry, tell)
         with self._interrupts, kept(name, self._cache, self._key, resume) as going_on:
@@ -152,14 +162,18 @@ class Tuner(Generic[OptionsT]):
                 # A search that is resumed has a time already, and is best left as it is.
                 if reference is not None or (going_on is None and watch() < KILL):
                     if going_on is not None:
-                        plan = Plan.resumed(going_on, self._settings, self._options)
+                        plan = Plan.resumed(going_on, self._settings, self._options, prior)
                     else:
                         seed = self._settings.seed
                         if seed is None:
                             seed = random.SystemRandom().getrandbits(32)
                         settings = replace(self._settings, seed=seed)
                         seeds = tuple(self._cached(ledger))
-                        plan = Plan(ledger.name, settings, tuple(start), seeds)
+                        plan = Plan(ledger.name, settings, tuple(start), seeds, prior=prior)
+                    if plan.prior is not None:
+                        tell(Note(f"the search starts from the model {plan.prior.title}"))
+                    elif going_on is not None and going_on.model is not None:
+                        tell(Note(_ANOTHER_MODEL))
                     search = Search(plan, self._options, ledger, watch, tell)
                     first = search.recall()
                     with self._pipeline(reference, watch, ledger.best) as pipeline:

@@ -37,6 +37,18 @@ class Prior(Protocol):
         for what all have in common."""
 
 
+class NamedPrior(Prior, Protocol):
+    """One that a search which is resumed can be found to have begun with."""
+
+    @property
+    def identity(self) -> str:
+        """What stands for its contents: another model has another one."""
+
+    @property
+    def title(self) -> str:
+        """How it is called."""
+
+
 def believed(expected: Floats, logs: Floats) -> float:
     """By how much of a prior's expectations to go: 1 before anything is measured, less the less
     measured logarithms go along with the expected ones, and the more there are."""

@@ -36,6 +36,10 @@ _FITTED = 100
 """Results that its lengths are fitted to at most."""
 _DRAWN = 1000
 """Random configurations that a prior chooses the first generation of."""
+_AROUND = 400
+"""Or, where the search began with something, so many around the best of it ..."""
+_CHANGED = (1, 2, 2, 3, 4)
+"""... that differ from it in so many knobs."""
 _HEDGED = 30
 """Results up to which half of what a search with a prior tries is far from all others: a prior may
 be wrong."""
@@ -66,8 +70,7 @@ class Screened(Evolution):
         if self._prior is None or not self._features.count:
             return super()._opening()
         found = self._known_seeds()
-        drawn = (memory.space.sample(memory.rng) for _ in range(_DRAWN))
-        pool = list(dict.fromkeys(c for c in drawn if c is not None and c not in memory.seen))
+        pool = self._drawn()
         count = max(1, self._settings.population // 2) - len(found)
         if pool and count > 0:
             expected = self._prior.predict(pool)
@@ -76,6 +79,24 @@ class Screened(Evolution):
             posterior = self._model.unmeasured(mean, 1 - _KNOWN, self._features.rows(pool))
             found += self._chosen(pool, posterior, posterior.mean, expected.spread / scale, count)
         return memory.fill(found, 1)
+
+    def _drawn(self) -> list[Config]:
+        """What a prior chooses the first generation of: configurations around the best of what the
+        search began with, if it began with anything, else from anywhere."""
+        memory, best = self._memory, self._best
+        if best is None:
+            sampled = (memory.space.sample(memory.rng) for _ in range(_DRAWN))
+            drawn = [config for config in sampled if config is not None]
+        else:
+            drawn = [*memory.space.neighbours(best)]
+            open_ = [k for k, knob in enumerate(memory.space.knobs) if knob.cardinality > 1]
+            for _ in range(_AROUND):
+                changed = list(best)
+                for k in memory.rng.sample(open_, min(len(open_), memory.rng.choice(_CHANGED))):
+                    changed[k] = memory.space.knobs[k].mutate(changed[k], memory.rng)
+                if memory.space.valid(config := tuple(changed)):
+                    drawn.append(config)
+        return [c for c in dict.fromkeys(drawn) if c not in memory.seen]
 
     def _children(self) -> list[Config]:
         memory, settings = self._memory, self._settings
@@ -87,6 +108,9 @@ class Screened(Evolution):
         hedged = self._prior is not None and len(memory.results) < _HEDGED
         few = settings.children // 2 if hedged else 0
         found = self._screen(self._pool(breeder), settings.children - few)
+        if self._rooted:
+            few -= len(near := self._next_to_best(few))
+            found += near
         return self._spread(found, len(found) + few)
 
     def state(self) -> State:
