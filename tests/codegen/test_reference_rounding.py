@@ -83,6 +83,21 @@ def test_all_floats_are_wide_and_literals_keep_their_values(inputs: tuple[Array,
                 assert node.value == float(np.float32(0.1))
 
 
+def test_what_is_little_but_rounding_is_not_right_whatever_it_is(
+    inputs: tuple[Array, Array],
+) -> None:
+    sized, zeros, expected = run(
+        "def f(float(M, K) A, float(K, N) B) -> (S, O) "
+        "{ S(m, n) +=! A(m, k) * B(k, n)  O(m, n) = sin(1000.0 * S(m, n)) }",
+        *inputs,
+    )
+    depth, error = accumulation_depths(sized)["O"], roundings(sized, inputs, zeros)[-1]
+    assert error > 0.02  # 16 times as much would allow zeros
+    right = expected[-1]
+    for wrong in (zeros[-1], np.roll(right, 1, axis=1), -right, right + np.float32(0.3)):
+        assert mismatch("O", wrong, right, depth, error) is not None
+
+
 @pytest.mark.parametrize(
     ("source", "array"),
     [

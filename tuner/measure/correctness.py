@@ -23,6 +23,9 @@ _SLACK = 8.0
 _ERRORS = 16.0
 """Times the reference's own error that a result may differ by. What ``_SLACK`` allows sums and
 products of the suite is 8 to 25 times theirs."""
+_MOST = 0.25
+"""The part of the root mean square that the reference's own error allows at most: of a result that
+is little but rounding, as the sine of a large sum, else anything would be right, zeros as well."""
 EPSILON = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}
 """Distance from 1 to the next number. (NumPy's ``finfo`` does not know bfloat16.)"""
 
@@ -89,8 +92,8 @@ class Expected:
 
     Floats are right within ``tolerance`` of the element, or of the root mean square of all
     elements, for those that are small because larger terms cancelled; or within a multiple of the
-    reference's own error, where that is known. NaN matches NaN, an infinity itself. All other
-    types have to be equal.
+    reference's own error, where that is known, which is well below the root mean square. NaN
+    matches NaN, an infinity itself. All other types have to be equal.
     """
 
     name: str
@@ -132,10 +135,11 @@ class Expected:
         right = self.values
         if right.dtype == np.bool_:  # the poison is no value of a bool
             flat, right = flat.view(np.uint8), right.view(np.uint8)
+        least = min(_ERRORS * error, _MOST * self.scale)
         first, wrong = -1, 0
         for begin in range(0, right.size, _BLOCK):
             block = slice(begin, begin + _BLOCK)
-            good = self._good(flat[block], right[block], _ERRORS * error)
+            good = self._good(flat[block], right[block], least)
             if not good.all():
                 first = first if wrong else begin + int(np.argmin(good))
                 wrong += good.size - int(np.count_nonzero(good))
