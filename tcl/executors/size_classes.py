@@ -40,7 +40,7 @@ def check_varying(varying: object, defs: Collection[CheckedDef]) -> tuple[str, .
         )
     known = dict.fromkeys(name for definition in defs for name in definition.sizes)
     for name in varying:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             near = closest(name, known) if isinstance(name, str) else None
             hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known) or 'none'}"
             raise ArgumentError(f"varying: no def has a size {shown(name)}; {hint}")

@@ -302,6 +302,7 @@ def test_threads_that_make_classes_of_the_same_names() -> None:
     [
         (("Q",), "varying: no def has a size 'Q'; there are: M, K, N"),
         (("m",), "varying: no def has a size 'm'; did you mean 'M'?"),
+        (([],), "varying: no def has a size []; there are: M, K, N"),
         ("M", "varying has to be names of sizes, as in varying=(\"N\",), not 'M'"),
         (7, 'varying has to be names of sizes, as in varying=("N",), not 7'),
     ],
