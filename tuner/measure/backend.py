@@ -77,7 +77,7 @@ class Backend(Runner, Protocol[_Options_contra]):
 
 
 class BriefBackend(Backend[_Options_contra], Protocol[_Options_contra]):
-    """What a search of about a second asks besides."""
+    """What ``BriefSearch`` asks besides."""
 
     def runner(self) -> Runner:
         """The part of it that a process needs which runs kernels: the less that has to load, the

@@ -1,4 +1,4 @@
-"""A search of about a second: what is one option away from the default, raced against it.
+"""The search of the tune mode ``auto``: what is near the default, raced against it.
 
 A ``Tuner`` starts half a dozen processes, has the reference compiled, and confirms who wins in a
 process of its own: that takes seconds. Here one process runs kernels. While it starts, this one
