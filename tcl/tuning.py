@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tcl.api import Definitions, OptionsFactory, compile, sized
@@ -29,9 +26,9 @@ from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.settings import Settings
 from tcl.grammar.closest import closest
-from tcl.grammar.log import logger
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.sized import SizedDef
+from tcl.progress.shown import shown_progress
 from tcl.selection.best_options import DEFAULT, Query
 from tcl.selection.search_model import model_to_start_from
 from tcl.tuner.cache.key import CacheKey
@@ -45,8 +42,6 @@ from tcl.tuner.run.tuner import TuningResult
 from tcl.tuner.run.workplace import Workplace, check_cores
 from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.program_space import ProgramSpace
-
-_log = logger("tuning")
 
 Start: TypeAlias = MappingOptions | str | None
 Report: TypeAlias = Callable[[Event[MappingOptions]], object]
@@ -290,64 +285,12 @@ def autotune(
         device=device,
         varying=varying,
     )
-    with _shown(progress, entry_point, inputs, tuner_config, report) as told:
+    limit = tuner_config.settings.time_limit if isinstance(tuner_config, TunerConfig) else None
+    with shown_progress(progress, entry_point, inputs, limit, report) as told:
         result = tuner.tune(
             entry_point, inputs, start, tuner_config, fixed=fixed, resume=resume, report=told
         )
     return result.options
-
-
-@contextmanager
-def _shown(
-    progress: bool | None,
-    entry_point: str,
-    inputs: Sequence[Any],
-    config: TunerConfig | None,
-    report: Report | None,
-) -> Iterator[Report | None]:
-    """What takes the events of a search: shows them if that is wanted, and logs them."""
-    told = [] if report is None else [report]
-    limit = config.settings.time_limit if isinstance(config, TunerConfig) else None
-    given = (getattr(each, "shape", ()) for each in inputs)  # which are not looked at yet
-    shapes = (list(shape) if isinstance(shape, tuple) else [] for shape in given)
-    title = f"{entry_point} on {', '.join(map(str, shapes))}"
-    if progress is None:
-        progress = report is None and (_in_notebook() or _is_terminal(sys.stderr))
-    with ExitStack() as open_:
-        if progress:
-            from rich.console import Console
-
-            from tcl.progress.panel import Progress
-
-            shown = Progress(title, None, limit, Console(stderr=True), _in_notebook())
-            told.append(open_.enter_context(shown).report)
-        if _log.isEnabledFor(logging.INFO):
-            from tcl.progress.lines import Lines
-            from tcl.progress.state import SearchState
-
-            state = SearchState(None, limit)
-            lines = Lines(state, lambda line: _log.info("%s", line))
-            lines.begin(title)
-            told += [state.take, lines.report]
-
-        def tell(event: Event[MappingOptions]) -> None:
-            for each in told:
-                each(event)
-
-        yield tell if told else None
-
-
-def _is_terminal(stream: Any) -> bool:
-    try:
-        return bool(stream.isatty())
-    except (AttributeError, ValueError):  # there is none, or it is closed
-        return False
-
-
-def _in_notebook() -> bool:
-    """Whether IPython runs a notebook's kernel: what it prints is shown under the cell."""
-    python = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return type(python).__name__ == "ZMQInteractiveShell"
 
 
 def autotune_and_compile(

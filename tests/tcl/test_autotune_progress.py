@@ -99,7 +99,7 @@ def output(monkeypatch: pytest.MonkeyPatch) -> Output:
         shown.update(picture)
         return shown
 
-    monkeypatch.setattr(tuning, "_in_notebook", lambda: True)
+    monkeypatch.setattr("tcl.progress.shown._in_notebook", lambda: True)
     module = SimpleNamespace(HTML=str, display=display)
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=module))
     monkeypatch.setitem(sys.modules, "IPython.display", module)
