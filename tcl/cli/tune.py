@@ -12,6 +12,8 @@ import click
 
 from tcl.cli.cache_common import cache_option, writable_cache
 from tcl.cli.common import (
+    check_varying,
+    choose,
     entry_option,
     numpy_threads,
     reporting,
@@ -200,6 +202,7 @@ def _tune(
     count = thread_count(settings["threads"])
     # NumPy has as many threads as our kernels may use, unless the user says otherwise.
     numpy_threads(count)
+    from tcl.arrays.annotations import sizes_of
     from tcl.backends.targets import timed_target
     from tcl.cli.kernels import Work, parse_options
     from tcl.cli.settings import check_executor, own_names, search_config
@@ -214,15 +217,19 @@ def _tune(
     with own_names(usage=True):
         config = search_config(settings)
     start = parse_options(settings["options"])
-    cache = writable_cache(path).path  # now, rather than after an hour
+    text, checked = choose(file, entry)
+    check_varying(checked, varying)
+    values = sizes_of(checked, sizes)
+    # Now, rather than after an hour; and not before names are known to be right: it makes a file.
+    cache = writable_cache(path).path
     if resume:
         with own_names(options=True):
-            config = resumed(config, Work.load(file, entry, sizes, 0, varying), chosen, cache)
+            config = resumed(config, Work.of(text, checked, values, 0, varying), chosen, cache)
     # One seed for the search and the inputs, so that a resumed search knows both.
     config = config.with_defaults(generations=10, seed=random.SystemRandom().getrandbits(32))
     with own_names(usage=True):
         config.settings.check()  # now, before anything is measured
-    work = Work.load(file, entry, sizes, config.settings.seed or 0, varying)
+    work = Work.of(text, checked, values, config.settings.seed or 0, varying)
     with workplace(executor, chosen.cores, lambda line: click.echo(line, err=as_json)) as place:
         session = Session(
             work, chosen, config, cache, page, place,

@@ -44,12 +44,15 @@ def test_stages_have_sizes_by_their_names(file: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "show", "tune"])
-def test_unknown_names_are_refused(own_cache: None, file: str, command: str) -> None:
+def test_unknown_names_are_refused(
+    own_cache: None, tmp_path: Path, file: str, command: str
+) -> None:
     found = run(command, file, SIZES, "--varying", "M,Q")
     assert found.exit_code == 1
     assert found.output == (
         "error: --varying names Q, which is no size of mm; its sizes are M, K, N\n"
     )
+    assert not (tmp_path / "tuning.db").exists()
 
 
 @pytest.mark.parametrize(
