@@ -72,10 +72,8 @@ PREDICT = "predict"
 def as_options(options: OptionsLike) -> MappingOptions | OptionsFactory | None:
     """What a caller gave for options; None where the best that are known, or what a model chooses,
     are to be used. ``OptionsError`` for what is none."""
-    if options == PREDICT:
-        return None
     if isinstance(options, str):
-        return MappingOptions(options)
+        return None if options == PREDICT else MappingOptions(options)
     if options is None or isinstance(options, MappingOptions):
         return options
     if callable(options) and not isinstance(options, type):
