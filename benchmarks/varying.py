@@ -1,13 +1,19 @@
-"""What a kernel for many sizes costs: beside the kernel for each size alone.
+"""What a kernel for many sizes costs, and whether it is right: beside the kernel for each size.
 
     python -m benchmarks.varying                                   # the suite, 1 thread
-    python -m benchmarks.varying --sizes 1000 --rows softmax --threads 2 --out FILE
+    python -m benchmarks.varying --rows softmax --timed 25 --draws 0 --first 0 --out FILE
 
-Each row's batch dimension (of those without one, the first of its sizes) varies: random sizes up to
-the row's own. At each, the kernel of ``define(..., varying=...)`` and the one for that size alone
-take turns on the same arrays, and results are compared. Printed are the ratio of their times (its
-geometric mean, and the worst size), how many kernels were made, and what the first call at a new
-size takes besides the kernel, if its class is known.
+Each row's batch dimension (of those without one, a size of its def) varies: sizes are drawn up to
+the row's own, each order of magnitude as often as the others. Three things are looked at.
+
+- ``--draws``: results at so many sizes, and at those around all borders, are compared with those of
+  another kernel or of NumPy; the kernels that it took are counted, by their classes.
+- ``--first``: what the first call at a new size of a known class takes besides its kernel.
+- ``--timed``: the kernel of ``define(..., varying=...)`` and the one for a size alone take turns on
+  the same arrays. Printed are the ratio of their times (its geometric mean, and the worst size).
+
+With ``--out``, figures replace those of the same rows in the file. Kernels are kept in the cache
+folder: a second run compiles nothing.
 """
 
 from __future__ import annotations
@@ -18,89 +24,287 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import tcl
+import tcl.executors.executor
+import tcl.executors.varying
 from benchmarks.turns import medians
-from tcl.arrays.random_inputs import random_inputs
+from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.bench.rows import SUITE, Row, select
-from tcl.codegen.cpu.run import varying
+from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.reference.whole_array import whole_array
+from tcl.grammar.ranges import infer
+from tcl.grammar.sized import SizedDef
+from tcl.grammar.varying import symbols_of
+from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
 SAMPLE = 2e-3
 """Seconds of a sample: shorter calls are repeated."""
 SAMPLES = 7
+LEAST_MOST = 32
+"""Rows that have fewer in their batches are drawn up to this."""
+BORDERS = (16, 256, 4096, 1 << 16, 1 << 20)
+"""Where orders of magnitude begin."""
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__ and __doc__.splitlines()[0])
     parser.add_argument("--rows", default="", help="names or patterns, by commas")
     parser.add_argument(
-        "--sizes", type=int, default=6, help="random sizes of each row that are timed"
+        "--draws", type=int, default=1000, help="sizes that results are compared at"
     )
+    parser.add_argument("--first", type=int, default=25, help="first calls that are timed")
+    parser.add_argument("--timed", type=int, default=6, help="sizes that both kernels are timed at")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="also as JSON")
     given = parser.parse_args()
-    compiled = counted()
+    made = counted()
     found: dict[str, dict[str, Any]] = {}
     for row in select(given.rows) if given.rows else SUITE:
-        found[row.name] = measured(row, given.sizes, given.threads, given.seed, compiled)
-        print(f"{row.name:28}", *(f"{k} {v}" for k, v in found[row.name].items()), sep="  ")
-    mean = statistics.geometric_mean(x["ratio"] for x in found.values())
-    print(f"geometric mean {mean:.3f}")
-    if given.out:
-        about = {
-            "what": "time of the kernel for many sizes over that of the kernel for one",
-            "date": datetime.now(UTC).date().isoformat(),
-            "threads": given.threads,
-            "mean": round(mean, 3),
-        }
-        given.out.write_text(json.dumps({**about, "rows": found}, indent=1) + "\n")
+        subject = Subject(row, given.threads, given.seed)
+        figures: dict[str, Any] = {"varies": subject.name, "up_to": subject.most}
+        if given.draws:
+            figures |= compared(subject, given.draws, made)
+        if given.first:
+            figures |= first_calls(subject, given.first)
+        if given.timed:
+            figures |= beside_one(subject, given.timed)
+        found[row.name] = figures
+        print(f"{row.name:28}", *(f"{k} {v}" for k, v in figures.items()), sep="  ", flush=True)
+        if given.out:
+            written(given.out, {row.name: figures}, given.threads)
+    summary(found)
 
 
-def counted() -> list[int]:
-    """One more entry for every kernel for many sizes that is made."""
-    made: list[int] = []
-    plain = varying.ready_for_all
+def summary(found: dict[str, dict[str, Any]]) -> None:
+    """Print what holds for all rows."""
+    if ratios := [x["ratio"] for x in found.values() if "ratio" in x]:
+        print(f"geometric mean {statistics.geometric_mean(ratios):.3f}")
+    if firsts := [x["first_call_us"] for x in found.values() if x.get("first_call_us")]:
+        print(f"first call {statistics.median(firsts):.1f} us, at most {max(firsts):.1f} us")
+    if sizes := [x["sizes"] for x in found.values() if "sizes" in x]:
+        print(f"{sum(sizes)} sizes are right")
+
+
+def written(path: Path, found: dict[str, dict[str, Any]], threads: int) -> None:
+    """Put figures of rows into a file."""
+    rows = json.loads(path.read_text("utf-8"))["rows"] if path.exists() else {}
+    for name, figures in found.items():
+        rows[name] = rows.get(name, {}) | figures
+    ratios = [figures["ratio"] for figures in rows.values() if "ratio" in figures]
+    about = {
+        "what": "ratio: time of the kernel for many sizes over that of the kernel for one",
+        "date": datetime.now(UTC).date().isoformat(),
+        "threads": threads,
+        "mean": round(statistics.geometric_mean(ratios), 3) if ratios else None,
+    }
+    path.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", "utf-8")
+
+
+@dataclass
+class Subject:
+    """A row, one size of which varies."""
+
+    row: Row
+    threads: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Of the size."""
+        sizes = self.row.checked.sizes
+        return self.row.batch or ("B" if "B" in sizes else sizes[0])
+
+    @property
+    def most(self) -> int:
+        """The largest value that it has."""
+        return max(self.row.values[self.name], LEAST_MOST)
+
+    @cached_property
+    def _largest(self) -> tuple[Array, ...]:
+        values = {**self.row.values, self.name: self.most}
+        return tuple(random_inputs(self.row.checked, values, self.seed))
+
+    def inputs(self, size: int) -> tuple[Array, ...]:
+        """Those of a size: the first rows of the largest ones."""
+        found = []
+        for tensor, array in zip(self.row.checked.inputs, self._largest, strict=True):
+            for axis, dim in enumerate(tensor.dims or ()):
+                if dim == self.name:
+                    array = array[(slice(None),) * axis + (slice(size),)]
+            found.append(np.asarray(array, order="C"))
+        return tuple(found)
+
+    def sized(self, size: int) -> SizedDef:
+        """The def at a size."""
+        checked, values = self.row.checked, {**self.row.values, self.name: size}
+        return infer(checked, {t.name: input_shape(t, values) for t in checked.inputs})
+
+    def outputs(self, size: int) -> tuple[Array, ...]:
+        """Memory for those of a size, in which somebody has written."""
+        shapes = self.sized(size).shapes
+        return tuple(
+            np.full(shapes[t.name], 1, numpy_dtype(t.type)) for t in self.row.checked.outputs
+        )
+
+    def many(self) -> Any:
+        """The def for many sizes."""
+        return tcl.define(self.row.text, varying=(self.name,), threads=self.threads)[self.row.entry]
+
+    def one(self) -> Any:
+        """The def for one size."""
+        return tcl.define(self.row.text, threads=self.threads)[self.row.entry]
+
+    def drawn(self, count: int) -> list[int]:
+        """Random sizes, each once."""
+        rng = random.Random(self.seed)
+        top = math.log(self.most + 1)
+        return sorted({int(math.exp(rng.uniform(0, top))) for _ in range(count)})
+
+    def expected(self) -> Callable[[int, Sequence[Array]], Sequence[Array]]:
+        """Gives what the outputs at a size have to be. Where a row's work falls apart along it, the
+        first rows of what the kernel for the largest size gives, else what NumPy does."""
+        if self.row.batch:
+            largest = _several(self.one()(*self.inputs(self.most)))
+            return lambda size, _: [each[:size] for each in largest]
+
+        def numpys(size: int, inputs: Sequence[Array]) -> Sequence[Array]:
+            found = self.outputs(size)
+            whole_array(self.sized(size))(inputs, found)
+            return found
+
+        return numpys
+
+
+def _several(results: Any) -> tuple[Array, ...]:
+    return results if isinstance(results, tuple) else (results,)
+
+
+def counted() -> list[str]:
+    """Grows by the class of every kernel for many sizes that is made, and by ``one size`` for every
+    other one."""
+    made: list[str] = []
+    classes: Any = tcl.executors.varying
+    alone: Any = tcl.executors.executor
+    for_all, for_one = classes.ready_for_all, alone.ready
+
+    def ready_for_all(sized: Any, *arguments: Any, **options: Any) -> Any:
+        made.append(str(sorted(symbols_of(n for x in sized.shapes.values() for n in x).items())))
+        return for_all(sized, *arguments, **options)
 
     def ready(*arguments: Any, **options: Any) -> Any:
-        made.append(1)
-        return plain(*arguments, **options)
+        made.append("one size")
+        return for_one(*arguments, **options)
 
-    import tcl.executors.varying as users
-
-    users.ready_for_all = ready  # type: ignore[attr-defined]
+    classes.ready_for_all = ready_for_all
+    alone.ready = ready
     return made
 
 
-def measured(row: Row, count: int, threads: int, seed: int, compiled: list[int]) -> dict[str, Any]:
-    """The figures of a row."""
-    rng = random.Random(seed)
-    name = row.batch or row.checked.sizes[0]
-    most = row.values[name]
-    sizes = sorted({rng.randint(1, most) for _ in range(count)} | {most})
-    many = tcl.define(row.text, varying=(name,), threads=threads)[row.entry]
-    ratios, firsts, classes = [], [], set()
-    before = len(compiled)
+def compared(subject: Subject, draws: int, made: list[str]) -> dict[str, Any]:
+    """Compare results at many sizes."""
+    edges = {near for b in (1, *BORDERS, subject.most) for near in (b - 1, b, b + 1, 3 * b)}
+    sizes = [*subject.drawn(draws), *(e for e in edges if e <= subject.most)]
+    if not all(0 in (t.dims or ()) for t in subject.row.checked.inputs):
+        sizes = [size for size in sizes if size > 0]
+    random.Random(subject.seed).shuffle(sizes)
+    expected = subject.expected()
+    checked = subject.row.checked
+    depths = accumulation_depths(subject.sized(subject.most))
+    many = subject.many()
+    before = len(made)
+    right = 0
+    for size in dict.fromkeys(sizes):
+        inputs = subject.inputs(size)
+        try:
+            results = _several(many(*inputs))
+        except tcl.RangeInferenceError:
+            continue  # too few points for the def
+        for tensor, a, b in zip(checked.outputs, results, expected(size, inputs), strict=True):
+            wrong = mismatch(tensor.name, a, b, depths[tensor.name])
+            if wrong is not None:
+                raise SystemExit(f"{subject.row.name}, {subject.name} = {size}: {wrong}")
+        right += 1
+    classes = Counter(made[before:])
+    alone = classes.pop("one size", 0)
+    return {
+        "sizes": right,
+        "classes": len(classes),
+        "kernels": sum(classes.values()),
+        "kernels_of_a_class": max(classes.values(), default=0),
+        "kernels_of_one_size": alone,
+    }
+
+
+def first_calls(subject: Subject, count: int) -> dict[str, Any]:
+    """Time calls at new sizes of known classes, one after the other, without their kernels."""
+    kernels: list[float] = []
+    plain = Launcher.at
+
+    def at(self: Launcher, found: Any) -> Launcher:
+        launcher = plain(self, found)
+        call = launcher.call
+
+        def timed(record: int) -> int:
+            begun = time.perf_counter()
+            status = call(record)
+            kernels.append(time.perf_counter() - begun)
+            return status
+
+        launcher.call = timed
+        return launcher
+
+    many = subject.many()
+    sizes = [size for size in subject.drawn(4 * count) if size > 3]  # which all defs can have
+    random.Random(subject.seed).shuffle(sizes)
+    known: dict[tuple[bool, int], int] = {}
+    new = []
     for size in sizes:
-        inputs = random_inputs(row.checked, {**row.values, name: size}, seed)
-        kernels = len(compiled)
+        if known.setdefault((size % 16 == 0, (size.bit_length() - 1) // 4), size) != size:
+            new.append(subject.inputs(size))
+    for size in known.values():
+        many(*subject.inputs(size))
+    found = []
+    Launcher.at = at  # type: ignore[method-assign]
+    for inputs in new[:count]:
+        kernels.clear()
         begun = time.perf_counter()
-        results = many(*inputs)
-        first = time.perf_counter() - begun
-        results = results if isinstance(results, tuple) else (results,)
-        one = tcl.define(row.text, threads=threads)[row.entry]
-        expected = one(*inputs)
-        for a, b in zip(
-            results, expected if isinstance(expected, tuple) else (expected,), strict=True
-        ):
-            np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3 * max(1, np.abs(b).max()))
-        outputs = tuple(np.empty_like(r) for r in results)
+        many(*inputs)
+        took = time.perf_counter() - begun
+        if kernels:  # else the size has a kernel of its own
+            found.append((took - kernels[0]) * 1e6)
+    Launcher.at = plain  # type: ignore[method-assign]
+    if not found:
+        return {"first_call_us": None}
+    return {
+        "first_call_us": round(statistics.median(found), 1),
+        "first_call_worst_us": round(max(found), 1),
+    }
+
+
+def beside_one(subject: Subject, count: int) -> dict[str, Any]:
+    """Time both kernels at some sizes."""
+    ratios: dict[int, float] = {}
+    many = subject.many()
+    rng = random.Random(subject.seed)
+    drawn = subject.drawn(1000)
+    for size in sorted({*rng.sample(drawn, min(count, len(drawn))), subject.most}):
+        inputs = subject.inputs(size)
+        one = subject.one()
+        outputs = tuple(np.empty_like(r) for r in _several(many(*inputs)))
         calls: dict[str, Callable[[], object]] = {
             "many": lambda: many(*inputs, outputs=outputs),  # noqa: B023
             "one": lambda: one(*inputs, outputs=outputs),  # noqa: B023
@@ -108,19 +312,13 @@ def measured(row: Row, count: int, threads: int, seed: int, compiled: list[int])
         took = min(_timed(calls["one"], 1) for _ in range(3))
         repeat = max(1, math.ceil(SAMPLE / max(took, 1e-7)))
         times = medians(calls, lambda call: _timed(call, repeat) / repeat, SAMPLES)  # noqa: B023
-        ratios.append(times["many"] / times["one"])
-        classes.add((size % 16 == 0, (size.bit_length() - 1) // 4))
-        if len(compiled) == kernels:
-            firsts.append((first - times["many"]) * 1e6)
+        ratios[size] = times["many"] / times["one"]
+    worst = max(ratios, key=lambda size: ratios[size])
     return {
-        "varies": name,
-        "ratio": round(statistics.geometric_mean(ratios), 3),
-        "worst": round(max(ratios), 3),
-        "at": sizes[ratios.index(max(ratios))],
-        "sizes": len(sizes),
-        "classes": len(classes),
-        "kernels": len(compiled) - before,
-        "first_call_us": round(statistics.median(firsts), 1) if firsts else None,
+        "timed": len(ratios),
+        "ratio": round(statistics.geometric_mean(ratios.values()), 3),
+        "worst": round(ratios[worst], 3),
+        "at": worst,
     }
 
 
