@@ -43,8 +43,10 @@ class SizeClass:
     def usual(self) -> int:
         """The size by which options are chosen: in the middle, and no more regular than all others
         of the class."""
-        middle = 1 << ((self.least.bit_length() + self.most.bit_length()) // 2)
         least, most, multiple = self.least, self.most, self.multiple
+        middle = 1 << ((least.bit_length() + most.bit_length()) // 2)
+        if least == 1:  # tiles that 5 points would have are too small for most of 1 to 15
+            middle = (most + 1) // 2
         return middle + multiple if least < middle + multiple <= most else least
 
     def symbol(self, name: str) -> int:

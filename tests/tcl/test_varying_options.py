@@ -85,6 +85,16 @@ def test_classes(size: int, wide: SizeClass | None, narrow: SizeClass | None) ->
     assert list(classes_of({"N": size, "M": 0}, ["N"])) == found
 
 
+@pytest.mark.parametrize(
+    ("size", "usual"), [(1, 9), (15, 9), (17, 65), (16, 80), (257, 1025), (256, 1040)]
+)
+def test_options_are_chosen_for_a_size_in_the_middle(size: int, usual: int) -> None:
+    found = class_of(size)
+    assert found is not None
+    assert found.usual == usual
+    assert SizeClass(1, 1, 1).usual == 1
+
+
 def test_a_class_holds_its_multiples_alone() -> None:
     assert str(SizeClass(16, 16, 255)) == "16*(1..15)"
     assert str(SizeClass(1, 16, 255)) == "16..255"
