@@ -45,7 +45,7 @@ class SizeClass:
         of the class."""
         least, most, multiple = self.least, self.most, self.multiple
         middle = 1 << ((least.bit_length() + most.bit_length()) // 2)
-        if least == 1:  # tiles that 5 points would have are too small for most of 1 to 15
+        if least == 1:  # as measured: benchmarks/README.md
             middle = (most + 1) // 2
         return middle + multiple if least < middle + multiple <= most else least
 
