@@ -124,6 +124,18 @@ def test_sums_of_rows_and_columns(device: CpuProfile) -> None:
     assert total.vectorize == (0, lanes)
 
 
+def test_sums_along_rows_have_accumulators_along_a_row_or_in_several_rows() -> None:
+    """Along the row where caches hold the matrix and the row is long enough for the sum of the
+    accumulators to count for little; in several rows where memory is read or rows are short."""
+    text = "float(M, N) A) -> (S) { S(m) +=! A(m, n) }"
+    for columns in (512, 1000, 5000):
+        near = chosen(NARROW, text, (256, columns))
+        assert (near.tile, near.register) == ((), (0, 6))
+    for shape in ((512, 64), (512, 200), (4096, 4096)):
+        rows, _ = chosen(NARROW, text, shape).register or ()
+        assert rows > 1
+
+
 @DEVICES
 def test_few_rows_of_a_column_sum_are_read_side_by_side(device: CpuProfile) -> None:
     text = "float(M, N) A) -> (S) { S(n) +=! A(m, n) }"

@@ -20,7 +20,7 @@ from tcl.codegen.choose.cpu.access_costs import (
     arithmetic,
 )
 from tcl.codegen.choose.cpu.dot_products import DotProducts
-from tcl.codegen.choose.cpu.far_reads import from_memory, passes
+from tcl.codegen.choose.cpu.far_reads import from_memory, kept, passes
 from tcl.codegen.choose.cpu.lists import HELD
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
@@ -31,6 +31,8 @@ from tcl.codegen.passes.cpu.register import MAX_POINTS
 
 _LATENCY = 4.0
 """Cycles from one step of an accumulator to the next."""
+_ADDITION = 0.5
+"""Cycles to add two vectors, if nothing waits for their sum."""
 _PANEL_LOAD = 1.25
 """Cycles to load a vector from a panel in the second cache."""
 _FAR = 0.25
@@ -262,7 +264,8 @@ class Core:
             full, rest = divmod(units, size)
             kinds.append([(size, full), (rest, 1)] if rest else [(size, full)])
         steps = math.prod(d.extent for d in dims.values() if d.reduction)
-        if lane is not None and dims[lane].reduction:
+        along = lane is not None and dims[lane].reduction
+        if along:
             steps = -(-steps // self.lanes)
         share = HELD if self.listed else 1.0
         steps = math.ceil(steps * share)
@@ -270,13 +273,15 @@ class Core:
             cut = {n: size for n, (size, _) in zip(sizes, combination, strict=True)}
             times = math.prod(count for _, count in combination) * outer * share
             total += times * self._step(lane, cut, sizes, steps)
-        waits = steps < _AHEAD and steps * math.prod(sizes.values()) > _WINDOW
+        # Vectors along a reduction are steps of it, too.
+        apart = math.prod(size for name, size in sizes.items() if name != lane or not along)
+        waits = steps < _AHEAD and steps * apart > _WINDOW
         for access in self.reads:
             # Words that are put together come from panels, and what rows of lists read again.
             copied = bool(access.parts > 1 or self.listed) and self.staged(access, lane, sizes)
             total += from_memory(self, access) if waits and not copied else 0.0
-            if lane is not None and dims[lane].reduction:
-                # Memory is faster if several rows are read side by side.
+            if along and access.whole >= kept(self.device):
+                # Memory is faster if several rows are read side by side; caches are not.
                 rows = access.count({n: s for n, s in sizes.items() if n != lane})
                 total += from_memory(self, access) * _ALONE / rows
             total += passes(self, access, lane, sizes)
@@ -307,8 +312,11 @@ class Core:
         if not self.nest.reduces:
             return busy + stored
         if lane is not None and self.nest.dim(lane).reduction:
-            stored += points * 2.0 * lanes.bit_length()
-            steps = max(1, steps // sizes.get(lane, 1))
+            # The vectors of a row are added up first, beside the next row, then the lanes of
+            # their sum.
+            vectors = sizes.get(lane, 1)
+            stored += points / vectors * (2.0 * lanes.bit_length() + _ADDITION * (vectors - 1))
+            steps = max(1, steps // vectors)
         inner = self.innermost
         around = 0.0
         if inner is not None and inner.extent < _FEW and inner.extent * points > _WRITTEN_OUT:

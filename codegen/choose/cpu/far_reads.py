@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from tcl.codegen.choose.cpu.access_costs import Access
+from tcl.codegen.devices.cpu import CpuProfile
 
 if TYPE_CHECKING:
     from tcl.codegen.choose.cpu.core_model import Core
@@ -19,6 +20,16 @@ _IN_PIECES = 10.0
 """Likewise, where a few elements of each row are read at a time."""
 _HIDING = 10.0
 """Accumulators that are enough to hide it."""
+_KEPT = 8
+"""Times the second cache: results from which on writing them past the caches was measured to pay
+even if they are read next."""
+_KEPT_BY_L3 = 16 << 20
+"""Bytes of results that the last cache, if it is that large, is taken to keep."""
+
+
+def kept(device: CpuProfile) -> int:
+    """Bytes that caches are taken to keep."""
+    return max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
 
 
 def from_memory(core: Core, access: Access) -> float:

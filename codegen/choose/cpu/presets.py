@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from tcl.codegen.choose.cpu.access_costs import LARGEST, PanelCost, access_of
 from tcl.codegen.choose.cpu.chunk_groups import grouping
+from tcl.codegen.choose.cpu.far_reads import kept
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.choose.cpu.matrix_unit import matrix_options
 from tcl.codegen.choose.cpu.prefetch_distances import far_alone, prefetching, tiles_ahead
@@ -22,11 +23,6 @@ from tcl.codegen.passes.vectorize import outputs
 _MODELLED = ("mlp", "conv")
 """The presets that go by a model of the device."""
 _HIDING = 4
-_KEPT = 8
-"""Times the second cache: results from which on writing them past the caches was measured to pay
-even if they are read next."""
-_KEPT_BY_L3 = 16 << 20
-"""Bytes of results that the last cache, if it is that large, is taken to keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ class CpuPreset:
         stream = _not_kept(program, nest, self.device)
         ahead = self.ahead.get(nest.name, ())
         if self.device.reads_ahead and not stream:
-            ahead = far_alone(program, nest, ahead, _kept(self.device))
+            ahead = far_alone(program, nest, ahead, kept(self.device))
         ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
         return replace(chosen, stream=stream, prefetch=ahead, peel=stream)
 
@@ -123,15 +119,10 @@ def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
         return False
     target = program.tensor(nest.point.target.tensor)
     written = math.prod(target.layout.extents) * target.layout.itemsize
-    if written < _kept(device):
+    if written < kept(device):
         return False
     readers = (n for n in program.nests if n.name != nest.name)
     return all(load.ref.tensor != target.name for n in readers for load in operands(n.point))
-
-
-def _kept(device: CpuProfile) -> int:
-    """Bytes that caches are taken to keep."""
-    return max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
 
 
 def _one_chunk(nest: ir.Nest) -> ir.Nest:
