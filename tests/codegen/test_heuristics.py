@@ -246,3 +246,24 @@ def test_a_few_steps_are_written_out_if_what_they_share_fits() -> None:
         assert (wide.register or ())[6:] == (3,)
         written_out = (narrow.register or ())[6:] == (3,)
         assert written_out == (channels == 4), "its lanes go along rows, and share nothing"
+
+
+def pooled(device: CpuProfile, by: int, value: str, op: str) -> NestOptions:
+    """The choices for windows of 3x3 that lie so many points apart."""
+    extent = 24 * by + 2
+    text = f"""float(B, C, H, W) I) -> (O) {{
+        O(b, c, h, w) {op}=! {value.replace("I", f"I(b, c, {by} * h + kh, {by} * w + kw)")}
+        where kh in 0:3, kw in 0:3 }}"""
+    return chosen(device, text, (2, 16, extent, extent))
+
+
+@pytest.mark.parametrize("device", [WIDE, NARROW], ids=lambda d: d.name)
+def test_windows_a_few_apart_have_lanes_where_the_arithmetic_is_slow(device: CpuProfile) -> None:
+    lanes = device.vector_bits // 32
+    assert pooled(device, 2, "I / 9", "+").vectorize == (3, lanes), "divisions"
+    assert pooled(device, 2, "I", "max").vectorize == (3, lanes), "NaN stays NaN"
+    assert pooled(device, 3, "I", "max").vectorize == (3, lanes)
+
+
+def test_windows_far_apart_have_none_for_a_sum() -> None:
+    assert pooled(NARROW, 7, "I", "+").vectorize == (-1, 1), "each element is loaded by itself"

@@ -27,6 +27,12 @@ _PUT_TOGETHER = 2.0
 """Cycles to make an element a part of a word."""
 _FAR = 4.0
 """Times as long, where a few elements of each row at a time come from behind the second cache."""
+_SHUFFLE = 1.0
+"""Cycles to take the elements of one more vector that are a few apart into another."""
+_DIVISION = 4.0
+"""Cycles of a division of floats, of one or of a vector of them: the unit is not pipelined."""
+_EXTREME = 1.5
+"""Cycles of the smaller or larger of two floats: three instructions, as NaN has to stay NaN."""
 _CALL = 16.0
 """Cycles of a built-in function."""
 
@@ -60,8 +66,12 @@ class Access:
             element = replace(self, itemsize=self.itemsize // self.parts, parts=1)
             return self.parts * (element.cycles(lane, lanes) + _PUT_TOGETHER)
         stride = self.strides.get(lane or "", 0)
-        if self.scattered or (stride and stride != self.itemsize):
+        if self.scattered:
             return float(lanes)
+        if stride and stride != self.itemsize:
+            # A few apart, they are taken out of the vectors that they lie in.
+            apart = abs(stride) / self.itemsize
+            return min(float(lanes), apart * (_VECTOR_LOAD + _SHUFFLE))
         return _VECTOR_LOAD if stride else SCALAR_LOAD
 
     def in_words(self, dim: str, depth: int, in_place: bool) -> Access:
@@ -160,9 +170,11 @@ def arithmetic(nest: ir.Nest) -> dict[frozenset[str], float]:
         return found
     every = frozenset(d.name for d in nest.dims)
     for term in terms(op, value):
-        # The accumulation is one instruction, with a product and a guard in it.
+        # The accumulation is one instruction, with a product and a guard in it; a minimum or
+        # maximum of floats is more.
         condition, added = guard(op, term)
-        found[every] = found.get(every, 0.0) + 0.5
+        extreme = op in ("min", "max") and nest.point.type.is_float
+        found[every] = found.get(every, 0.0) + (_EXTREME if extreme else 0.5)
         both = product(added) if op == "+" else None
         for part in (condition, *((added,) if both is None else (both.left, both.right))):
             if part is not None:
@@ -196,6 +208,10 @@ def _cycles(value: ir.Value) -> float:
     match value:
         case ir.Call(name=name):
             return 0.5 if name in SHORT else _CALL
+        case ir.Binary(op="/", type=type_) if type_.is_float:
+            return _DIVISION
+        case ir.Binary(op="min" | "max", type=type_) if type_.is_float:
+            return _EXTREME
         case ir.Unary() | ir.Binary() | ir.Select() | ir.Cast():
             return 0.5
     return 0.0
