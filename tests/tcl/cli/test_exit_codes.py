@@ -81,6 +81,9 @@ SIZE: Mistakes = [
     (("--sizes", "tiny"), "'tiny' is no size"),
     (("--sizes", "M=5,M=5,K=6,N=7"), "the size M is given twice"),
 ]
+VARYING: Mistakes = [
+    (("--varying", "Q"), "--varying names Q, which is no size of mm; its sizes are M, K, N"),
+]
 OPTIONS: Mistakes = [
     (("--options", "fast"), "unknown preset 'fast'"),
     (("--options", '{"tile": 3}'), "unknown key 'tile'"),
@@ -93,6 +96,7 @@ CACHE: Mistakes = [
 OF_INPUT: dict[str, Mistakes] = {
     "--entry": ENTRY,
     "--sizes": SIZE,
+    "--varying": VARYING,
     "--options": OPTIONS,
     "--cache": CACHE,
     "--device": [
@@ -180,10 +184,12 @@ BEYOND = {
     "--older-than": ("-1", "-1.0 is not in the range"),
     "--stage": ("none", "'none' is not one of"),
     "--format": ("t5", "'t5' is not 't4'"),
+    "--varying": (",", "--varying needs names of sizes, as in --varying M,N"),
 }
 """Values that their option never has."""
 FREE = {"--entry", "--sizes", "--options", "--cache", "--device", "--grid", "--fix", "--key"}
-FREE |= {"--report", "--out", "--codegen", "--namespace", "--picture", "--model", "--warm-start"}
+FREE |= {"--report", "--out", "--codegen", "--namespace", "--picture"}
+FREE |= {"--model", "--warm-start"}
 """Options of which only what they name can be wrong; any text may be a version's name."""
 
 
