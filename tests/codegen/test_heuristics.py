@@ -136,6 +136,16 @@ def test_sums_along_rows_have_accumulators_along_a_row_or_in_several_rows() -> N
         assert rows > 1
 
 
+def test_short_pieces_of_rows_are_no_long_row() -> None:
+    """What the gradient of a filter adds up lies in rows of 54 elements, in many images."""
+    text = """float(N, F, P, Q) G, float(N, C, H, W) I) -> (K) {
+        K(f, c, r, s) +=! G(n, f, p, q) * I(n, c, p + r, q + s) where r in 0:3, s in 0:3 }"""
+    found = chosen(
+        replace(NARROW, l3_bytes=32 << 20, threads=1), text, (32, 16, 54, 54), (32, 16, 56, 56)
+    )
+    assert found.vectorize == (0, 8), "lanes of filters, not along a row"
+
+
 @DEVICES
 def test_few_rows_of_a_column_sum_are_read_side_by_side(device: CpuProfile) -> None:
     text = "float(M, N) A) -> (S) { S(n) +=! A(m, n) }"

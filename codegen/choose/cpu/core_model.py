@@ -280,8 +280,9 @@ class Core:
             # Words that are put together come from panels, and what rows of lists read again.
             copied = bool(access.parts > 1 or self.listed) and self.staged(access, lane, sizes)
             total += from_memory(self, access) if waits and not copied else 0.0
-            if along and access.whole >= kept(self.device):
-                # Memory is faster if several rows are read side by side; caches are not.
+            if along and not (access.whole < kept(self.device) and self._in_one_piece(access)):
+                # Memory is faster if several rows are read side by side, and so are short pieces
+                # of rows; of a long row in a cache the core reads ahead.
                 rows = access.count({n: s for n, s in sizes.items() if n != lane})
                 total += from_memory(self, access) * _ALONE / rows
             total += passes(self, access, lane, sizes)
@@ -289,6 +290,16 @@ class Core:
                 each = access.copying(lane, self.device.l2_bytes)
                 total += math.prod(dims[name].extent for name in access.strides) * each
         return total
+
+    def _in_one_piece(self, access: Access) -> bool:
+        """Whether all that the reductions read of an operand for one result is one row."""
+        step = access.itemsize
+        moving = [d for d in self.nest.dims if d.reduction and d.extent > 1]
+        for dim in sorted(moving, key=lambda d: access.strides.get(d.name, 0)):
+            if access.strides.get(dim.name, 0) != step:
+                return False
+            step *= dim.extent
+        return True
 
     def _step(
         self, lane: str | None, sizes: Mapping[str, int], whole: Mapping[str, int], steps: int
