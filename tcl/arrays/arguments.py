@@ -238,6 +238,8 @@ def allocated(
         if needed > _LARGE and needed > (total_memory() or needed):
             raise MemoryError  # the system may promise it all the same, and kill who uses it
         return make(shape, dtype)
+    except ArgumentError:  # of a variable's value, which is a ValueError, too
+        raise
     except (MemoryError, ValueError):
         free = free_memory()
         by = ", ".join(f"{name}={value}" for name, value in sizes.items())
