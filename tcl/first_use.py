@@ -119,7 +119,7 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
             first_uses.store(cache, key, entry)
             return left[0] if left else _nothing(query, mode, reasons)
     try:
-        result, stopped = _searched(cache, call, mode, [DEFAULT] if mode.searches else left)
+        result, ended_by = _searched(cache, call, mode, [DEFAULT] if mode.searches else left)
     except (ArgumentError, CompileError) as error:  # too few cores; the reference does not compile
         warn_once(
             ("first use", key.digest, str(error)),
@@ -127,8 +127,15 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
         )
         return DEFAULT
     winner, message = result.options, _why(result)
+    if winner is None and ended_by:
+        warn_once(
+            ("first use", key.digest, "ended"),
+            f"tuning {query.name} on {key.sizes} (mode {mode}) was ended by {ended_by} before "
+            "anything worked, so the default is used; the next process tunes it",
+        )
+        return DEFAULT
     _log.info("%s on %s: %s", query.name, key.sizes, winner or f"nothing works: {message}")
-    if not stopped:  # else the next process goes on
+    if not ended_by:  # else the next process goes on
         text = winner.to_json() if winner is not None else None
         first_uses.store(cache, key, FirstUse(str(mode), text, message))
     return winner if winner is not None else _nothing(query, mode, message)
@@ -139,8 +146,8 @@ def _searched(
     call: FirstCall,
     mode: TuneMode,
     start: Sequence[MappingOptions],
-) -> tuple[TuningResult[MappingOptions], bool]:
-    """What a search finds, and whether somebody ended it."""
+) -> tuple[TuningResult[MappingOptions], str]:
+    """What a search finds, and by what somebody ended it, such as SIGINT; empty if nobody did."""
     reasons: list[str] = []
 
     def report(event: Event[MappingOptions]) -> None:
@@ -177,7 +184,7 @@ def _searched(
                 measure_cores=cores,
             )
             result = tuner.tune(STARTS, report)
-        return result, any(reason != TIME_LIMIT for reason in reasons)
+        return result, next((reason for reason in reasons if reason != TIME_LIMIT), "")
 
 
 def _why(result: TuningResult[MappingOptions]) -> str:

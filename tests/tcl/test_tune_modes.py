@@ -334,6 +334,21 @@ def test_a_search_that_somebody_ended_is_not_done(searches: Searches) -> None:
         default_path().unlink()
 
 
+def test_a_search_that_ended_before_anything_worked_is_said_and_made_again(
+    searches: Searches,
+) -> None:
+    searches.reason, searches.finds = "SIGINT", None
+    with pytest.warns(tcl.TclWarning) as caught:
+        assert options_of("auto", "mm_grad") == DEFAULT
+    assert [str(w.message) for w in caught] == [
+        "tuning mm_grad on float32[8,8] float32[8,8] (mode auto) was ended by SIGINT before "
+        "anything worked, so the default is used; the next process tunes it"
+    ]
+    assert not first_uses.load(TuningCache(default_path()), searches.keys[-1])
+    searches.reason, searches.finds = None, OTHER
+    assert options_of("auto", "mm_grad") == OTHER  # by other definitions, as in another process
+
+
 @pytest.mark.parametrize("what", ["torch.compile traces it", "a CUDA graph is captured"])
 def test_never_while_calls_are_recorded(
     what: str, searches: Searches, monkeypatch: pytest.MonkeyPatch
