@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli import cache_analyze, cache_best, cache_inspect, cache_show
+from tcl.cli import cache_analyze, cache_best, cache_inspect, cache_shapes, cache_show
 from tcl.cli.cache_common import (
     SHORT,
     cache_option,
@@ -26,7 +25,7 @@ from tcl.common.number_format import duration, plural
 
 if TYPE_CHECKING:
     from tcl.tuner.cache.merge import Added
-    from tcl.tuner.cache.tuning_cache import CacheKey, Summary, TuningCache
+    from tcl.tuner.cache.tuning_cache import CacheKey, Summary
 
 _DAY = 24 * 3600.0
 _file = click.Path(path_type=Path)
@@ -78,32 +77,9 @@ def list_(path: Path | None) -> None:
                 *(plain(key.codegen_version), key.digest[:SHORT]),
             )
         print_table(table)
-    shapes = _launch_shapes(cache)
+    shapes = cache_shapes.listed(cache)
     besides = f" and {plural(shapes, 'launch shape')}" if shapes else ""
     click.echo(f"{plural(len(summaries), 'key')}{besides} in {cache.path}")
-
-
-def _launch_shapes(cache: TuningCache) -> int:
-    """List the launch shapes of users' kernels, device by device; how many there are."""
-    from tcl.block_tuning.result import BlockTuningResult
-    from tcl.cli.tables import plain_table, print_table
-    from tcl.tuner.cache import block_results
-
-    kept = block_results.kept(cache)
-    for device, found in itertools.groupby(kept, lambda each: each.device):
-        click.echo(plain(f"launch shapes: {device}"))
-        table = plain_table("kernel", "global size", "block", ">best", ">measured", "last")
-        for each in found:
-            try:
-                result = BlockTuningResult.from_json(each.result)
-                measured = sum(timing.time_us is not None for timing in result.timings)
-                best = (str(result.candidate), duration(result.runtime_us * 1e-6), str(measured))
-            except ValueError:  # it is measured again when it is asked for
-                best = ("?", "?", "?")
-            size = " x ".join(map(str, each.global_size))
-            table.add_row(plain(each.kernel), size, *map(plain, best), moment(each.when))
-        print_table(table)
-    return len(kept)
 
 
 @command.command("prune")

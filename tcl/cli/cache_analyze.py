@@ -64,7 +64,7 @@ def analyze(
                 f"{', '.join(_PICTURES)}"
             )
         _check(picture)
-    found = chosen(cache, **said)
+    found = chosen(cache, said)
     from tcl.report.cache_analysis import FORMULA, markdown, sections
     from tcl.tuner.cache.analysis import analyse
 

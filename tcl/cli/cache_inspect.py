@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tcl.cli import cache_shapes
 from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain
 from tcl.cli.common import reporting, was_given
 from tcl.common.number_format import duration, plural
@@ -51,8 +52,11 @@ def filter_options(command: _F) -> _F:
     return command
 
 
-def chosen(cache: TuningCache, **said: str | None) -> tuple[KeyInsight, ...]:
-    """What is known of the keys that the options name; ``ArgumentError`` if there are none."""
+def chosen(
+    cache: TuningCache, said: dict[str, str | None], *, others: bool = False
+) -> tuple[KeyInsight, ...]:
+    """What is known of the keys that the options name; ``ArgumentError`` if there are none, unless
+    there are ``others`` to show than keys."""
     from tcl.selection.suggested_options import DEFAULT
     from tcl.tuner.cache.insight import Filter, insights
 
@@ -63,7 +67,7 @@ def chosen(cache: TuningCache, **said: str | None) -> tuple[KeyInsight, ...]:
             "part of what tcl cache list shows, as in --sizes '[64,64]', or see tcl cache show"
         )
     found = insights(cache, DEFAULT.to_json(), wanted)
-    if not found:
+    if not found and not others:
         known = insights(cache, DEFAULT.to_json(), Filter())
         if not known:
             raise ArgumentError(f"{cache.path} has no results: nothing was tuned yet")
@@ -88,26 +92,35 @@ def chosen(cache: TuningCache, **said: str | None) -> tuple[KeyInsight, ...]:
 def inspect(
     best_only: bool, top_k: int, as_json: bool, path: Path | None, **said: str | None
 ) -> None:
-    """The ranked candidates of each key.
+    """The ranked candidates of each key, then those of launch shapes.
 
     Times as tcl cache show has them; how much longer than the winner a candidate takes, by times
     that were taken alike; when it was first right, and in which search. A line says how all
     candidates ended, and the winner's margins over the second and over the untuned default.
+
+    Launch shapes of kernels that tcl.BlockTuner tuned come last: --entry is the kernel's name,
+    --sizes its global size, as in '64 x 64'. They have no namespace, and no version.
     """
     if best_only and was_given("top_k"):
         raise click.UsageError("--best-only is --top-k 1; give one of them")
     cache = existing(path)
     if cache is None:
         return
-    found = chosen(cache, **said)
+    shapes = cache_shapes.wanted(cache, said)
+    found = chosen(cache, said, others=bool(shapes))
     count = 1 if best_only else top_k
     if as_json:
-        click.echo(json.dumps([_data(each, count) for each in found], indent=1))
+        keys = [_data(each, count) for each in found]
+        click.echo(json.dumps([*keys, *map(cache_shapes.data, shapes)], indent=1))
         return
     for each in found:
         _show(each, count)
+    for shape in shapes:
+        cache_shapes.show(shape, count)
     records = sum(each.records for each in found)
-    click.echo(f"{plural(len(found), 'key')}, {plural(records, 'result')} in {cache.path}")
+    besides = f" and {plural(len(shapes), 'launch shape')}" if shapes else ""
+    counted = f"{plural(len(found), 'key')}, {plural(records, 'result')}{besides}"
+    click.echo(f"{counted} in {cache.path}")
 
 
 def _show(each: KeyInsight, count: int) -> None:

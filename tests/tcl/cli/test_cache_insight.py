@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 from command_line import here
 
+from tcl.block_tuning.result import BlockTiming, BlockTuningResult
 from tcl.codegen.options.options import MappingOptions
 from tcl.report.cache_analysis import BOUND, FORMULA
+from tcl.tuner.cache import block_results
+from tcl.tuner.cache.block_results import BlockKey
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
@@ -123,6 +127,49 @@ def test_inspect_as_json() -> None:
         "options": "[bold]\x1b",
     }
     assert third["margin_over_default"] == 0.0 and first["margin_over_second"] is None
+
+
+def test_inspect_launch_shapes() -> None:
+    timings = (
+        BlockTiming((256,), {"TILE": 2}, Verdict.CORRECT, (2e-6,)),
+        BlockTiming((128,), {"TILE": 2}, Verdict.CORRECT, (3e-6,)),
+        BlockTiming((64,), {"TILE": 2}, Verdict.TIMEOUT, (), "it had not ended after 10.0 s"),
+    )
+    result = BlockTuningResult((256,), {"TILE": 2}, (4, 2), 2.0, timings, notes=("busy",))
+    one = BlockKey("scale", "source", (64, 32), ("float32[64]",), "", XEON)
+    cache = TuningCache("a.db")
+    block_results.store(cache, one, result.to_json())
+    block_results.store(cache, replace(one, kernel="wave", device=EPYC), "{}")
+    cache.close()
+    lines = [line.rstrip() for line in inspect("--entry", "scale").splitlines()]
+    day = datetime.now().strftime("%Y-%m-%d")
+    assert lines.pop(0).startswith(f"launch shape of scale on 64 x 32; {day} ")
+    assert lines == [
+        XEON,
+        "3 candidates: 2 correct, 1 timeout",
+        "busy",
+        "      time   longer  block",
+        "1  2.00 µs   +0.0 %  256 TILE=2",
+        "2  3.00 µs  +50.0 %  128 TILE=2",
+        "",
+        "0 keys, 0 results and 1 launch shape in a.db",
+    ]
+    everything = inspect("--best-only")
+    assert "128 TILE=2" not in everything and "wave on 64 x 32" in everything
+    assert "it cannot be read, and is measured again when it is asked for" in everything
+    assert everything.endswith("\n3 keys, 8 results and 2 launch shapes in a.db\n")
+    assert "launch shape" not in inspect("--namespace", "cpu")
+    assert "scale" not in inspect("--device", "epyc") and "mm" not in inspect("-s", "64 x 32")
+    (found,) = json.loads(inspect("--json", "--entry", "scale"))
+    assert found["kernel"] == "scale" and found["global_size"] == [64, 32]
+    assert found["block"] == [256] and found["defines"] == {"TILE": 2} and found["grid"] == [4, 2]
+    assert found["candidates"][2] == {
+        "block": [64],
+        "defines": {"TILE": 2},
+        "verdict": "timeout",
+        "seconds": None,
+        "message": "it had not ended after 10.0 s",
+    }
 
 
 def test_analyze() -> None:

@@ -1,0 +1,126 @@
+"""Launch shapes of users' kernels, for the commands of ``tcl cache``."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tcl.cli.cache_common import moment, plain
+from tcl.common.number_format import duration, plural
+
+if TYPE_CHECKING:
+    from tcl.block_tuning.result import BlockTuningResult
+    from tcl.tuner.cache.block_results import Kept
+    from tcl.tuner.cache.tuning_cache import TuningCache
+
+
+def listed(cache: TuningCache) -> int:
+    """List all of a cache, device by device; how many there are."""
+    from tcl.cli.tables import plain_table, print_table
+    from tcl.tuner.cache import block_results
+
+    kept = block_results.kept(cache)
+    for device, found in itertools.groupby(kept, lambda each: each.device):
+        click.echo(plain(f"launch shapes: {device}"))
+        table = plain_table("kernel", "global size", "block", ">best", ">measured", "last")
+        for each in found:
+            result = _read(each)
+            best = ("?", "?", "?")
+            if result is not None:
+                measured = sum(timing.time_us is not None for timing in result.timings)
+                best = (str(result.candidate), duration(result.runtime_us * 1e-6), str(measured))
+            table.add_row(plain(each.kernel), _size(each), *map(plain, best), moment(each.when))
+        print_table(table)
+    return len(kept)
+
+
+def _read(each: Kept) -> BlockTuningResult | None:
+    """None for what is measured again when it is asked for."""
+    from tcl.block_tuning.result import BlockTuningResult
+
+    try:
+        return BlockTuningResult.from_json(each.result)
+    except ValueError:
+        return None
+
+
+def _size(each: Kept) -> str:
+    return " x ".join(map(str, each.global_size))
+
+
+def wanted(cache: TuningCache, said: dict[str, str | None]) -> list[Kept]:
+    """Those that have all that the options of ``tcl cache inspect`` say: a kernel has a name, a
+    global size and a device, but no namespace, and no version of the code generator."""
+    from tcl.tuner.cache import block_results
+
+    if said["backend"] is not None or said["version"] is not None:
+        return []
+    entry, sizes, device = said["entry"], said["sizes"] or "", said["device"] or ""
+    return [
+        each
+        for each in block_results.kept(cache)
+        if entry in (None, each.kernel)
+        and device.casefold() in each.device.casefold()
+        and "".join(sizes.split()) in "".join(_size(each).split())
+    ]
+
+
+def show(each: Kept, count: int) -> None:
+    """The best ``count`` candidates of a kernel."""
+    from tcl.cli.tables import plain_table, print_table
+
+    click.echo(f"launch shape of {plain(each.kernel)} on {_size(each)}; {moment(each.when)}")
+    click.echo(plain(each.device))
+    result = _read(each)
+    if result is None:
+        click.echo("it cannot be read, and is measured again when it is asked for\n")
+        return
+    verdicts = Counter(timing.verdict.value for timing in result.timings)
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
+    bound = "; launch-bound: nothing else was tried" * result.launch_bound
+    click.echo(f"{plural(len(result.timings), 'candidate')}: {counts}{bound}")
+    for note in result.notes:
+        click.echo(plain(note))
+    table = plain_table(">", ">time", ">longer", "block", no_wrap=True)
+    timed = [timing for timing in result.timings if timing.time_us is not None]
+    for rank, timing in enumerate(timed[:count], 1):
+        seconds = (timing.time_us or 0.0) * 1e-6
+        longer = seconds / (result.runtime_us * 1e-6) - 1 if result.runtime_us else 0.0
+        table.add_row(
+            str(rank), duration(seconds), f"{100 * longer:+.1f} %", plain(str(timing.candidate))
+        )
+    print_table(table)
+    click.echo()
+
+
+def data(each: Kept) -> dict[str, Any]:
+    """All that is known of a kernel, times in seconds, as JSON has it."""
+    result = _read(each)
+    return {
+        "kernel": each.kernel,
+        "global_size": each.global_size,
+        "device": each.device,
+        "when": each.when,
+        "block": None if result is None else result.block,
+        "defines": None if result is None else result.defines,
+        "grid": None if result is None else result.grid,
+        "launch_bound": None if result is None else result.launch_bound,
+        "candidates": [] if result is None else _candidates(result),
+    }
+
+
+def _candidates(result: BlockTuningResult) -> Sequence[dict[str, Any]]:
+    return [
+        {
+            "block": timing.block,
+            "defines": timing.defines,
+            "verdict": timing.verdict.value,
+            "seconds": None if timing.time_us is None else timing.time_us * 1e-6,
+            "message": timing.message,
+        }
+        for timing in result.timings
+    ]
