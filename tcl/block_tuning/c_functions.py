@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tcl.block_tuning.candidates import Block, Candidate, default_chunks
+from tcl.block_tuning.trial import trial
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.run.chunked import ChunkedCall, Word, word_of
 from tcl.codegen.devices.cpu import host_cpu
@@ -28,6 +29,7 @@ from tcl.tuner.measure.harness import Run, by_clock
 from tcl.tuner.measure.machine_lock import locked
 from tcl.tuner.measure.others import Others
 from tcl.tuner.measure.timing import MeasureSettings
+from tcl.tuner.measure.verdict import Verdict
 
 Function = CFuncPtr
 """Of all functions that ctypes knows."""
@@ -143,6 +145,9 @@ class CFunction:
 
     def nothing(self) -> Callable[[], object]:
         return partial(ChunkedCall(self._address, Word("i64"), (), self._threads), 0, 1, ())
+
+    def trial(self, run: Run, limit: float) -> tuple[Verdict, str] | None:
+        return trial(run, limit)
 
     def synchronise(self) -> None:
         """A call has ended when it returns."""

@@ -314,6 +314,9 @@ class RawKernels:
     def alone(self) -> AbstractContextManager[None]:
         return locked(f"tcl-measuring-cuda-{self._number}")
 
+    def trial(self, run: Run, limit: float) -> None:
+        """A forked process cannot use the device."""
+
     def others(self) -> None:
         """CUDA does not say what other processes do."""
 

@@ -22,7 +22,9 @@ from tcl.block_tuning.candidates import (
 from tcl.block_tuning.result import BlockTiming, BlockTuningResult, in_order
 from tcl.block_tuning.target import Target
 from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.common.number_format import duration
 from tcl.grammar.errors import TclError
+from tcl.grammar.warn import warn
 from tcl.tuner.measure.harness import Run
 from tcl.tuner.measure.machine_speed import scale
 from tcl.tuner.measure.race import FINALISTS, Entrant, race, winner
@@ -40,6 +42,14 @@ _JUDGED = 0.25
 """Seconds of measuring from which on it is said what else runs: the system counts in hundredths."""
 _LOOKS = 3
 """At a candidate that seems to be far behind."""
+_LIMIT = 10.0
+"""Seconds, and ..."""
+_PATIENCE = 20.0
+"""... times as long as the best so far, that a launch may take: then it is given up for hanging."""
+_UNENDED = 2
+"""Candidates that may be given up before any other one has ended: then it is not they that hang,
+but the kernel is slow, or cannot run in a copy of this process."""
+_NOT_LAUNCHED = (Verdict.CONSTRAINTS, Verdict.COMPILE)
 _REMEDY = "see what else runs, and tune once more with again=True"
 
 
@@ -54,6 +64,8 @@ class Sweep:
     found: dict[Candidate, BlockTiming] = field(default_factory=dict)
     best: float | None = None
     """Seconds."""
+    tried_apart: bool = True
+    """Whether a candidate is launched first where it can do no harm."""
 
     def run(self, blocks: Sequence[Block], most: int, seed: int) -> BlockTuningResult:
         """Try these blocks with all definitions, or ``most`` of these candidates. The first that
@@ -111,6 +123,8 @@ class Sweep:
             run = self._launch(candidate)
             if run is None:
                 reasons[candidate] = self.found[candidate].message
+                if len(self._unended) >= _UNENDED:
+                    break
                 continue
             try:
                 self.arguments.learn(lambda run=run: self._once(run))  # type: ignore[misc]
@@ -125,7 +139,30 @@ class Sweep:
             if self.found[candidate].verdict is Verdict.CORRECT:
                 return candidate
             raise _unsteady(self.found[candidate].message)
+        if self._unended:
+            return self._first_here(space)
         raise none_left(reasons) if reasons else OptionsError("there is no candidate to launch")
+
+    @property
+    def _unended(self) -> list[Candidate]:
+        """Those that were given up for hanging, if nothing else came of any that was launched."""
+        launched = [t for t in self.found.values() if t.verdict not in _NOT_LAUNCHED]
+        late = [t.candidate for t in launched if t.verdict is Verdict.TIMEOUT]
+        return late if len(late) == len(launched) else []
+
+    def _first_here(self, space: SearchSpace) -> Candidate:
+        """``_first`` without a limit."""
+        late = self._unended
+        blocks = " and ".join(f"block {candidate}" for candidate in late)
+        warn(
+            f"{self.target.name} with {blocks} had not ended after {duration(_LIMIT)} in a process "
+            "of its own, so all candidates run in this one from now on, where nothing but ending "
+            "the process ends one that hangs"
+        )
+        self.tried_apart = False
+        for candidate in late:
+            del self.found[candidate]
+        return self._first(space)
 
     def _candidates(self, space: SearchSpace) -> Iterator[Candidate]:
         if space.valid(space.default):
@@ -172,7 +209,7 @@ class Sweep:
             self._timed(candidate, run)
 
     def _launch(self, candidate: Candidate) -> Run | None:
-        """A launch of a candidate; None if it cannot be compiled, or not launched."""
+        """A launch of a candidate; None if it cannot be compiled or launched, or does not end."""
         try:
             reason = self.target.why_not(candidate)
         except ArgumentError:
@@ -183,7 +220,14 @@ class Sweep:
         if reason is not None:
             self._end(candidate, Verdict.CONSTRAINTS, reason)
             return None
-        return self.target.bound(candidate, self.values)
+        run = self.target.bound(candidate, self.values)
+        if self.tried_apart:
+            failed = self.target.trial(run, max(_LIMIT, _PATIENCE * (self.best or 0.0)))
+            self.arguments.restore()  # what lies in memory that processes share
+            if failed is not None:
+                self._end(candidate, *failed)
+                return None
+        return run
 
     def _timed(self, candidate: Candidate, run: Run) -> None:
         """Compare a run with the first one, then time more of them."""

@@ -11,6 +11,7 @@ from tcl.block_tuning.candidates import Block, Candidate
 from tcl.tuner.measure.harness import Run
 from tcl.tuner.measure.others import Others
 from tcl.tuner.measure.timing import MeasureSettings
+from tcl.tuner.measure.verdict import Verdict
 
 
 class Target(Protocol):
@@ -61,6 +62,10 @@ class Target(Protocol):
     def check(self, arguments: Sequence[Any]) -> None:
         """Raise ``ArgumentError`` for arguments that the kernel does not take, or while nothing
         can be measured."""
+
+    def trial(self, run: Run, limit: float) -> tuple[Verdict, str] | None:
+        """How a launch failed that did no harm to this process, and what happened, in a sentence;
+        None if it ended within ``limit`` seconds, or where nothing can tell that before."""
 
     def synchronise(self) -> None:
         """Wait for all that was launched on the device. Raises what a kernel's failure raises."""

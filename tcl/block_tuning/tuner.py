@@ -135,6 +135,10 @@ class BlockTuner:
         source, global size, arguments' types and shapes, what is tried, and device; after that the
         answer is the one that was found, unless ``again`` is True.
 
+        A candidate of a C function runs first in a copy of this process, and is out if it ends
+        that, or does not end. Kernels of GPUs, and C functions that end in no copy (which is a
+        warning), run in this process alone, where one that never ends cannot be ended.
+
         Raises ``ArgumentError`` for arguments that the kernel does not take, while a CUDA graph is
         captured, or if no argument shows what the kernel does; ``OptionsError`` if no candidate can
         be launched; ``TclError`` if a kernel made the device unusable. If it raises, the arguments

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from command_line import here
 from numba import types
 
 import tcl
-from tcl.block_tuning import c_functions
+from tcl.block_tuning import c_functions, sweep
 from tcl.block_tuning.candidates import default_chunks
 from tcl.codegen.cpu.run.chunked import ChunkedCall, Word
 from tcl.codegen.cuda.emulator.compiler import compiler
@@ -53,6 +55,22 @@ def width(begin: int, end: int, y: Any) -> None:
     """Depends on how the range is cut, which no kernel should."""
     for i in range(begin, end):
         y[i] = end - begin
+
+
+@numba.cfunc(types.void(types.int64, types.int64, FLOATS))  # type: ignore[untyped-decorator]
+def endless(begin: int, end: int, y: Any) -> None:
+    """Never ends on chunks of 64."""
+    while end - begin == 64 and y[0] >= 0:
+        y[1] += 1
+    for i in range(begin, end):
+        y[i] = 1
+
+
+@numba.cfunc(types.void(types.int64, types.int64, FLOATS))  # type: ignore[untyped-decorator]
+def wild(begin: int, end: int, y: Any) -> None:
+    """Writes to where nothing is, on chunks of 64."""
+    for i in range(begin, end):
+        y[i + (end - begin == 64) * (1 << 50)] = 1
 
 
 CPP = r"""
@@ -157,6 +175,56 @@ def test_what_accumulates_and_what_depends_on_the_chunk() -> None:
     if not result.launch_bound:
         assert result.timings[1].verdict is Verdict.CORRECTNESS
     assert result.block == (1024,) and (y[:4096] == 1024).all()
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="a process cannot be copied")
+
+
+@needs_fork
+@pytest.mark.parametrize("blocks", [[128, 64, 256], [64, 128, 256]])
+@pytest.mark.parametrize(
+    ("kernel", "verdict", "message"),
+    [
+        (endless, Verdict.TIMEOUT, "it had not ended after 1.00 s"),
+        (wild, Verdict.RUNTIME, "it ended its process by SIGSEGV"),
+    ],
+)
+def test_what_never_ends_and_what_ends_the_process(
+    kernel: Any, verdict: Verdict, message: str, blocks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "_LIMIT", 1.0)
+    monkeypatch.setattr(sweep, "_LAUNCH_BOUND", 0.0)
+    y = np.zeros(1024, np.float32)
+    result = tcl.BlockTuner(kernel, 1024, threads=1).tune(y, candidates=blocks)
+    ended = {t.block: (t.verdict, t.message) for t in result.timings}
+    assert ended[64,] == (verdict, message)
+    assert ended[128,][0] is ended[256,][0] is Verdict.CORRECT
+    assert (y == 1).all()
+
+
+@needs_fork
+def test_a_function_that_ends_in_no_copy_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "_LIMIT", 1.0)
+    monkeypatch.setattr(sweep, "_LAUNCH_BOUND", 0.0)
+    here = os.getpid()
+
+    def body(begin: int, end: int, y: int) -> None:
+        if os.getpid() != here:
+            time.sleep(60)
+        (ctypes.c_float * 1024).from_address(y)[begin:end] = [1.0] * (end - begin)
+
+    at_home = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(body)
+    y = np.zeros(1024, np.float32)
+    with pytest.warns(tcl.TclWarning) as caught:
+        result = tcl.BlockTuner(at_home, 1024, threads=1, source="at home").tune(
+            y, candidates=[128, 64, 256]
+        )
+    assert str(caught[0].message).endswith(
+        "with block 128 and block 64 had not ended after 1.00 s in a process of its own, so all "
+        "candidates run in this one from now on, where nothing but ending the process ends one "
+        "that hangs"
+    )
+    assert {t.verdict for t in result.timings} == {Verdict.CORRECT} and (y == 1).all()
 
 
 @needs_compiler
