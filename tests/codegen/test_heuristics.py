@@ -80,10 +80,39 @@ def test_but_not_if_it_is_read_once() -> None:
     assert not found.stage
 
 
+@pytest.mark.parametrize("columns", [512, 500])
+def test_rows_that_push_each_other_out_of_the_first_cache_are_copied(columns: int) -> None:
+    found = chosen(NARROW, MATMUL, (64, 128), (128, columns))
+    assert bool(found.stage) == (columns == 512), "only rows of 2 KiB lie in few places of it"
+
+
+def test_matrices_of_a_batch_that_are_near_are_not_copied() -> None:
+    text = "float(B, N, K) X, float(B, K, M) Y) -> (Z) { Z(b, n, m) +=! X(b, n, k) * Y(b, k, m) }"
+    near = chosen(NARROW, text, (30, 40, 64), (30, 64, 48))
+    assert not near.stage, "each of them is read by ten register tiles at most"
+
+
+def test_masked_results_are_worked_on_side_by_side() -> None:
+    text = """float(C, H, W) I, float(F, C, K, K) A, uint8(F, C) M) -> (O) {
+        O(f, h, w) +=! (M(f, c) == 1) ? fmax(0.0, I(c, h + kh, w + kw)) * A(f, c, kh, kw) : 0.0 }"""
+    found = chosen(NARROW, text, (16, 20, 20), (16, 16, 3, 3), (16, 16))
+    _, rows, vectors, *_ = found.register or ()
+    assert found.skip and rows > 1 and rows * vectors >= 8, "rows hide what accumulators wait for"
+
+
+def test_masks_that_are_kept_take_registers() -> None:
+    text = """float(C, H, W) I, float(F, C, 3, 3) K) -> (O) {
+        O(f, h, w) +=! (h + kh - 1 >= 0 && h + kh - 1 < H && w + kw - 1 >= 0 && w + kw - 1 < W)
+            ? I(c, h + kh - 1, w + kw - 1) * K(f, c, kh, kw) : 0 where h in 0:H, w in 0:W }"""
+    found = chosen(NARROW, text, (16, 28, 28), (16, 16, 3, 3))
+    rows, _, vectors, *_ = found.register or ()
+    assert rows > 1 and rows * vectors + 3 * vectors + 1 <= 16, "operand, mask and weight"
+
+
 def test_nor_if_it_is_near_and_read_seldom() -> None:
-    near = chosen(WIDE, MATMUL, (128, 2000), (2000, 128))
-    assert not near.stage, "rows of memory that all fit into the second cache"
-    assert near.tile is not None and near.tile[2] == 0, "nor does it have to be cut"
+    near = chosen(WIDE, MATMUL, (64, 50), (50, 100))
+    assert not near.stage, "rows of memory that all fit into the first cache"
+    assert not near.tile or near.tile[2] == 0, "nor does it have to be cut"
     far = chosen(WIDE, MATMUL, (128, 2000), (2000, 1024))
     assert far.stage is not None and far.stage[1] >= 0
     often = chosen(WIDE, MATMUL, (512, 512), (512, 512))

@@ -20,7 +20,7 @@ from tcl.codegen.choose.cpu.access_costs import (
     arithmetic,
 )
 from tcl.codegen.choose.cpu.dot_products import DotProducts
-from tcl.codegen.choose.cpu.far_reads import from_memory, kept, passes
+from tcl.codegen.choose.cpu.far_reads import from_memory, keeps_column, kept, passes
 from tcl.codegen.choose.cpu.lists import HELD
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
@@ -158,7 +158,8 @@ class Core:
 
     def worth_staging(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
         """Whether an operand is read often enough for a copy to pay."""
-        least = _REUSE_NEAR if self.near(access, lane) else _REUSE
+        near = self.near(access, lane) and keeps_column(self, access, lane, sizes)
+        least = _REUSE_NEAR if near else _REUSE
         return access.stageable and self.again(access, lane, sizes) >= least
 
     def worth_widening(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
@@ -171,10 +172,14 @@ class Core:
         return access.overlapping and times >= _REUSE and access.elements <= LARGEST
 
     def near(self, access: Access, lane: str | None) -> bool:
-        """Whether the second cache keeps an operand, which has the lanes in order, where it lies.
-        Rows that are far apart push each other out of it even if there are few of them."""
+        """Whether the second cache keeps an operand, which has the lanes in order, where it lies:
+        all of it, and with room to spare what results read in turns, of a batch one matrix. Rows
+        that are far apart push each other out of it even if there are few of them."""
         in_order = access.strides.get(lane or "") == access.itemsize
-        return in_order and access.span <= self.device.l2_bytes // 2
+        read = (d for d in self.nest.dims if d.name == lane or d.reduction)
+        span = sum(abs(access.strides.get(d.name, 0)) * (d.extent - 1) for d in read)
+        kept = access.elements * access.itemsize <= self.device.l2_bytes
+        return in_order and kept and span + access.itemsize <= self.device.l2_bytes // 2
 
     def unroll(self, lane: str | None, sizes: Mapping[str, int]) -> int:
         """How many steps of the innermost reduction are best written out."""
@@ -187,6 +192,9 @@ class Core:
             return 1
         if self.live(lane, sizes) + _SPARE > self.device.vector_registers:
             return 1
+        loads = sum(self._loads(access, lane, sizes, sizes) for access in self.reads)
+        if loads > sum(self.arithmetic.values()) * math.prod(sizes.values()):
+            return 1  # counting runs beside them
         point = self.nest.point
         points = math.prod(sizes.values()) * len(terms(point.op, point.value))
         for steps in _UNROLL:
@@ -201,7 +209,9 @@ class Core:
         points = math.prod(sizes.values())
         if inner.extent >= _FEW or inner.extent * points > _WRITTEN_OUT or inner.name == lane:
             return False
-        if self.live(lane, sizes) + _SPARE > self.device.vector_registers:
+        # What is done to operands before they are multiplied takes a register for its result.
+        spare = _SPARE + (sum(self.arithmetic.values()) > _ADDITION)
+        if self.live(lane, sizes) + spare > self.device.vector_registers:
             return False
         kept = points * self.sums
         for access in self.reads:
@@ -242,6 +252,20 @@ class Core:
         """Registers in use: accumulators, and what is held of the operands."""
         held = sum(self._held(access, lane, sizes) for access in self.reads)
         return math.prod(sizes.values()) + held
+
+    def kept_inside(self, lane: str | None, sizes: Mapping[str, int]) -> int:
+        """Registers of vectors that are computed before the innermost reduction, along which they
+        stay the same, such as which lanes lie inside of a padded image."""
+        if not self.nest.reduces or self.innermost is None:
+            return 0
+        return max(
+            (
+                math.prod(size for dim, size in sizes.items() if dim in dims)
+                for dims in self.arithmetic
+                if lane in dims and self.innermost.name not in dims
+            ),
+            default=0,
+        )
 
     def _held(self, access: Access, lane: str | None, sizes: Mapping[str, int]) -> int:
         """Registers of an operand: what the outermost unrolled loop over results, of which that

@@ -1,4 +1,4 @@
-"""What a nest waits for that the second cache does not hold, for the model of a core."""
+"""What caches hold, and what a nest waits for that they do not, for the model of a core."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from tcl.codegen.choose.cpu.access_costs import Access
+from tcl.codegen.choose.cpu.access_costs import PAGE, Access
 from tcl.codegen.devices.cpu import CpuProfile
 
 if TYPE_CHECKING:
@@ -30,6 +30,17 @@ _KEPT_BY_L3 = 16 << 20
 def kept(device: CpuProfile) -> int:
     """Bytes that caches are taken to keep."""
     return max(_KEPT * device.l2_bytes, min(device.l3_bytes, _KEPT_BY_L3))
+
+
+def keeps_column(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]) -> bool:
+    """Whether the first cache keeps what a register tile reads of an operand, which has the lanes
+    in order, for the next one. The place of a line there is its address modulo ``PAGE``: rows whose
+    distance has a large power of two in it lie in a few places, and push each other out."""
+    width = sizes.get(lane or "", 1) * core.lanes * access.itemsize
+    moving = [d for d in core.nest.dims if d.reduction and d.name in access.strides]
+    places = PAGE // math.gcd(PAGE, *(access.strides[d.name] for d in moving))
+    room = core.device.l1_bytes * min(PAGE, places * width) // PAGE
+    return math.prod(d.extent for d in moving) * width <= room // 2
 
 
 def from_memory(core: Core, access: Access) -> float:

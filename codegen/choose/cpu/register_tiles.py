@@ -63,7 +63,7 @@ def _best(core: Core) -> Tile:
     moving = [d for d in core.nest.dims if d.extent > 1 and d.name not in core.listed]
     lanes = [d.name for d in moving if core.lanes > 1 and _may_have_lanes(core, d)]
     # The last ones first, whose points tend to lie closer to each other.
-    results = [d.name for d in reversed(moving) if not d.reduction and not core.listed]
+    results = [d.name for d in reversed(moving) if not d.reduction]
     if not core.nest.reduces:
         return _cheapest(core, ((x, {}) for x in (None, *lanes)))
     # Rows of one dimension first; then rows of two, for the most promising lanes.
@@ -109,6 +109,7 @@ def _tiles(core: Core, lane: str | None, rows: tuple[str, ...]) -> Iterator[dict
                 others = (v if tile or not core.listed else 1) + 1
                 others = others if core.sums == 1 else OPERANDS
                 others += core.dot.registers(v) if core.dot is not None else 0
+                others += core.kept_inside(lane, whole)
                 points = math.prod(sizes) * v
                 fits = points * core.sums + others <= registers >= core.live(lane, whole)
                 if fits or points == 1:  # of one point there is a tile, whatever it takes
