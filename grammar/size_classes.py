@@ -14,9 +14,10 @@ from itertools import pairwise
 
 from tcl.grammar.varying import Size
 
-BUCKETS = (1, 1 << 4, 1 << 8, 1 << 12, 1 << 16, 1 << 20, 1 << 31)
+BUCKETS = (1, 2, 4, 8, 1 << 4, 1 << 8, 1 << 12, 1 << 16, 1 << 20, 1 << 31)
 """Where buckets begin and the last one ends. Options that are good for a size are good for others
-of the same order of magnitude; a finer division would compile more and gain little."""
+of the same order of magnitude; a finer division would compile more and gain little. Below 16 one
+tile holds all points, so that the best one for a size is slow for another: benchmarks/README.md."""
 
 MULTIPLE = 16
 """Sizes that this divides have no ragged ends: it is what the widest vectors of floats hold, and
@@ -42,11 +43,11 @@ class SizeClass:
     @property
     def usual(self) -> int:
         """The size by which options are chosen: in the middle, and no more regular than all others
-        of the class."""
+        of the class; of few sizes the largest, whose tile holds all others."""
         least, most, multiple = self.least, self.most, self.multiple
+        if most < MULTIPLE:
+            return most
         middle = 1 << ((least.bit_length() + most.bit_length()) // 2)
-        if least == 1:  # as measured: benchmarks/README.md
-            middle = (most + 1) // 2
         return middle + multiple if least < middle + multiple <= most else least
 
     def symbol(self, name: str) -> int:
@@ -71,6 +72,11 @@ _WIDE = [
     for least, end in pairwise(BUCKETS)
 ]
 """Made once, as they are asked for in calls: those of any sizes and of multiples, by bucket."""
+
+
+def kind_of(size: int) -> int:
+    """A number that sizes share which are in the same classes, narrow or not."""
+    return 2 * size.bit_length() + (size % MULTIPLE == 0)
 
 
 def classes_of(sizes: Mapping[str, int], varying: Sequence[str]) -> Iterator[dict[str, SizeClass]]:

@@ -235,7 +235,7 @@ def allocated(
     dtype = numpy_dtype(tensor.type)
     needed = math.prod(shape) * dtype.itemsize
     try:
-        if needed > _LARGE and needed > (total_memory() or needed):
+        if needed > LARGE and needed > (total_memory() or needed):
             raise MemoryError  # the system may promise it all the same, and kill who uses it
         return make(shape, dtype)
     except ArgumentError:  # of a variable's value, which is a ValueError, too
@@ -250,7 +250,7 @@ def allocated(
         ) from None
 
 
-_LARGE = 1 << 28
+LARGE = 1 << 28
 """Bytes from which on it is looked up how much memory there is."""
 
 

@@ -1,7 +1,9 @@
 """Calls at other sizes than the last one's, where these are of a class that has a kernel.
 
 A def whose sizes vary may be called with other sizes each time. Such calls need no executor: what
-they have to be like follows from their sizes, by formulas.
+they have to be like follows from their sizes, by formulas that are compiled once for a class. Most
+of what such a call takes is waiting for memory that the kernel before it drove out of the caches:
+so little is done here, and little is touched.
 """
 
 from __future__ import annotations
@@ -11,13 +13,26 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tcl.arrays.arguments import new_output, output_arrays
+from tcl.arrays.arguments import LARGE, output_arrays
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.launch import Launcher
-from tcl.codegen.cpu.run.memory import empty
+from tcl.codegen.cpu.run.memory import POOLED, empty
 from tcl.executors.calls import result_of
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.size_classes import kind_of
 from tcl.grammar.sized import SizedDef
+
+_ROW_MAJOR = 0x101
+"""NumPy's flags of an array that is contiguous in C's order and aligned."""
+
+
+class Code(Protocol):
+    """The code of a class of sizes."""
+
+    needs: Callable[[Mapping[str, int]], tuple[Any, ...]]
+    """For some of the sizes: the shapes of inputs, of outputs, and two more things to ``run``."""
+
+    def run(self, sizes: Mapping[str, int], arrays: Sequence[Any], /, *more: Any) -> None:
+        """Run at some of the sizes, on row-major arrays."""
 
 
 class Known(Protocol):
@@ -26,8 +41,8 @@ class Known(Protocol):
     def sized(self, sizes: Mapping[str, int]) -> tuple[SizedDef, Any]:
         """The def for some of the sizes, as far as a call needs it, first."""
 
-    def known(self, sizes: Mapping[str, int], *, unchecked: bool) -> Launcher | None:
-        """The kernel for row-major arrays, if there is one."""
+    def code(self, *, unchecked: bool) -> Code | None:
+        """The code for row-major arrays, if there is one."""
 
 
 class OtherSizes:
@@ -42,7 +57,8 @@ class OtherSizes:
         """``find`` gives the class of some sizes, if it has a kernel."""
         self._definition, self._find = definition, find
         self._make = result_of(definition, tuple(range(len(definition.outputs))))
-        self._dtypes = [numpy_dtype(t.type) for t in definition.inputs]
+        self._inputs = [numpy_dtype(t.type) for t in definition.inputs]
+        self._outputs = [numpy_dtype(t.type) for t in definition.outputs]
         dims = {
             dim: (place, axis)
             for place, tensor in enumerate(definition.inputs)
@@ -50,6 +66,8 @@ class OtherSizes:
         }
         self._where = [(name, *dims[name]) for name in varying]
         """Each size that varies, and an input with its dimension that tell it."""
+        self._known: dict[tuple[object, ...], tuple[Known, Code]] = {}
+        """By whether subscripts are unchecked, and the kinds of the sizes: at most some dozens."""
         self.latest: Mapping[str, int] = {}
         """The sizes of the last call whose executor, if it has one, is not quick yet."""
 
@@ -57,42 +75,69 @@ class OtherSizes:
         """Run, and return the outputs; None, and nothing done, for calls of another kind, and if
         the last call had the same sizes: then an executor is to make such calls quick. Raises
         ``ArgumentError`` for outputs that do not fit, and ``IndexError``, as the kernel does."""
-        if len(inputs) != len(self._dtypes) or not isinstance(unchecked, bool):
+        if len(inputs) != len(self._inputs) or not isinstance(unchecked, bool):
             return None
-        for array, dtype in zip(inputs, self._dtypes, strict=True):
-            if type(array) is not np.ndarray or array.dtype != dtype:
-                return None
-            flags = array.flags
-            if not (flags.c_contiguous and flags.aligned):
-                return None
         try:
             sizes = {name: inputs[place].shape[axis] for name, place, axis in self._where}
-        except IndexError:
+            key = (unchecked, *[kind_of(size) for size in sizes.values()])
+        except (AttributeError, IndexError, TypeError):  # no array, or of another rank
             return None
-        class_ = None if sizes == self.latest else self._find(sizes)
-        if class_ is None:
+        if sizes == self.latest:
             return None
-        sized, _ = class_.sized(sizes)
-        tensors = self._definition.inputs
-        if any(a.shape != sized.shapes[t.name] for a, t in zip(inputs, tensors, strict=True)):
+        known = self._known.get(key) or self._looked_up(key, sizes, unchecked)
+        if known is None:
             return None
-        results = self._outputs(sized, inputs, outputs)
-        launcher = class_.known(sizes, unchecked=unchecked)
-        if results is None or launcher is None:
+        class_, code = known
+        shapes, new, *more = code.needs(sizes)
+        for array, dtype, shape in zip(inputs, self._inputs, shapes, strict=True):
+            if type(array) is not np.ndarray or array.shape != shape:
+                return None
+            if array.dtype is not dtype and array.dtype != dtype:
+                return None
+            if array.flags.num & _ROW_MAJOR != _ROW_MAJOR:
+                return None
+        if outputs is None:
+            results = self._new(new)
+        else:
+            results = self._given(class_.sized(sizes)[0], inputs, outputs)
+        if results is None:
             return None
-        launcher((*inputs, *results))
+        code.run(sizes, inputs + results, *more)
         self.latest = sizes
         return self._make(results)
 
-    def _outputs(
+    def _looked_up(
+        self, key: tuple[object, ...], sizes: Mapping[str, int], unchecked: bool
+    ) -> tuple[Known, Code] | None:
+        class_ = self._find(sizes)
+        code = None if class_ is None else class_.code(unchecked=unchecked)
+        if class_ is None or code is None:
+            return None
+        self._known[key] = class_, code
+        return class_, code
+
+    def _new(self, wanted: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[Any, ...] | None:
+        """New outputs of so many bytes and these shapes; None for what is looked at closely."""
+        if self._definition.uninitialised:
+            return None
+        results = []
+        for dtype, (size, shape) in zip(self._outputs, wanted, strict=True):
+            if size < POOLED:
+                results.append(np.empty(shape, dtype))
+                continue
+            if size > LARGE:
+                return None
+            try:
+                results.append(empty(shape, dtype))
+            except MemoryError:
+                return None
+        return tuple(results)
+
+    def _given(
         self, sized: SizedDef, inputs: tuple[Any, ...], outputs: Any
     ) -> tuple[Any, ...] | None:
-        tensors = self._definition.outputs
-        if outputs is None:
-            if self._definition.uninitialised:
-                return None
-            return tuple([new_output(sized, tensor, empty) for tensor in tensors])
+        """The caller's arrays; None for other ones than NumPy's row-major ones."""
         results = tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
         if not all(type(each) is np.ndarray and each.flags.c_contiguous for each in results):
             return None
-        return output_arrays(sized, inputs, results, tensors)
+        return output_arrays(sized, inputs, results, self._definition.outputs)

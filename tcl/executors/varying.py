@@ -84,10 +84,9 @@ class Class:
         """The executor for some of the sizes."""
         return VaryingExecutor(self, sizes, wanted, others)
 
-    def known(self, sizes: Mapping[str, int], *, unchecked: bool) -> Launcher | None:
-        """The kernel for some of the sizes and row-major arrays, if there is one."""
-        code = self._codes.get(unchecked)
-        return None if code is None else code.at(sizes)
+    def code(self, *, unchecked: bool) -> Code | None:
+        """The code for row-major arrays, if there is one."""
+        return self._codes.get(unchecked)
 
     def launcher(self, sizes: Mapping[str, int], *, unchecked: bool) -> Launcher:
         """The kernel for some of the sizes and row-major arrays."""
@@ -100,26 +99,47 @@ class Class:
                 threads=self.threads,
                 asked=self.asked,
             )
-            checked = self.symbolic.checked
-            code = Code(made, [t.name for t in checked.inputs + checked.outputs])
-            self._codes[unchecked] = code
+            code = self._codes[unchecked] = Code(made, self.symbolic)
         return code.at(sizes)
 
 
 class Code:
     """The code of a class in this process."""
 
-    def __init__(self, code: KernelCode, names: Sequence[str]) -> None:
-        """``names`` are those of the arguments. Raises ``CompileError`` for code that cannot be
+    def __init__(self, code: KernelCode, symbolic: SizedDef) -> None:
+        """``symbolic``: the def for all sizes. Raises ``CompileError`` for code that cannot be
         loaded."""
-        self._latest = Launcher(code, names)
+        checked = symbolic.checked
+        self._latest = Launcher(code, [t.name for t in checked.inputs + checked.outputs])
         """At the sizes that came up last."""
         self._at = code.by_size()
+        shapes = {name: tuple(map(formula, shape)) for name, shape in symbolic.shapes.items()}
+        inputs = tuple(shapes[t.name] for t in checked.inputs)
+        outputs = tuple(
+            (["*", t.type.itemsize, *shapes[t.name]], shapes[t.name]) for t in checked.outputs
+        )
+        self.needs = calculator((inputs, outputs, *code.needs()))
+        """For some of the sizes: the inputs' shapes, the outputs' bytes and shapes, and what
+        ``run`` takes."""
 
     def at(self, sizes: Mapping[str, int]) -> Launcher:
         """What runs it. Whether that takes long is told by the last one, until its first call."""
         self._latest = found = self._latest.at(self._at(sizes))
         return found
+
+    def run(
+        self,
+        sizes: Mapping[str, int],
+        arrays: Sequence[Any],
+        words: Sequence[int],
+        scratch: Sequence[int],
+    ) -> None:
+        """Run at some of the sizes on row-major arrays, without a launcher for these sizes:
+        ``words`` are the sizes as the code takes them, ``scratch`` the bytes of its arrays. Raises
+        ``IndexError``, as the kernel does."""
+        failed = self._latest.run(arrays, words, scratch)
+        if failed is not None:
+            raise self.at(sizes).failed(failed)
 
 
 def _row_major(shape: Sequence[int], itemsize: int) -> list[int]:

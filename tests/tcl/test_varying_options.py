@@ -19,7 +19,7 @@ from tcl.executors.dispatch import FirstCall
 from tcl.executors.varying import VaryingExecutor
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
-from tcl.grammar.size_classes import SizeClass, class_of, classes_of
+from tcl.grammar.size_classes import SizeClass, class_of, classes_of, kind_of
 from tcl.selection.best_options import Query
 from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.cache.tuning_cache import TuningCache
@@ -68,8 +68,10 @@ def used(path: Path, m: int, varying: tuple[str, ...] = ("M",)) -> tcl.MappingOp
     ("size", "wide", "narrow"),
     [
         (0, None, None),
-        (1, SizeClass(1, 1, 15), SizeClass(1, 1, 1)),
-        (15, SizeClass(1, 1, 15), SizeClass(1, 8, 15)),
+        (1, SizeClass(1, 1, 1), SizeClass(1, 1, 1)),
+        (3, SizeClass(1, 2, 3), SizeClass(1, 2, 3)),
+        (4, SizeClass(1, 4, 7), SizeClass(1, 4, 7)),
+        (15, SizeClass(1, 8, 15), SizeClass(1, 8, 15)),
         (16, SizeClass(16, 16, 255), SizeClass(16, 16, 31)),
         (17, SizeClass(1, 16, 255), SizeClass(1, 16, 31)),
         (255, SizeClass(1, 16, 255), SizeClass(1, 128, 255)),
@@ -86,13 +88,22 @@ def test_classes(size: int, wide: SizeClass | None, narrow: SizeClass | None) ->
 
 
 @pytest.mark.parametrize(
-    ("size", "usual"), [(1, 9), (15, 9), (17, 65), (16, 80), (257, 1025), (256, 1040)]
+    ("size", "usual"),
+    [(1, 1), (2, 3), (5, 7), (8, 15), (17, 65), (16, 80), (257, 1025), (256, 1040)],
 )
-def test_options_are_chosen_for_a_size_in_the_middle(size: int, usual: int) -> None:
+def test_the_size_that_options_are_chosen_for(size: int, usual: int) -> None:
+    # In the middle; below 16 the largest, whose tile holds all others.
     found = class_of(size)
     assert found is not None
     assert found.usual == usual
-    assert SizeClass(1, 1, 1).usual == 1
+
+
+def test_sizes_of_a_kind_are_in_the_same_classes() -> None:
+    found: dict[int, set[tuple[SizeClass | None, SizeClass | None]]] = {}
+    for size in (*range(5000), *(1 << k for k in range(33)), 2**31 - 1, 2**31 + 1):
+        classes = class_of(size), class_of(size, narrow=True)
+        found.setdefault(kind_of(size), set()).add(classes)
+    assert all(len(classes) == 1 for classes in found.values())
 
 
 def test_a_class_holds_its_multiples_alone() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from tcl.grammar.varying import calculator
 
@@ -46,6 +48,15 @@ class KernelCode:
     def at(self, sizes: Mapping[str, int]) -> AtSizes:
         """What is special to a run with these values of the sizes that vary."""
         return self.by_size()(sizes)
+
+    def needs(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Formulas, as those of ``grammar.varying``, for what a call needs besides its arguments:
+        the sizes that vary, in the order of their names, and the bytes of each scratch array."""
+        names, shapes, _ = json.loads(self.formulas)
+        each = zip(shapes, self.scratch, strict=True)
+        return tuple(names), tuple(
+            ["*", np.dtype(dtype).itemsize, *shape] for shape, (_, dtype, _) in each
+        )
 
     def by_size(self) -> Callable[[Mapping[str, int]], AtSizes]:
         """``at``, time and again."""

@@ -44,7 +44,7 @@ class Frame:
     """What one call writes its arguments to. Made once and used again, as making it costs more
     than a small kernel."""
 
-    __slots__ = ("_call", "_errors", "_scratch", "_team", "at", "held", "pointers")
+    __slots__ = ("_call", "_errors", "_free", "_own", "_scratch", "_team", "at", "held", "pointers")
 
     def __init__(self, kernel: Launcher) -> None:
         threads = kernel.threads
@@ -53,6 +53,10 @@ class Frame:
         """The addresses of the arguments, then of the scratch memory; then the sizes that vary."""
         self.held: object = None
         """Memory that has to live as long, of arguments that are the same in all its calls."""
+        self._free = kernel.arguments
+        """The place behind the arguments."""
+        self._own = [threads if private else 0 for _, _, private in kernel.scratch]
+        """How many threads have copies of their own of each scratch array; 0 if they share it."""
         self._scratch = [_NOTHING] * len(kernel.scratch)
         self._errors = (ctypes.c_int64 * (_RECORD * threads))()
         size = team_bytes(kernel.regions)
@@ -66,20 +70,21 @@ class Frame:
         self._call = record
         self.at = ctypes.addressof(record)
         """The address of the call's record."""
-        self.fit(kernel)
+        self.fit(kernel.sizes, lengths(kernel.scratch))
 
-    def fit(self, kernel: Launcher) -> None:
-        """Make it one for calls with the sizes of this launcher, whose code is the same. Nothing is
-        written to new scratch memory here: pages are taken where the thread runs that first writes
-        to them."""
-        place = kernel.arguments
-        for position, each in enumerate(kernel.scratch):
-            needed = _room(each, kernel.threads)
+    def fit(self, sizes: Sequence[int], scratch: Sequence[int]) -> None:
+        """Make it one for calls of the same code with these sizes and scratch arrays of so many
+        bytes. Nothing is written to new scratch memory here: pages are taken where the thread runs
+        that first writes to them."""
+        place = self._free
+        for position, size in enumerate(scratch):
+            own = self._own[position]
+            needed = (own * apart(size) if own else size) + LINE  # so that it can begin on one
             if needed > self._scratch[position].nbytes:
                 self._scratch[position] = array = empty((needed,), np.uint8)
                 self.pointers[place] = -(-address_of(array) // LINE) * LINE
             place += 1
-        for size in kernel.sizes:
+        for size in sizes:
             self.pointers[place] = size
             place += 1
 
@@ -89,11 +94,9 @@ class Frame:
         return self._errors[at + 1], self._errors[at + 2]
 
 
-def _room(needed: Scratch, threads: int) -> int:
-    """Bytes in which scratch memory can begin on a line."""
-    shape, dtype, private = needed
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    return (threads * apart(size) if private else size) + LINE
+def lengths(scratch: Sequence[Scratch]) -> list[int]:
+    """The bytes of each scratch array, of one thread's copy where they have their own."""
+    return [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype, _ in scratch]
 
 
 class Launcher:
@@ -172,20 +175,29 @@ class Launcher:
     def __call__(self, arrays: Sequence[_Array]) -> None:
         """Run on the arguments, of which nothing is checked but data-dependent subscripts
         (``IndexError``)."""
+        failed = self.run(arrays, self.sizes, lengths(self.scratch) if self.sizes else ())
+        if failed is not None:
+            raise self.failed(failed)
+
+    def run(
+        self, arrays: Sequence[_Array], sizes: Sequence[int], scratch: Sequence[int]
+    ) -> Frame | None:
+        """Run at any of the sizes that the code is for, with scratch arrays of so many bytes. None,
+        or the frame of a call that failed: the launcher at these sizes tells its error."""
         try:
             frame = self._shared.pop()
-            if self.sizes:
-                frame.fit(self)
         except IndexError:
             frame = Frame(self)
-        for position, array in enumerate(arrays):
-            frame.pointers[position] = address_of(array)
+        if sizes:
+            frame.fit(sizes, scratch)
+        frame.pointers[: self.arguments] = [address_of(array) for array in arrays]
         begun = time.perf_counter()
         failed = self.call(frame.at) if self.long is False else self.attentive(frame.at)
         self.long = time.perf_counter() - begun > LONG
         if failed:
-            raise self.failed(frame)
+            return frame
         self._shared.append(frame)
+        return None
 
     @property
     def best_call(self) -> Function:
