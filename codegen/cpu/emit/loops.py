@@ -184,8 +184,10 @@ class Loops:
             self._counted(fold, body, scope, full, fold.step, empty)
         offset = scope.ranges[fold.dim].offset
         tail = At(add(b, offset.base, full), offset.constant)
-        if len(rests) > _APART and not self.reduced[fold.dim] and _in_halves(fold, body, rests[0]):
-            self._pieces(fold, body, scope, tail, At(full), rest, rests[0])
+        apart = _APART_OF_FEW if span.few else _APART
+        least = math.gcd(*rests)
+        if len(rests) > apart and not self.reduced[fold.dim] and _in_halves(fold, body, least):
+            self._pieces(fold, body, scope, tail, At(full), rest, least)
             return
         for points in rests:
             then, after = b.new_label("rest"), b.new_label("after")
@@ -391,6 +393,8 @@ class Loops:
 
 _APART = 3
 """Lengths of a last, shorter iteration of which each has code of its own."""
+_APART_OF_FEW = 8
+"""Likewise, where the last iteration is most of the work."""
 
 
 def _neighbours(body: ir.Statement) -> Iterator[tuple[ir.Loop, ir.Loop]]:
@@ -427,7 +431,9 @@ def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...] | Lengths:
     whole = (span,) if isinstance(span, int) else span.choices
     if isinstance(whole, Lengths):
         each = math.gcd(whole.multiple, fold.step)
-        return (each,) if each == fold.step else Lengths(each, each, min(fold.step, whole.most))
+        if each == fold.step:
+            return (each,)
+        return whole if whole.most <= fold.step else Lengths(each, each, fold.step)
     parts = {c % fold.step for c in whole} - {0}
     if any(c >= fold.step for c in whole):
         parts.add(fold.step)

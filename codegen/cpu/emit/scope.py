@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
+from tcl.grammar.size_classes import MULTIPLE
 from tcl.grammar.varying import Size, Undecided, alike, limits
 
 
@@ -41,8 +42,13 @@ class Span:
     def remainders(self, step: int) -> set[int]:
         """What they leave when they are divided by ``step``."""
         if isinstance(self.choices, Lengths):
-            return set(range(0, step, math.gcd(self.choices.multiple, step)))
+            return self.choices.remainders(step)
         return {c % step for c in self.choices}
+
+    @property
+    def few(self) -> bool:
+        """Whether it is that of a class of few sizes."""
+        return isinstance(self.choices, Lengths) and self.choices.most < MULTIPLE
 
     def reaches(self, points: int) -> bool:
         """Whether it can be so many."""
@@ -66,6 +72,13 @@ class Lengths:
     multiple: int
     least: int
     most: int
+
+    def remainders(self, step: int) -> set[int]:
+        """What they leave when they are divided by ``step``."""
+        first = -(-self.least // self.multiple) * self.multiple
+        if self.most - first < step * self.multiple:
+            return {length % step for length in range(first, self.most + 1, self.multiple)}
+        return set(range(0, step, math.gcd(self.multiple, step)))
 
 
 @dataclass(frozen=True, slots=True)

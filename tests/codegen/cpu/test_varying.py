@@ -17,6 +17,7 @@ from sampling import sampled
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.cpu.emit.scope import Lengths
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.varying import ready_for_all
@@ -122,6 +123,32 @@ def test_random_products_with_random_options(seed: int) -> None:
     # What begins on boundaries cannot where it is not known how many points there are.
     with contextlib.suppress(OptionsError):
         compare(definition, sizes, varying, symbol, sorted(values), options, rng.choice([1, 2]))
+
+
+@pytest.mark.parametrize("seed", sampled(range(60), 6))
+def test_few_sizes(seed: int) -> None:
+    # The last iteration is all of the work: of each length it is written out apart.
+    rng = random.Random(seed)
+    (definition,) = check(
+        "def f(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
+    ).values()
+    varying = rng.choice(definition.sizes)
+    sizes = {name: rng.randint(1, 40) for name in definition.sizes}
+    least = rng.choice([2, 4, 8])
+    symbol = Size.of(varying, least=least, most=2 * least - 1, value=2 * least - 1)
+    usual = {t.name: input_shape(t, {**sizes, varying: 15}) for t in definition.inputs}
+    options = rng.choice([BEST, random_options(rng, infer(definition, usual))])
+    with contextlib.suppress(OptionsError):
+        compare(definition, sizes, varying, symbol, range(least, 2 * least), options)
+
+
+@pytest.mark.parametrize(
+    ("multiple", "least", "most", "step"),
+    [(1, 8, 15, 16), (1, 8, 15, 6), (4, 6, 30, 16), (3, 1, 200, 8), (16, 16, 255, 6), (2, 2, 2, 3)],
+)
+def test_remainders(multiple: int, least: int, most: int, step: int) -> None:
+    lengths = (n for n in range(least, most + 1) if n % multiple == 0)
+    assert Lengths(multiple, least, most).remainders(step) == {n % step for n in lengths}
 
 
 @pytest.mark.parametrize(
