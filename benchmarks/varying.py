@@ -44,6 +44,7 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.reference.whole_array import whole_array
 from tcl.grammar.ranges import infer
+from tcl.grammar.size_classes import BUCKETS, SizeClass, class_of
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.varying import symbols_of
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch
@@ -53,9 +54,6 @@ SAMPLE = 2e-3
 SAMPLES = 7
 LEAST_MOST = 32
 """Rows that have fewer in their batches are drawn up to this."""
-BORDERS = (16, 256, 4096, 1 << 16, 1 << 20)
-"""Where orders of magnitude begin."""
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -216,7 +214,7 @@ def counted() -> list[str]:
 
 def compared(subject: Subject, draws: int, made: list[str]) -> dict[str, Any]:
     """Compare results at many sizes."""
-    edges = {near for b in (1, *BORDERS, subject.most) for near in (b - 1, b, b + 1, 3 * b)}
+    edges = {near for b in (*BUCKETS, subject.most) for near in (b - 1, b, b + 1, 3 * b)}
     sizes = [*subject.drawn(draws), *(e for e in edges if e <= subject.most)]
     if not all(0 in (t.dims or ()) for t in subject.row.checked.inputs):
         sizes = [size for size in sizes if size > 0]
@@ -252,11 +250,10 @@ def compared(subject: Subject, draws: int, made: list[str]) -> dict[str, Any]:
 def first_calls(subject: Subject, count: int) -> dict[str, Any]:
     """Time calls at new sizes of known classes, one after the other, without their kernels."""
     kernels: list[float] = []
-    plain = Launcher.at
+    plain = Launcher.run
 
-    def at(self: Launcher, found: Any) -> Launcher:
-        launcher = plain(self, found)
-        call = launcher.call
+    def run(self: Launcher, *arguments: Any) -> Any:
+        call = self.call
 
         def timed(record: int) -> int:
             begun = time.perf_counter()
@@ -264,21 +261,23 @@ def first_calls(subject: Subject, count: int) -> dict[str, Any]:
             kernels.append(time.perf_counter() - begun)
             return status
 
-        launcher.call = timed
-        return launcher
+        self.call = timed
+        failed = plain(self, *arguments)
+        self.call = call
+        return failed
 
     many = subject.many()
     sizes = [size for size in subject.drawn(4 * count) if size > 3]  # which all defs can have
     random.Random(subject.seed).shuffle(sizes)
-    known: dict[tuple[bool, int], int] = {}
+    known: dict[SizeClass | None, int] = {}
     new = []
     for size in sizes:
-        if known.setdefault((size % 16 == 0, (size.bit_length() - 1) // 4), size) != size:
+        if known.setdefault(class_of(size), size) != size:
             new.append(subject.inputs(size))
     for size in known.values():
         many(*subject.inputs(size))
     found = []
-    Launcher.at = at  # type: ignore[method-assign]
+    Launcher.run = run  # type: ignore[assignment, method-assign]
     for inputs in new[:count]:
         kernels.clear()
         begun = time.perf_counter()
@@ -286,7 +285,7 @@ def first_calls(subject: Subject, count: int) -> dict[str, Any]:
         took = time.perf_counter() - begun
         if kernels:  # else the size has a kernel of its own
             found.append((took - kernels[0]) * 1e6)
-    Launcher.at = plain  # type: ignore[method-assign]
+    Launcher.run = plain  # type: ignore[method-assign]
     if not found:
         return {"first_call_us": None}
     return {

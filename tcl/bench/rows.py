@@ -178,7 +178,7 @@ SUITE: tuple[Row, ...] = (
         batch="M",
     ),
     Row("stencil 2048x2048", FUSED, "stencil", "stencil", "large", ("O",)),
-    Row("WaveNet cell", FUSED, "wavenet", "wavenet", "dilation32", ("Res", "Skip")),
+    Row("WaveNet cell", FUSED, "wavenet", "wavenet", "dilation32", ("Res", "Skip"), batch="B"),
     Row("row sum 4096x4096", SUMS, "sums", "row_sum", "large", ("R",), batch="M"),
     Row("column sum 4096x4096", SUMS, "sums", "column_sum", "large", ("C",)),
     # subscripts are random: nearly all the rows they name are different ones

@@ -69,6 +69,11 @@ class Calls(ABC, Generic[_A]):
         """The definition with its sizes."""
         return self._sized
 
+    @property
+    def outline(self) -> SizedDef:
+        """The same as far as calls need it, which may leave out the statements."""
+        return self._sized
+
     def __call__(
         self,
         /,

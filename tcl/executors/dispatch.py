@@ -113,6 +113,10 @@ class Kernels:
             *(relax, self._tune_mode, self.varying),
         )
 
+    def varying_of(self, name: str) -> tuple[str, ...]:
+        """The sizes of a def that vary."""
+        return self._several[name]
+
     def definition(self, name: str) -> CheckedDef:
         """The checked def of that name; ``ArgumentError`` if there is none."""
         if not isinstance(name, str):

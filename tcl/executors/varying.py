@@ -16,7 +16,7 @@ from tcl.arrays.given import Given
 from tcl.arrays.libraries import HOST
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
-from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.cpu.run.launch import Launcher, address_of
 from tcl.codegen.cpu.run.varying import ready_for_all
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.ir import IRError
@@ -137,7 +137,7 @@ class Code:
         """Run at some of the sizes on row-major arrays, without a launcher for these sizes:
         ``words`` are the sizes as the code takes them, ``scratch`` the bytes of its arrays. Raises
         ``IndexError``, as the kernel does."""
-        failed = self._latest.run(arrays, words, scratch)
+        failed = self._latest.run([address_of(array) for array in arrays], words, scratch)
         if failed is not None:
             raise self.at(sizes).failed(failed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -11,9 +12,9 @@ import torch
 from tcl.arrays.shadow import memory_view
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
-from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.cpu.run.launch import Launcher, lengths
 from tcl.executors.calls import contiguous
-from tcl.executors.dispatch import Kernels
+from tcl.executors.dispatch import MOST_VARIED, Kernels
 from tcl.executors.executor import Executor
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.sized import SizedDef
@@ -28,7 +29,10 @@ class Row:
     """What calls on inputs of some sizes and strides need."""
 
     sized: SizedDef
+    """As far as a call needs it."""
     launcher: Launcher
+    scratch: Sequence[int]
+    """Bytes of its scratch arrays."""
     outputs: tuple[tuple[tuple[int, ...], Steps, Any], ...]
     """Sizes, strides and element type of each."""
 
@@ -45,10 +49,14 @@ class CpuKernels:
     ) -> None:
         self.places = places
         """Of the outputs that are returned, among the def's."""
+        self.varying = len(kernels.varying_of(checked.name))
+        """Sizes that vary."""
         self._kernels = kernels
         self._checked = checked
         self._unchecked = unchecked
         self._rows: dict[tuple[Any, ...], Row] = {}
+        self._varied: deque[tuple[Any, ...]] = deque()
+        """Their keys, oldest first, if sizes vary."""
         self._unaligned = tuple(t.type.itemsize - 1 for t in checked.inputs)
         """For each input, bits that no address of an element has."""
 
@@ -65,12 +73,9 @@ class CpuKernels:
         outputs = [torch.empty_strided(s, steps, dtype=d) for s, steps, d in row.outputs]
         addresses += [t.data_ptr() for t in outputs]
         launcher = row.launcher
-        frame = launcher.frame()
-        for position, address in enumerate(addresses):
-            frame.pointers[position] = address
-        if launcher.best_call(frame.at):
-            raise launcher.failed(frame)
-        launcher.frames.append(frame)
+        failed = launcher.run(addresses, launcher.sizes, row.scratch)
+        if failed is not None:
+            raise launcher.failed(failed)
         returned = tuple(outputs[place] for place in self.places)
         return returned[0] if len(returned) == 1 else returned
 
@@ -96,6 +101,10 @@ class CpuKernels:
         found = self._rows.get(key)
         if found is None:
             found = self._rows.setdefault(key, self._made(inputs))
+            if self.varying:
+                self._varied.append(key)
+                if len(self._varied) > MOST_VARIED:
+                    self._rows.pop(self._varied.popleft(), None)
         return found
 
     def _made(self, inputs: Sequence[Any]) -> Row:
@@ -108,14 +117,15 @@ class CpuKernels:
         ]
         found, _ = self._kernels.executor(checked.name, standing)
         executor = cast(Executor, found)
-        shapes = [executor.sized.shapes[t.name] for t in checked.outputs]
+        shapes = [executor.outline.shapes[t.name] for t in checked.outputs]
         new = [contiguous(s, t.type.itemsize) for s, t in zip(shapes, checked.outputs, strict=True)]
         launcher = executor.kernel(
             (*(s.strides for s in standing), *new), unchecked=self._unchecked
         )
         dtypes = [torch_dtype(t.type) for t in checked.outputs]
         steps = [contiguous(s, 1) for s in shapes]
-        return Row(executor.sized, launcher, tuple(zip(shapes, steps, dtypes, strict=True)))
+        outputs = tuple(zip(shapes, steps, dtypes, strict=True))
+        return Row(executor.outline, launcher, lengths(launcher.scratch), outputs)
 
 
 _ALIGNED = 1 << 12

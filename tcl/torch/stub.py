@@ -14,10 +14,9 @@ import torch
 
 from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.object_code.kept import load_kept
-from tcl.codegen.cpu.run.launch import Launcher
-from tcl.codegen.cpu.run.native import NativeEntry, returning
+from tcl.codegen.cpu.run.native import NativeEntry, on_the_way, returning
 from tcl.grammar.checked import CheckedDef
-from tcl.torch.cpu_kernels import CpuKernels
+from tcl.torch.cpu_kernels import CpuKernels, Row
 from tcl.torch.stub_text import (
     CALL,
     FUNCTIONS,
@@ -33,6 +32,10 @@ from tcl.torch.stub_text import (
 _SMALLEST = 16
 """Slots of a table that is new. It is replaced by one of twice as many when half of them are in
 use."""
+
+MOST_ROWS = 4096
+"""Rows of an operator. Nothing of them is ever freed, as a thread may just read it: calls at still
+other sizes, where these vary, are done in Python."""
 
 _Words = ctypes.Array[ctypes.c_uint64]
 
@@ -54,6 +57,7 @@ class Stub:
         self._signature = Signature(
             tuple((t.rank, number[t.type], t.type.itemsize) for t in checked.inputs),
             tuple((t.rank, number[t.type]) for t in (checked.outputs[k] for k in kernels.places)),
+            kernels.varying,
         )
         self._code = load_kept(text(self._signature), (CALL, PUBLISH, TORCH, TABLE, MISSED))
         self.address = self._code.address(CALL)
@@ -66,7 +70,8 @@ class Stub:
         self._publish = _PUBLISH_TYPE(self._code.address(PUBLISH))
         self._lock = threading.Lock()
         self._rows: dict[tuple[int, ...], _Words] = {}
-        self._entries: dict[Launcher, NativeEntry] = {}
+        self._entries: dict[tuple[object, ...], NativeEntry] = {}
+        """By code, and the memory that it needs on the way."""
         self._tables: list[_Words] = []
         """All that there were: a thread may still look into an old one."""
         self._renew()
@@ -95,21 +100,33 @@ class Stub:
         """Add the row of inputs like these."""
         key = tuple(n for t in inputs for n in (*t.shape, *t.stride()))
         with self._lock:
-            if key in self._rows:
+            if key in self._rows or len(self._rows) >= MOST_ROWS:
                 return
             row = self._kernels.row(inputs)
-            entry = self._entries.get(row.launcher)
-            if entry is None:
-                entry = returning(row.launcher, row.sized, self._kernels.places)
-                self._entries[row.launcher] = entry
+            entry = self._entry(row)
             outputs = (n for k in self._kernels.places for side in row.outputs[k][:2] for n in side)
             least = (int(t.numel() > 0) for t in inputs)
-            values = (entry.address, *key, *least, *outputs)
+            sizes = row.launcher.sizes or (0,) * self._signature.varying
+            values = (entry.address, *key, *least, *outputs, *sizes)
             words = self._rows[key] = (ctypes.c_uint64 * len(values))(*values)
             if 2 * len(self._rows) > len(self._tables[-1]) - 1:
                 self._renew()
             else:
                 self._insert(key, words)
+
+    def _entry(self, row: Row) -> NativeEntry:
+        """The function of a row's kernel: one for all sizes that need about as much memory on the
+        way."""
+        launcher, places = row.launcher, self._kernels.places
+        needed = on_the_way(launcher, row.sized, places)
+        room = {k: 1 << (size - 1).bit_length() for k, size in needed.items()}
+        # As long as an entry has the code, no other one has its address.
+        key = launcher.entry, *(room if launcher.sizes else needed).items()
+        found = self._entries.get(key)
+        if found is None:
+            more = room if launcher.sizes else None
+            found = self._entries[key] = returning(launcher, row.sized, places, more)
+        return found
 
     def _renew(self) -> None:
         """A table of twice as many slots, with all rows."""

@@ -6,7 +6,8 @@ are handed to. The function reads what a kernel depends on, the inputs' sizes an
 for these words, the *key*, in a hash table of *rows*:
 
     entry of the kernel, key, for each input the least address that it may have (1 if it has
-    elements), for each output its sizes and its strides
+    elements), for each output its sizes and its strides, the sizes that vary as the kernel takes
+    them
 
 Rows never change, and are published in the table by one atomic store. Where there is none, where an
 input is not what the def declares, or a call fails, Python is asked to do the call (``@missed``),
@@ -48,6 +49,8 @@ class Signature:
     """Of each: rank, torch's number of the element type, bytes of an element."""
     outputs: tuple[tuple[int, int], ...]
     """Of each: rank and torch's number of the element type."""
+    varying: int = 0
+    """Sizes that vary, of which kernels hear in words behind the addresses."""
 
     @property
     def key(self) -> int:
@@ -78,7 +81,7 @@ def text(signature: Signature) -> str:
         "}",
         f"define void @{CALL}(ptr %stack, i64 %arguments, i64 %results) uwtable {{",
         "entry:",
-        f"  %addresses = alloca [{count + len(outputs)} x ptr], align 8",
+        f"  %addresses = alloca [{count + len(outputs) + signature.varying} x i64], align 8",
         "  %error = alloca [2 x i64], align 8",
         "  %word = alloca i64, align 8",
         *(
@@ -218,6 +221,13 @@ def _outputs(signature: Signature) -> list[str]:
         ]
         at += 2 * rank
     last = len(signature.outputs)
+    for k in range(signature.varying):
+        parts += [
+            f"  %size{k}.at = getelementptr i64, ptr %row, i64 {at + k}",
+            f"  %size{k} = load i64, ptr %size{k}.at, align 8",
+            f"  %size{k}.to = getelementptr i64, ptr %addresses, i64 {count + last + k}",
+            f"  store i64 %size{k}, ptr %size{k}.to, align 8",
+        ]
     parts += [
         "  %entry.address = load ptr, ptr %row, align 8",
         "  %status = call i32 %entry.address(ptr %addresses, ptr %error)",

@@ -175,22 +175,25 @@ class Launcher:
     def __call__(self, arrays: Sequence[_Array]) -> None:
         """Run on the arguments, of which nothing is checked but data-dependent subscripts
         (``IndexError``)."""
-        failed = self.run(arrays, self.sizes, lengths(self.scratch) if self.sizes else ())
+        addresses = [address_of(array) for array in arrays]
+        failed = self.run(addresses, self.sizes, lengths(self.scratch) if self.sizes else ())
         if failed is not None:
             raise self.failed(failed)
 
     def run(
-        self, arrays: Sequence[_Array], sizes: Sequence[int], scratch: Sequence[int]
+        self, addresses: Sequence[int], sizes: Sequence[int], scratch: Sequence[int]
     ) -> Frame | None:
-        """Run at any of the sizes that the code is for, with scratch arrays of so many bytes. None,
-        or the frame of a call that failed: the launcher at these sizes tells its error."""
+        """Run on arrays that lie there, at any of the sizes that the code is for, with scratch
+        arrays of so many bytes. None, or the frame of a call that failed: the launcher at these
+        sizes tells its error."""
         try:
             frame = self._shared.pop()
         except IndexError:
             frame = Frame(self)
         if sizes:
             frame.fit(sizes, scratch)
-        frame.pointers[: self.arguments] = [address_of(array) for array in arrays]
+        for position, address in enumerate(addresses):
+            frame.pointers[position] = address
         begun = time.perf_counter()
         failed = self.call(frame.at) if self.long is False else self.attentive(frame.at)
         self.long = time.perf_counter() - begun > LONG

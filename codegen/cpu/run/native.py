@@ -22,8 +22,6 @@ import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
-
 from tcl.codegen.cpu.abi import (
     CLEAR,
     ERROR,
@@ -39,7 +37,7 @@ from tcl.codegen.cpu.abi import (
     word,
 )
 from tcl.codegen.cpu.object_code.kept import load_kept
-from tcl.codegen.cpu.run.launch import Launcher
+from tcl.codegen.cpu.run.launch import Launcher, lengths
 from tcl.grammar.sized import SizedDef
 
 ENTRY = "tcl_native"
@@ -92,19 +90,20 @@ class NativeEntry:
     def __init__(
         self,
         launcher: Launcher,
-        left_out: Mapping[int, int] | None = None,
+        room: Mapping[int, int] | None = None,
         passed: Sequence[int] | None = None,
     ) -> None:
-        """``passed``: the kernel's arguments whose addresses callers pass, in their order; all of
-        them unless it is given. ``left_out``: the others, with their bytes. Raises
-        ``CompileError`` where the C library lacks what the function calls."""
+        """``passed``: the kernel's arguments whose addresses callers pass, in their order, and what
+        of the words behind these; all arguments and nothing else unless it is given. ``room``:
+        bytes for the others, and for scratch arrays where they are to have more than the launcher
+        says. Raises ``CompileError`` where the C library lacks what the function calls."""
         self.launcher = launcher
         """What it calls, and what knows the arguments."""
         code = load_kept(_TEXT, (ENTRY, _FREE, _KERNEL))
         self.address = code.address(ENTRY)
         """Of the function."""
         described = _describe(
-            launcher, code.address(_KERNEL), passed or range(launcher.arguments), left_out or {}
+            launcher, code.address(_KERNEL), passed or range(launcher.arguments), room or {}
         )
         free = ctypes.CFUNCTYPE(None)(code.address(_FREE))
         # Not at exit: threads of a framework may still run it, and the memory goes anyway.
@@ -117,17 +116,41 @@ class NativeEntry:
         return MemoryError("there is no memory for what a call of the kernel needs on the way")
 
 
-def returning(launcher: Launcher, sized: SizedDef, places: Sequence[int]) -> NativeEntry:
+def returning(
+    launcher: Launcher,
+    sized: SizedDef,
+    places: Sequence[int],
+    room: Mapping[int, int] | None = None,
+) -> NativeEntry:
     """A kernel as a function of the addresses of its def's inputs, then of those outputs at
-    ``places``, in their order. Raises ``CompileError``."""
-    checked = sized.checked
-    first = len(checked.inputs)
+    ``places``, in their order. With ``room`` then of the sizes that vary, as the launcher has them,
+    for all for which there is room: what ``on_the_way`` says, or more. Raises ``CompileError``."""
+    first = len(sized.checked.inputs)
+    passed = [*range(first), *(first + k for k in places)]
+    if room is not None:
+        behind = launcher.arguments + len(launcher.scratch)
+        passed += range(behind, behind + len(launcher.sizes))
+    return NativeEntry(launcher, room or on_the_way(launcher, sized, places), passed)
+
+
+def on_the_way(launcher: Launcher, sized: SizedDef, places: Sequence[int]) -> dict[int, int]:
+    """The memory that calls of a kernel need besides the outputs at these places: bytes by its
+    arguments, behind which its scratch arrays are counted."""
+    first = len(sized.checked.inputs)
     left_out = {
         first + k: math.prod(sized.shapes[t.name]) * t.type.itemsize
-        for k, t in enumerate(checked.outputs)
+        for k, t in enumerate(sized.checked.outputs)
         if k not in places
     }
-    return NativeEntry(launcher, left_out, (*range(first), *(first + k for k in places)))
+    return left_out | _scratch(launcher)
+
+
+def _scratch(kernel: Launcher) -> dict[int, int]:
+    sizes = enumerate(lengths(kernel.scratch))
+    own = [private for _, _, private in kernel.scratch]
+    return {
+        kernel.arguments + k: kernel.threads * apart(size) if own[k] else size for k, size in sizes
+    }
 
 
 def _release(free: Callable[[], None], *_used: object) -> None:
@@ -136,7 +159,7 @@ def _release(free: Callable[[], None], *_used: object) -> None:
 
 
 def _describe(
-    kernel: Launcher, at: int, passed: Sequence[int], left_out: Mapping[int, int]
+    kernel: Launcher, at: int, passed: Sequence[int], room: Mapping[int, int]
 ) -> tuple[object, ...]:
     """Fill the variable at this address; what it points to has to be kept."""
     errors = 8 * WORDS
@@ -144,10 +167,7 @@ def _describe(
     tensors = team + team_bytes(kernel.regions)
     sizes = kernel.arguments + len(kernel.scratch)
     head = end = tensors + apart(8 * (sizes + len(kernel.sizes)))
-    needed = dict(left_out)
-    for k, (shape, dtype, private) in enumerate(kernel.scratch, kernel.arguments):
-        size = math.prod(shape) * np.dtype(dtype).itemsize
-        needed[k] = kernel.threads * apart(size) if private else size
+    needed = {**_scratch(kernel), **room}
 
     image = (ctypes.c_uint64 * (head // 8))()
     image[KERNEL], image[THREADS], image[POOL] = kernel.entry, kernel.threads, kernel.pool
