@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.terms import guard, product, terms
-from tcl.codegen.loopir.walk import children, walk
+from tcl.codegen.loopir.walk import children, indices, walk
 from tcl.codegen.passes.cpu.stage import overlaps, why_not_copied
 from tcl.codegen.passes.fusion.groups import SHORT
 
@@ -41,11 +41,16 @@ _CALL = 16.0
 class Access:
     """An operand or the target, by what moving along each dimension does to its address."""
 
+    tensor: str
+    first: int
+    """Bytes from the first element of the tensor to the one where all dimensions are 0."""
     strides: Mapping[str, int]
     """Bytes per point, of the dimensions that move it."""
     itemsize: int
     scattered: bool
     """Its place depends on data."""
+    checked: frozenset[str] | None
+    """The dimensions that decide which data that is, if the place has to be checked."""
     elements: int
     """Those that the nest touches."""
     span: int
@@ -66,7 +71,7 @@ class Access:
             element = replace(self, itemsize=self.itemsize // self.parts, parts=1)
             return self.parts * (element.cycles(lane, lanes) + _PUT_TOGETHER)
         stride = self.strides.get(lane or "", 0)
-        if self.scattered:
+        if self.scattered and stride != self.itemsize:
             return float(lanes)
         if stride and stride != self.itemsize:
             # A few apart, they are taken out of the vectors that they lie in.
@@ -141,8 +146,11 @@ def access_of(program: ir.Program, nest: ir.Nest, load: ir.Load) -> Access:
     whole = math.prod(layout.extents) * layout.itemsize
     span = layout.itemsize + sum(abs(c) * (nest.dim(d).extent - 1) for d, c in total.terms)
     strides = dict(total.terms)
+    computed = [s.value for s in load.ref.subscripts if isinstance(s, ir.Computed) and s.check]
+    checked = frozenset(name for v in computed for x in indices(v) for name, _ in x.terms)
     return Access(
-        strides, layout.itemsize, scattered, elements, span, whole,
+        load.ref.tensor, total.constant, strides, layout.itemsize, scattered,
+        checked if computed else None, elements, span, whole,
         stageable=copied and apart, overlapping=copied and not apart,
     )  # fmt: skip
 

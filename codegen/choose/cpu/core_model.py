@@ -22,6 +22,7 @@ from tcl.codegen.choose.cpu.access_costs import (
 from tcl.codegen.choose.cpu.dot_products import DotProducts
 from tcl.codegen.choose.cpu.far_reads import from_memory, keeps_column, kept, passes
 from tcl.codegen.choose.cpu.lists import HELD
+from tcl.codegen.choose.cpu.shared_reads import reading
 from tcl.codegen.devices.cpu import LINE, CpuProfile
 from tcl.codegen.devices.features import MASKED_STORES
 from tcl.codegen.loopir import ir
@@ -331,10 +332,13 @@ class Core:
         """One step of a register tile, and its share of what comes before and after."""
         points = math.prod(sizes.values())
         lanes = self.lanes if lane is not None else 1
-        loads = sum(self._loads(a, lane, sizes, whole) for a in self.reads)
+        if self.nest.reduces:
+            loads = sum(self._loads(a, lane, sizes, whole) for a in self.reads)
+        else:
+            loads = reading(self, lane, sizes)
         work = sum(
             cycles
-            / self._turns_inside(dims, lane)
+            / self.turns_inside(dims, lane)
             * (1 if lane is None or lane in dims else 2)  # to be brought into all lanes
             * math.prod(size for dim, size in sizes.items() if dim in dims)
             for dims, cycles in self.arithmetic.items()
@@ -364,7 +368,7 @@ class Core:
         steps = min(steps, _DEPTH)
         return max(busy, _LATENCY) + around + stored / max(1, steps)
 
-    def _turns_inside(self, dims: Collection[str], lane: str | None) -> int:
+    def turns_inside(self, dims: Collection[str], lane: str | None) -> int:
         """Turns of the loops inside of those that values of these dimensions depend on: without a
         reduction, loops are in the order of the dimensions, and LLVM moves such values out."""
         found = 1

@@ -12,7 +12,7 @@ from tcl.codegen.devices.cpu import CpuProfile
 if TYPE_CHECKING:
     from tcl.codegen.choose.cpu.core_model import Core
 
-_MEMORY = 8.0
+MEMORY = 8.0
 """Bytes from memory per cycle."""
 _BEHIND = 40.0
 """Likewise, from behind the second cache, where the arithmetic hides most of it."""
@@ -48,7 +48,7 @@ def from_memory(core: Core, access: Access) -> float:
     points = math.prod(core.nest.dim(name).extent for name in access.strides)
     once = points <= access.elements
     far = access.whole > core.device.l2_bytes
-    return access.elements * access.itemsize / _MEMORY if once and far else 0.0
+    return access.elements * access.itemsize / MEMORY if once and far else 0.0
 
 
 def passes(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]) -> float:

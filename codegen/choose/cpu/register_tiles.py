@@ -11,6 +11,7 @@ from typing import TypeAlias
 from tcl.codegen.choose.cpu.core_model import Core
 from tcl.codegen.choose.cpu.dot_products import dot_products
 from tcl.codegen.choose.cpu.lists import listed_dims, listing
+from tcl.codegen.choose.cpu.shared_reads import memory, shared
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.passes.cpu.fusion_limits import OPERANDS
@@ -24,6 +25,12 @@ _SECOND_ROWS = (1, 2, 3, 4)
 _VECTORS = (1, 2, 3, 4, 6)
 _LONG_ROWS = (7, 8, 10, 12, 14, 16, 20, 24, 28)
 """Vectors more, where there is one row."""
+_NEIGHBOURS = (2, 3, 4)
+"""Points that share what they read, where nothing is reduced."""
+_WORTH = 0.9
+"""The part of a nest's time that is left, if this is worth more code ..."""
+_NEARLY = 1.03
+"""... and how much longer a smaller tile may take than the best one."""
 _LANES = 2
 """Dimensions with lanes for which rows of two dimensions are tried."""
 
@@ -65,7 +72,8 @@ def _best(core: Core) -> Tile:
     # The last ones first, whose points tend to lie closer to each other.
     results = [d.name for d in reversed(moving) if not d.reduction]
     if not core.nest.reduces:
-        return _cheapest(core, ((x, {}) for x in (None, *lanes)))
+        lane, _ = _cheapest(core, ((x, {}) for x in (None, *lanes)))
+        return lane, _neighbours(core, lane)
     # Rows of one dimension first; then rows of two, for the most promising lanes.
     singles = []
     for lane in (None, *lanes) if core.dot is None else lanes:
@@ -77,6 +85,24 @@ def _best(core: Core) -> Tile:
         pairs = itertools.combinations([d for d in results if d != lane], 2)
         found += ((lane, t) for pair in pairs for t in _tiles(core, lane, pair))
     return _cheapest(core, found)
+
+
+def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
+    """The register tile of a nest without a reduction: the smallest of those whose points share
+    most, or none where that saves little."""
+    extents = {d.name: d.extent for d in core.nest.dims}
+    if lane is not None:
+        extents[lane] = -(-extents[lane] // core.lanes)
+    whole = core.cycles(lane, {})
+    found: list[tuple[float, dict[str, int]]] = []
+    for dim in shared(core, lane):
+        tiles = ({dim: size} for size in _NEIGHBOURS if size <= extents[dim])
+        found += ((core.cycles(lane, tile), tile) for tile in tiles)
+    least = min((cycles for cycles, _ in found), default=whole)
+    if least > whole * _WORTH or whole <= memory(core):
+        return {}
+    enough = (tile for cycles, tile in found if cycles <= least * _NEARLY)
+    return min(enough, key=lambda tile: max(tile.values()))
 
 
 def _cheapest(core: Core, tiles: Iterable[Tile]) -> Tile:

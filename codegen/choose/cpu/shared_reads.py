@@ -1,0 +1,80 @@
+"""What the points of a register tile share where nothing is reduced, for the model of a core.
+
+Without a tile, each vector of results reads all that it needs by itself. In a tile, what several
+points read is read once, as by windows that overlap, and a place that data decides is checked once
+for all vectors that lie there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from tcl.codegen.choose.cpu.access_costs import Access
+from tcl.codegen.choose.cpu.far_reads import MEMORY, kept
+
+if TYPE_CHECKING:
+    from tcl.codegen.choose.cpu.core_model import Core
+
+_CHECK = 2.0
+"""Cycles to see that a subscript lies in its tensor, and to find the place: LLVM moves neither out
+of a loop."""
+
+
+def reading(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
+    """Cycles to read the operands of one register tile."""
+    lanes = core.lanes if lane is not None else 1
+    seen: set[tuple[str, tuple[tuple[str, int], ...], int]] = set()
+    total = 0.0
+    checked = set()
+    for access in core.reads:
+        each = access.cycles(lane, lanes)
+        if access.scattered:
+            total += access.count(sizes) * each
+            if access.checked is not None:
+                checked.add(access.checked)
+            continue
+        strides = tuple(sorted(access.strides.items()))
+        places = {(access.tensor, strides, p) for p in _places(access, lane, lanes, sizes)}
+        total += len(places - seen) * each / core.turns_inside(access.strides, lane)
+        seen |= places
+    return total + _CHECK * sum(math.prod(sizes.get(d, 1) for d in dims) for dims in checked)
+
+
+def _places(
+    access: Access, lane: str | None, lanes: int, sizes: Mapping[str, int]
+) -> Iterator[int]:
+    """Where the elements, or vectors of them, lie that a register tile reads: bytes."""
+    moving = [
+        [k * access.strides[d] * (lanes if d == lane else 1) for k in range(size)]
+        for d, size in sizes.items()
+        if d in access.strides
+    ]
+    return (access.first + sum(steps) for steps in itertools.product(*moving))
+
+
+def memory(core: Core) -> float:
+    """Cycles that memory takes at least, if caches do not keep what the nest reads and writes."""
+    tensors = {access.tensor: access.whole for access in (*core.reads, core.target)}
+    touched = sum(tensors.values())
+    return touched / MEMORY if touched > kept(core.device) else 0.0
+
+
+def shared(core: Core, lane: str | None) -> list[str]:
+    """The dimensions along which neighbouring points, or vectors of them, can read or compute the
+    same. What does not change along the lanes LLVM moves out of the loop over them."""
+    moving = [a for a in core.reads if not a.scattered]
+    windows = {(a.tensor, tuple(sorted(a.strides.items()))) for a in moving}
+    overlap = len(windows) < len(moving)
+    found = []
+    for dim in core.nest.dims:
+        if dim.name == lane:
+            same = any(a.checked is not None and lane not in a.checked for a in core.reads)
+        else:
+            same = overlap or any(dim.name not in a.strides for a in moving)
+            same = same or any(dim.name not in dims for dims in core.arithmetic)
+        if same and dim.extent > 1:
+            found.append(dim.name)
+    return found
