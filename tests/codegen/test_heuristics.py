@@ -306,3 +306,23 @@ def test_windows_a_few_apart_have_lanes_where_the_arithmetic_is_slow(device: Cpu
 
 def test_windows_far_apart_have_none_for_a_sum() -> None:
     assert pooled(NARROW, 7, "I", "+").vectorize == (-1, 1), "each element is loaded by itself"
+
+
+STENCIL = "float(M, N) A) -> (B) { B(i, j) = A(i, j) + A(i + 1, j) + A(i + 2, j) + A(i, j + 1) }"
+
+
+def test_windows_that_overlap_are_read_once_by_several_rows() -> None:
+    near = chosen(NARROW, STENCIL, (402, 401))
+    assert near.register and near.register[0] >= 2, "two rows read four, and not six"
+    alone = chosen(NARROW, "float(M, N) A) -> (B) { B(i, j) = A(i, j) + 1.0 }", (400, 400))
+    assert not any(alone.register or ()), "nothing that rows could share"
+
+
+def test_but_not_where_memory_takes_longer() -> None:
+    assert not any(chosen(NARROW, STENCIL, (4098, 4097)).register or ())
+
+
+def test_a_place_that_data_decides_is_checked_once_for_several_vectors() -> None:
+    text = "float(H, W) I, int32(L) X) -> (O) { O(l, w) = I(X(l), w) }"
+    found = chosen(NARROW, text, (1000, 64), (2048,))
+    assert found.vectorize == (1, 8) and found.register and found.register[1] >= 2
