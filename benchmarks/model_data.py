@@ -47,6 +47,7 @@ from tcl.tuner.cache.tuning_cache import Record, TuningCache
 from tcl.tuner.measure.evaluate import Reference, compute_reference
 from tcl.tuner.measure.timing import MeasureSettings, Placed, together
 from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.model.features import extract
 from tcl.tuner.model.model import Model
 from tcl.tuner.model.subject import Subject
 from tcl.tuner.run.finals import IN_FINALS
@@ -160,7 +161,7 @@ def chosen(
     if model is None:
         return [*drawn[: turn.best + turn.doubted + turn.chance]]
     described = subject.describable(drawn)
-    expected = model.predict(subject, [choices for _, choices in described])
+    expected = model.of_rows(*extract(subject, [choices for _, choices in described]))
     found: dict[int, None] = dict.fromkeys(expected.logs.argsort()[: turn.best].tolist())
     for order, count in (
         ((-expected.spread).argsort().tolist(), turn.doubted),

@@ -12,6 +12,7 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.common.headroom import MEGABYTE, need_room
@@ -36,6 +37,9 @@ SHORTEST_STREAM = 16
 @dataclass(frozen=True, slots=True)
 class CpuProfile:
     """A CPU: everything that scheduling and code generation know about it."""
+
+    backend: ClassVar[str] = "cpu"
+    """What makes kernels for it, as keys of tuning caches have it."""
 
     name: str
     """LLVM's name of the model. Features decide, not the name: LLVM mistakes some hosts."""

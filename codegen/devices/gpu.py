@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.devices.cupy_driver import cupy
@@ -23,6 +24,9 @@ SHARED_LINE = 128
 @dataclass(frozen=True, slots=True)
 class GpuProfile:
     """A GPU: everything that scheduling and code generation know about it."""
+
+    backend: ClassVar[str] = "cuda"
+    """What makes kernels for it, as keys of tuning caches have it."""
 
     name: str
     capability: tuple[int, int]
@@ -215,6 +219,15 @@ _ATTRIBUTES = (
 )
 
 
+def known(title: str, architecture: str, multiprocessors: int) -> GpuProfile | None:
+    """The profile of the data sheet of a device, by what its driver calls it (``NVIDIA H200``), its
+    architecture and multiprocessors; None if it is not among those that are known."""
+    words = set(re.split(r"[\s_-]+", title.upper()))
+    about = architecture.removesuffix("a"), multiprocessors
+    alike = (p for p in PROFILES if (p.architecture, p.multiprocessors) == about)
+    return next((p for p in alike if words.issuperset(p.name.upper().split())), None)
+
+
 def described(title: str, capability: tuple[int, int], attributes: Mapping[str, int]) -> GpuProfile:
     """A device by its name, compute capability and attributes, as the driver gives them. Raises
     ``ArgumentError`` for one that is too old."""
@@ -225,16 +238,7 @@ def described(title: str, capability: tuple[int, int], attributes: Mapping[str, 
         )
     count = attributes["MultiProcessorCount"]
     base = max((p for p in PROFILES if p.capability <= capability), key=lambda p: p.capability)
-    words = set(re.split(r"[\s_-]+", title.upper()))
-    found = next(
-        (
-            known
-            for known in PROFILES
-            if words.issuperset(known.name.split())
-            and (known.capability, known.multiprocessors) == (capability, count)
-        ),
-        None,
-    )
+    found = known(title, f"sm_{capability[0]}{capability[1]}", count)
     measured = replace(
         found or base,
         name=title,

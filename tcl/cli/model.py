@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING
 import click
 
 from tcl.cli.cache_common import cache_option, needed, write_text
-from tcl.cli.common import choose, entry_option, load, reporting, sizes_option, threads_option
+from tcl.cli.common import (
+    choose,
+    entry_option,
+    load,
+    reporting,
+    sizes_option,
+    threads_option,
+    without_threads,
+)
 from tcl.common.number_format import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tcl.codegen.devices.cpu import CpuProfile
+    from tcl.tuner.cache.tuning_cache import TuningCache
+    from tcl.tuner.model.description import Device
+    from tcl.tuner.model.model import Model
     from tcl.tuner.training.boosting import Boosting
     from tcl.tuner.training.evaluate import Evaluation
     from tcl.tuner.training.history import History
@@ -33,8 +43,15 @@ _scope = click.option(
     type=click.Choice(["device", "architecture", "generic"]),
     default="device",
     show_default=True,
-    help="Whose choices the model is for: only this machine's, those with its architecture and "
-    "vectors, or any CPU.",
+    help="Whose choices the model is for: only this device's, those with its architecture and, of "
+    "CPUs, vectors, or any CPU, or GPU. A GPU's model learns from all that it is for.",
+)
+_device_option = click.option(
+    "--device",
+    default="cpu",
+    show_default=True,
+    help="What kernels are for: cpu, or a GPU, which need not be here (cuda:0, h200; `tcl devices` "
+    "lists them).",
 )
 
 
@@ -46,6 +63,7 @@ def command() -> None:
 @command.command("train")
 @_files
 @_scope
+@_device_option
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write the model.")
 @click.option(
     "--warm-start",
@@ -59,6 +77,7 @@ def command() -> None:
 def train(
     files: tuple[Path, ...],
     scope: str,
+    device: str,
     out: Path | None,
     before: Path | None,
     trees: int,
@@ -77,32 +96,40 @@ def train(
     from tcl.tuner.training.learn import learn
     from tcl.tuner.training.manifest import manifest, manifest_path
 
-    earlier = read(before) if before is not None else None
-    known = _known(files, path)
+    cache = needed(path)
+    devices = _devices(device, scope, cache)
+    first = next(iter(devices.values()))
+    earlier = read(before, first.backend) if before is not None else None
+    known = _known(files, cache, devices)
     settings = Boosting(trees=trees)
     parts = ("sizes", "def")
     evaluations = [e for held_out in parts for e in _evaluated(known, held_out, settings)]
     model = learn(known.problems, settings, earlier)
-    target = out or place() / "models" / file_name(scope, _devices()[0])
+    target = out or place() / "models" / file_name(scope, first)
     if out is None:
         target.parent.mkdir(parents=True, exist_ok=True)
     write_text(str(target), text_of(model))
     if str(target) != "-":
         beside = manifest_path(target)
-        write_text(str(beside), manifest(known, settings, model.forest, evaluations))
+        write_text(str(beside), manifest(known, settings, model, evaluations))
         click.echo(f"{target}: {len(model.forest.leaves)} trees; {beside.name} says more")
 
 
 @command.command("evaluate")
 @_files
+@_scope
+@_device_option
 @_trees
 @cache_option
 @reporting
-def evaluate(files: tuple[Path, ...], trees: int, path: Path | None) -> None:
+def evaluate(
+    files: tuple[Path, ...], scope: str, device: str, trees: int, path: Path | None
+) -> None:
     """How good models of a tuning cache's results are at what they have not seen."""
     from tcl.tuner.training.boosting import Boosting
 
-    known = _known(files, path)
+    cache = needed(path)
+    known = _known(files, cache, _devices(device, scope, cache))
     for held_out in ("sizes", "def"):
         if not any(_evaluated(known, held_out, Boosting(trees=trees))):
             click.echo(f"held out: {held_out}: there is only one, and nothing to learn from")
@@ -113,8 +140,13 @@ def evaluate(files: tuple[Path, ...], trees: int, path: Path | None) -> None:
 @entry_option
 @sizes_option
 @threads_option
+@_device_option
 @click.option("--model", "path", type=click.Path(path_type=Path), help="Default: the best known.")
-@click.option("--candidates", type=click.IntRange(2), default=1000, show_default=True)
+@click.option(
+    "--candidates",
+    type=click.IntRange(2),
+    show_default="1000 on a CPU; 200 on a GPU, where each is scheduled",
+)
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON, for programs.")
@@ -124,8 +156,9 @@ def predict(
     entry: str | None,
     sizes: str | None,
     threads: int | None,
+    device: str,
     path: Path | None,
-    candidates: int,
+    candidates: int | None,
     top: int,
     seed: int,
     as_json: bool,
@@ -138,31 +171,27 @@ def predict(
     from tcl.arrays.annotations import sizes_of
     from tcl.cli.cache_common import layouts_of
     from tcl.codegen.cpu.thread_count import thread_count
-    from tcl.codegen.devices.cpu import host_cpu
-    from tcl.codegen.loopir.layouts import cpu_layouts
+    from tcl.codegen.devices.cpu import CpuProfile
+    from tcl.codegen.devices.named import device_named
     from tcl.codegen.loopir.lower import lower
     from tcl.grammar.errors import ArgumentError
     from tcl.grammar.ranges import infer
-    from tcl.selection.predicted_options import models_folder
     from tcl.selection.suggested_options import DEFAULT
-    from tcl.tuner.model.file import read
-    from tcl.tuner.model.lookup import lookup
+    from tcl.tuner.model.description import description
     from tcl.tuner.model.ranking import ranked
 
     _, checked = choose(file, entry)
     shapes, _ = layouts_of(checked, sizes_of(checked, sizes))
     sized = infer(checked, shapes)
-    device = replace(host_cpu(), threads=thread_count(threads))
-    if path is not None:
-        model, where = read(path), path
+    target = device_named(device)
+    if isinstance(target, CpuProfile):
+        target = replace(target, threads=thread_count(threads))
     else:
-        found = lookup(device, models_folder())
-        if found is None:
-            raise ArgumentError("there is no model yet; `tcl model train` makes one")
-        model, where, wrong = found
-        for sentence in wrong:
-            click.echo(f"warning: {sentence}", err=True)
-    ranking = ranked(model, lower(sized, cpu_layouts(sized)), device, DEFAULT, candidates, seed)
+        without_threads(device, threads)
+    model, where = _model(path, target, device)
+    layouts = description(target.backend).layouts(sized)
+    count = candidates or (1000 if isinstance(target, CpuProfile) else 200)
+    ranking = ranked(model, lower(sized, layouts), target, DEFAULT, count, seed)
     if ranking is None:
         raise ArgumentError(f"{checked.name} has nothing to choose at these sizes")
     preferred = next(ranking.preferred(), None)
@@ -172,7 +201,8 @@ def predict(
     ]
     if as_json:
         chosen = None if preferred is None else ranking.options(preferred).as_dict()
-        about = {"def": checked.name, "sizes": dict(sized.sizes), "threads": device.threads}
+        about = {"def": checked.name, "sizes": dict(sized.sizes), "device": device}
+        about |= {"threads": target.threads} if isinstance(target, CpuProfile) else {}
         about |= {"model": str(where), "candidates": len(ranking), "unseen": ranking.unseen}
         each = [
             {"time": round(ratio, 4), "spread": round(spread, 4), "options": options.as_dict()}
@@ -190,25 +220,60 @@ def predict(
         click.echo(f"{rank}. {expected}: {options.to_json()}")
 
 
-def _devices() -> list[CpuProfile]:
-    """This machine with each number of threads that it can have."""
+def _model(path: Path | None, device: Device, name: str) -> tuple[Model, Path]:
+    """The one in a file, else the best for a device of this name, and where it lies."""
+    import shlex
+
+    from tcl.grammar.errors import ArgumentError
+    from tcl.selection.predicted_options import models_folder
+    from tcl.tuner.model.file import read
+    from tcl.tuner.model.lookup import lookup
+
+    if path is not None:
+        return read(path, device.backend), path
+    found = lookup(device, models_folder())
+    if found is None:
+        of = "" if name == "cpu" else f" --device {shlex.quote(name)}"
+        raise ArgumentError(f"there is no model yet; `tcl model train{of}` makes one")
+    model, where, wrong = found
+    for sentence in wrong:
+        click.echo(f"warning: {sentence}", err=True)
+    return model, where
+
+
+def _devices(name: str, scope: str, cache: TuningCache) -> dict[str, Device]:
+    """Whose results in a cache are learned from, by identity, the device of this name first: those
+    of a CPU with each number of threads that it can have, those of a GPU, and of the known ones
+    that a model with this scope is for as well."""
     from dataclasses import replace
 
-    from tcl.codegen.devices.cpu import host_cpu
+    from tcl.codegen.devices.cpu import CpuProfile
+    from tcl.codegen.devices.named import device_named
+    from tcl.tuner.cache.fingerprint import device_identity, known_gpu
 
-    host = host_cpu()
-    return [replace(host, threads=count) for count in range(1, host.cores + 1)]
+    device = device_named(name)
+    if isinstance(device, CpuProfile):
+        each = (replace(device, threads=count) for count in range(1, device.cores + 1))
+        return {device_identity(d): d for d in each}
+    found: dict[str, Device] = {device_identity(device): device}
+    for identity in {s.key.device for s in cache.list()} - {*found}:
+        other = known_gpu(identity)
+        same = other == device
+        if scope == "architecture":
+            same = other is not None and other.architecture == device.architecture
+        if other is not None and (same or scope == "generic"):
+            found[identity] = other
+    return found
 
 
-def _known(files: tuple[Path, ...], path: Path | None) -> History:
+def _known(files: tuple[Path, ...], cache: TuningCache, devices: dict[str, Device]) -> History:
     from tcl.bench.rows import EXAMPLES
     from tcl.grammar.errors import ArgumentError
-    from tcl.tuner.cache.fingerprint import device_identity
     from tcl.tuner.training.history import history, reasons
 
     texts = [*sorted(EXAMPLES.glob("*.tc")), *files]
     defs = [checked for file in texts for checked in load(file)[1].values()]
-    known = history(needed(path), defs, {device_identity(d): d for d in _devices()})
+    known = history(cache, defs, devices)
     for line in reasons(known):
         click.echo(f"passed over: {line}")
     if not known.problems:

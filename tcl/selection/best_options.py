@@ -48,7 +48,7 @@ def layout_key(sized: SizedDef, inputs: tuple[ArrayLayout, ...], device: Device)
     """What measured times of this def on inputs of these layouts depend on."""
     return CacheKey(
         definition=canonical_text(sized.checked),
-        backend="cpu" if isinstance(device, CpuProfile) else "cuda",
+        backend=device.backend,
         inputs=inputs,
         device=device_identity(device),
         codegen_version=CODEGEN_VERSION,

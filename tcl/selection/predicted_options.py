@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tcl.codegen.common.errors import CompileError, OptionsError
-from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.folder import cache_folder
 from tcl.grammar.log import logger
@@ -57,10 +56,7 @@ def predicted(query: Query, *, asked: bool) -> Chosen:
     better choice, or there is no model, with a warning if one was ``asked`` for."""
     from tcl.tuner.model.lookup import files, identity
 
-    device, folder = query.device, models_folder()
-    if not isinstance(device, CpuProfile):
-        return _nothing(query, "there are models of CPUs alone", asked)
-    found = tuple(files(device, folder))
+    found = tuple(files(query.device, models_folder()))
     if not found:
         return _nothing(query, "there is no model; `tcl model train` makes one", asked)
     model = identity(found)
@@ -172,16 +168,15 @@ def _remember(query: Query, model: str, winner: str | None, message: str) -> Non
 
 
 def rank(query: Query) -> Ranking | None:
-    """What the best model for the query's CPU expects of candidates around the default; None where
-    there is nothing to choose. Files that cannot be read are passed over with a warning; raises
-    ``ModelError`` if that is all of them."""
-    from tcl.codegen.loopir.layouts import cpu_layouts
+    """What the best model for the query's device expects of candidates around the default; None
+    where there is nothing to choose. Files that cannot be read are passed over with a warning;
+    raises ``ModelError`` if that is all of them."""
     from tcl.codegen.loopir.lower import lower
+    from tcl.tuner.model.description import description
     from tcl.tuner.model.lookup import lookup
     from tcl.tuner.model.ranking import ranked
 
     began, device = time.perf_counter(), query.device
-    assert isinstance(device, CpuProfile)
     found = lookup(device, models_folder())
     if found is None:
         raise ModelError("the model's file is gone")
@@ -189,7 +184,8 @@ def rank(query: Query) -> Ranking | None:
     for sentence in wrong:
         warn_once(("predict", sentence), f"{sentence}; {path} is asked instead")
     pairs = zip(query.sized.checked.inputs, query.key.inputs, strict=True)
-    layouts = cpu_layouts(query.sized, {tensor.name: layout.strides for tensor, layout in pairs})
+    strides = {tensor.name: layout.strides for tensor, layout in pairs}
+    layouts = description(device.backend).layouts(query.sized, strides)
     ranking = ranked(model, lower(query.sized, layouts), device, DEFAULT)
     taken = 1e3 * (time.perf_counter() - began)
     about = query.name, query.key.sizes, path, taken

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tcl.tuner.model.features import NAMES
+from tcl.tuner.model.description import description
 from tcl.tuner.model.file import text_of
 from tcl.tuner.model.forest import Forest
 from tcl.tuner.model.model import Model
@@ -12,8 +12,12 @@ from tcl.tuner.model.model import Model
 FAR = 1e9
 
 
-def likes(feature: str, above: float, log: float = -2.0, low: float = -FAR) -> str:
+def likes(
+    feature: str, above: float, log: float = -2.0, low: float = -FAR, backend: str = "cpu"
+) -> str:
     """A model that thinks candidates of which a feature is larger to take e^log of the time."""
-    tree = np.array([[NAMES.index(feature)]]), np.array([[above]]), np.array([[0.0, log]])
-    ends = np.full(len(NAMES), low), np.full(len(NAMES), FAR)
-    return text_of(Model(Forest((1,), *tree), *ends))
+    schema = description(backend).schema
+    names = schema.names
+    tree = np.array([[names.index(feature)]]), np.array([[above]]), np.array([[0.0, log]])
+    ends = np.full(len(names), low), np.full(len(names), FAR)
+    return text_of(Model(schema, Forest((1,), *tree), *ends))

@@ -112,6 +112,16 @@ def fields(device: str) -> dict[str, str]:
     return {**found, "model": name}
 
 
+def known_gpu(device: str) -> GpuProfile | None:
+    """The profile of the data sheet of a GPU, by its identity; None for others."""
+    from tcl.codegen.devices.gpu import known
+
+    gpu = _GPU.fullmatch(device)
+    if gpu is None or gpu["emulated"]:
+        return None
+    return known(gpu["model"], gpu["architecture"], int(gpu["multiprocessors"]))
+
+
 def differing(device: str, other: str) -> tuple[str, ...]:
     """The fields in which two devices differ, in the order of ``FIELDS``."""
     here, there = fields(device), fields(other)

@@ -9,8 +9,7 @@ bytes are logarithms to base 2.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,10 +19,11 @@ import numpy as np
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.tuner.model.estimate import Estimate, estimate
 from tcl.tuner.model.loops import READ, Bools, Floats, Loops
+from tcl.tuner.model.schema import Feature, Schema
 from tcl.tuner.model.subject import Subject
 from tcl.tuner.space.columns import Column, alike
 
-VERSION = 1
+_VERSION = 1
 """Of the meanings: a feature that comes to mean something else has another one."""
 
 
@@ -34,22 +34,6 @@ class Described:
     subject: Subject
     loops: Loops
     estimate: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """A number that is known of every candidate."""
-
-    name: str
-    unit: str
-    meaning: str
-    of: Callable[[Described], Floats | Bools | float]
-    """Of a nest, by candidate, or one for all of them."""
-
-    @property
-    def group(self) -> str:
-        """``problem``, ``mapping``, ``interaction`` or ``hardware``."""
-        return next(group for group, rows in GROUPS.items() if self in rows)
 
 
 def _log(values: Floats | float) -> Floats:
@@ -204,7 +188,7 @@ def _least(d: Described) -> float:
     return float(sum(t.access.elements * t.access.itemsize for t in every))
 
 
-GROUPS: dict[str, tuple[Feature, ...]] = {
+_GROUPS: dict[str, tuple[Feature[Described], ...]] = {
     "problem": (
         Feature("flops", "log2", "operations of a call", lambda d: _log(d.subject.cost.operations)),
         Feature("bytes", "log2 B", "bytes that have to move", lambda d: _log(d.subject.cost.moved)),
@@ -391,26 +375,16 @@ GROUPS: dict[str, tuple[Feature, ...]] = {
         Feature("fused", "", "multiplies and adds at once", lambda d: d.subject.device.fused),
     ),
 }
-SCHEMA = tuple(feature for rows in GROUPS.values() for feature in rows)
-"""Every feature of a nest, in their order."""
-_COMPARED = [k for k, f in enumerate(SCHEMA) if f.group in ("mapping", "interaction")]
-"""Those that differ between candidates, as places in ``SCHEMA``."""
-WHOLE = {
+_WHOLE = {
     "time": "log2 of the analytic model's time over the default's",
     "nest_time": "log2 of that of the nest over the default's",
     "share": "part of the default's time that is the nest's",
     "nests_changed": "nests that are not as in the default",
 }
-"""Of all nests together, and their meanings."""
-NAMES = (*(f.name for f in SCHEMA), *(f"{SCHEMA[k].name}.change" for k in _COMPARED), *WHOLE)
-"""What the columns are called: features, by how much they differ from the default's, and the
-rest."""
-
-
-def schema_digest() -> str:
-    """A few hex digits that differ where names, units, meanings or the version do."""
-    rows = [(f.name, f.unit, f.meaning) for f in SCHEMA]
-    return hashlib.sha256(repr((VERSION, rows, WHOLE)).encode()).hexdigest()[:12]
+SCHEMA: Schema[Described] = Schema("cpu", _VERSION, _GROUPS, _WHOLE)
+"""Every feature, in their order."""
+NAMES = SCHEMA.names
+"""What the columns are called."""
 
 
 def _columns(d: Described) -> Floats:
@@ -456,7 +430,7 @@ def extract_columns(
         ],
         axis=1,
     )
-    changed = row[:, _COMPARED] - usual[at][:, _COMPARED, 0]
+    changed = row[:, SCHEMA.compared] - usual[at][:, SCHEMA.compared, 0]
     return np.hstack([row, changed, about]), total
 
 
@@ -471,7 +445,7 @@ def _columns_of(choices: Sequence[tuple[NestOptions, ...]]) -> list[dict[str, Co
 def _by_nest(
     subject: Subject, columns: Sequence[Mapping[str, Column[Any]]]
 ) -> tuple[Floats, Floats]:
-    """Of each nest: the features of ``SCHEMA`` (P x F x N + 1), and what it takes (P x N + 1), the
+    """Of each nest: its features (P x F x N + 1), and what it takes (P x N + 1), the
     default's last."""
     rows, seconds = [], []
     for nest, candidates, default in zip(subject.nests, columns, subject.default, strict=True):
@@ -488,7 +462,7 @@ def _by_nest(
 
 def _row(described: Described) -> Floats:
     """F x N, of one nest."""
-    found = np.empty((len(SCHEMA), described.loops.count))
-    for k, feature in enumerate(SCHEMA):
+    found = np.empty((len(SCHEMA.features), described.loops.count))
+    for k, feature in enumerate(SCHEMA.features):
         found[k] = feature.of(described)
     return found

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from tcl.tuner.errors import ModelError
-from tcl.tuner.model.features import NAMES, VERSION, schema_digest
+from tcl.tuner.model.description import BACKENDS, description
 from tcl.tuner.model.forest import MAX_DEPTH, Forest
 from tcl.tuner.model.model import Model
+from tcl.tuner.model.schema import Schema
 
 FORMAT = "tcl model 1"
 _LARGEST = 32 << 20
@@ -30,20 +31,26 @@ def text_of(model: Model) -> str:
             strict=True,
         )
     ]
-    schema = {"version": VERSION, "digest": schema_digest(), "names": list(NAMES)}
+    about = model.schema
+    schema = {"backend": about.backend, "version": about.version, "digest": about.digest}
+    schema["names"] = list(about.names)
     seen = {"low": model.low.tolist(), "high": model.high.tolist()}
     data = {"format": FORMAT, "schema": schema, "seen": seen, "members": forest.members}
     return json.dumps({**data, "trees": trees}, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-def read(path: Path) -> Model:
-    """The model in a file. Raises ``ModelError``, one sentence, for anything else."""
+def read(path: Path, backend: str) -> Model:
+    """The model in a file, which has to be of what this backend makes kernels for. Raises
+    ``ModelError``, one sentence, for anything else."""
     try:
         size = path.stat().st_size
         if size > _LARGEST:
             raise ModelError(f"the model {path} is too large: {size >> 20} MiB")
         data = json.loads(path.read_text("utf-8"))
-        return _model(data)
+        return _model(data, backend)
+    except OtherBackendError as error:
+        ours, theirs = (description(each).title for each in (backend, str(error)))
+        raise ModelError(f"the model {path} is of {theirs}; one of {ours} is needed here") from None
     except OSError as error:
         raise ModelError(f"the model {path} cannot be read: {error.strerror or error}") from None
     except SchemaError as error:
@@ -56,9 +63,15 @@ class SchemaError(Exception):
     """A model learned from other features."""
 
 
-def schema_difference(names: Sequence[str], version: int, digest: str) -> str | None:
+class OtherBackendError(Exception):
+    """A model of what another backend makes kernels for, which the message names."""
+
+
+def schema_difference(
+    schema: Schema[Any], names: Sequence[str], version: int, digest: str
+) -> str | None:
     """In what features that were learned from differ from ours; None if they do not."""
-    ours, theirs = list(NAMES), list(names)
+    ours, theirs = list(schema.names), list(names)
     found = []
     if added := [n for n in ours if n not in theirs]:
         found.append(f"added since: {', '.join(added)}")
@@ -68,16 +81,22 @@ def schema_difference(names: Sequence[str], version: int, digest: str) -> str | 
         found.append(f"reordered: {', '.join(moved)}")
     if not found and len(ours) != len(theirs):
         found.append("a feature is there twice")
-    if not found and (version, digest) != (VERSION, schema_digest()):
-        found.append(f"meanings of version {version} ({digest}), now {VERSION} ({schema_digest()})")
+    if not found and (version, digest) != (now := (schema.version, schema.digest)):
+        found.append(f"meanings of version {version} ({digest}), now {now[0]} ({now[1]})")
     return "its features are others (" + "; ".join(found) + ")" if found else None
 
 
-def _model(data: Any) -> Model:
+def _model(data: Any, backend: str) -> Model:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ValueError(f"it does not say that it is a {FORMAT!r}")
-    schema = data["schema"]
-    difference = schema_difference(schema["names"], schema["version"], schema["digest"])
+    about = data["schema"]
+    if about["backend"] not in BACKENDS:
+        raise ValueError(f"there is no backend {about['backend']!r}")
+    if about["backend"] != backend:
+        raise OtherBackendError(about["backend"])
+    schema = description(backend).schema
+    count = len(schema.names)
+    difference = schema_difference(schema, about["names"], about["version"], about["digest"])
     if difference:
         raise SchemaError(difference)
     trees, members = data["trees"], data["members"]
@@ -86,19 +105,19 @@ def _model(data: Any) -> Model:
     depth = len(trees[0]["features"]) if trees else 1
     if not 1 <= depth <= MAX_DEPTH:
         raise ValueError(f"its trees have {depth} levels, there may be {MAX_DEPTH}")
-    features = [[_index(x) for x in t["features"]] for t in trees]
+    features = [[_index(x, count) for x in t["features"]] for t in trees]
     forest = Forest(
         tuple(members),
         np.array(features, np.int64).reshape(len(trees), depth),
         _numbers([t["thresholds"] for t in trees], (len(trees), depth)),
         _numbers([t["leaves"] for t in trees], (len(trees), 1 << depth)),
     )
-    low, high = (_numbers(data["seen"][side], (len(NAMES),)) for side in ("low", "high"))
-    return Model(forest, low, high)
+    low, high = (_numbers(data["seen"][side], (count,)) for side in ("low", "high"))
+    return Model(schema, forest, low, high)
 
 
-def _index(value: object) -> int:
-    if type(value) is not int or not 0 <= value < len(NAMES):
+def _index(value: object, count: int) -> int:
+    if type(value) is not int or not 0 <= value < count:
         raise ValueError(f"there is no feature {value!r}")
     return value
 

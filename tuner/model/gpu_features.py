@@ -1,8 +1,9 @@
 """What a model knows of a candidate for a GPU: numbers of a fixed length, for any def.
 
-They follow from the schedule, which needs no GPU. A feature is a row of ``SCHEMA``; what is said of
-a nest is said of the one that takes the longest, as the analytic model of ``gpu_mapped`` has it.
-Counts and bytes are logarithms to base 2.
+They follow from the schedule, which needs no GPU. A feature is a row of ``SCHEMA``; what is said
+of a nest is said of the one that takes the longest, as the analytic model of ``gpu_mapped`` has it.
+It is said again as the difference to the heuristic default's. Counts and bytes are logarithms to
+base 2.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def _idle(d: Described) -> float:
 
 Row = Feature[Described]
 SCHEMA: Schema[Described] = Schema(
-    1,
+    "cuda",
+    2,
     {
         "problem": (
             Row("flops", "log2", "operations of a call", lambda d: _log(d.subject.cost.operations)),
@@ -217,6 +219,7 @@ SCHEMA: Schema[Described] = Schema(
             ),
         ),
     },
+    {"time": "log2 of the analytic model's time over the default's"},
 )
 """Every feature, in their order."""
 
@@ -224,15 +227,21 @@ SCHEMA: Schema[Described] = Schema(
 def extract(subject: GpuSubject, choices: Sequence[tuple[Mapped, ...]]) -> tuple[Floats, Floats]:
     """Features (N x F) of candidates, as ``GpuSubject.choices`` makes them, and what the analytic
     model expects each to take, in seconds (N)."""
-    rows = np.zeros((len(choices), len(SCHEMA.features)))
-    seconds = np.ones(len(choices))
+    usual, before = _nest(subject, subject.default)
+    rows, seconds = np.zeros((len(choices), len(SCHEMA.names))), np.ones(len(choices))
     for k, nests in enumerate(choices):
-        timed = [m for m in nests if m.nest.points and not m.nest.sequential]
-        if not timed:
-            continue
-        longest = max(timed, key=lambda m: m.seconds)
-        kernels = len({m.kernel[0].name for m in nests})
-        described = Described(subject, longest, kernels)
-        rows[k] = [float(f.of(described)) for f in SCHEMA.features]
-        seconds[k] = sum(m.seconds for m in timed)
+        own, seconds[k] = _nest(subject, nests)
+        change = own[SCHEMA.compared] - usual[SCHEMA.compared]
+        rows[k] = *own, *change, math.log2(seconds[k] / before)
     return rows, seconds
+
+
+def _nest(subject: GpuSubject, nests: tuple[Mapped, ...]) -> tuple[Floats, float]:
+    """The features of the nest that takes the longest, and the seconds of all of them."""
+    timed = subject.timed(nests)
+    if not timed:
+        return np.zeros(len(SCHEMA.features)), 1.0
+    longest = max(timed, key=lambda m: m.seconds)
+    described = Described(subject, longest, len({m.kernel[0].name for m in nests}))
+    row = np.array([float(f.of(described)) for f in SCHEMA.features])
+    return row, sum(m.seconds for m in timed)

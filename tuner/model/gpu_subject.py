@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.common.errors import OptionsError
@@ -10,15 +9,16 @@ from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.collapse import merged
 from tcl.codegen.loopir.cost import Cost, cost_of
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.gpu import plan_gpu
 from tcl.tuner.model.gpu_mapped import Mapped
+from tcl.tuner.model.program_subject import ProgramSubject
 
 
 @dataclass(frozen=True, slots=True)
-class GpuSubject:
+class GpuSubject(ProgramSubject[tuple[Mapped, ...]]):
     """A def for its sizes on a GPU."""
 
     program: ir.Program
@@ -27,12 +27,15 @@ class GpuSubject:
     cost: Cost
     merges: bool
     """Whether options have to merge dimensions to be described."""
+    default: tuple[Mapped, ...]
+    """The nests as they are where nothing is known."""
 
     @staticmethod
     def of(program: ir.Program, device: GpuProfile) -> GpuSubject:
         """Of a program that has just been lowered."""
         whole = merged(program)
-        return GpuSubject(whole, device, cost_of(program), whole != program)
+        made = _mapped(whole, DEFAULT, device)
+        return GpuSubject(whole, device, cost_of(program), whole != program, made)
 
     def choices(self, options: MappingOptions) -> tuple[Mapped, ...]:
         """The nests with all of their loops, as these options make them, which takes two or three
@@ -42,24 +45,22 @@ class GpuSubject:
         """
         if self.merges and not options.merges:
             raise OptionsError("dimensions are not merged, so that the nests are others")
-        planned = plan_gpu(self.program, options, self.device)
-        *_, (_, program) = planned.applied()
-        along = set[str]().union(*(g.followers for g in fusion_groups(planned.program.nests)))
-        return tuple(
-            Mapped(program, nest, tuple(group), self.device)
-            for group in groups(program.nests)
-            for nest in group
-            if nest.name not in along
-        )
+        return _mapped(self.program, options, self.device)
 
-    def describable(
-        self, options: Sequence[MappingOptions]
-    ) -> list[tuple[int, tuple[Mapped, ...]]]:
-        """(place, choices) of those of the options that can be applied."""
-        found = []
-        for place, each in enumerate(options):
-            try:
-                found.append((place, self.choices(each)))
-            except OptionsError:
-                continue
-        return found
+    @staticmethod
+    def timed(nests: tuple[Mapped, ...]) -> list[Mapped]:
+        """Those that take time."""
+        return [m for m in nests if m.nest.points and not m.nest.sequential]
+
+
+def _mapped(program: ir.Program, options: MappingOptions, device: GpuProfile) -> tuple[Mapped, ...]:
+    """The nests that have loops of their own, after all passes."""
+    planned = plan_gpu(program, options, device)
+    *_, (_, built) = planned.applied()
+    along = set[str]().union(*(g.followers for g in fusion_groups(planned.program.nests)))
+    return tuple(
+        Mapped(built, nest, tuple(group), device)
+        for group in groups(built.nests)
+        for nest in group
+        if nest.name not in along
+    )

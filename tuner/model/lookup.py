@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.devices.gpu import GpuProfile, known
 from tcl.tuner.errors import ModelError
 from tcl.tuner.model.file import read
 from tcl.tuner.model.model import Model
@@ -18,17 +19,24 @@ SHIPPED = Path(__file__).parent / "shipped"
 """Models that come with tcl."""
 
 
-def file_name(scope: str, device: CpuProfile) -> str:
-    """Of a model for this device, for all with its architecture and vectors, or for any CPU."""
-    if scope == "device":
+def file_name(scope: str, device: CpuProfile | GpuProfile) -> str:
+    """Of a model for this device, for all with its architecture, of CPUs with its vectors too, or
+    for any CPU, or GPU."""
+    if scope == "generic":
+        return f"{device.backend}.json"
+    if isinstance(device, CpuProfile):
         about = f"{device.title or device.name}; {device.vector_bits}; {device.cores}"
-        return f"cpu-{hashlib.sha256(about.encode()).hexdigest()[:10]}.json"
-    if scope == "architecture":
-        return f"cpu-{device.architecture}-{device.vector_bits}.json"
-    return "cpu.json"
+        architecture = f"{device.architecture}-{device.vector_bits}"
+    else:
+        same = device.architecture, device.multiprocessors
+        sheet = known(device.name, *same)
+        about = "; ".join(map(str, (device.name if sheet is None else sheet.name, *same)))
+        architecture = device.architecture
+    digits = hashlib.sha256(about.encode()).hexdigest()[:10]
+    return f"{device.backend}-{architecture if scope == 'architecture' else digits}.json"
 
 
-def files(device: CpuProfile, folder: Path | None) -> Iterator[Path]:
+def files(device: CpuProfile | GpuProfile, folder: Path | None) -> Iterator[Path]:
     """The models that there are for a device, best first; ``folder`` are the user's own."""
     for scope in SCOPES:
         for place in (folder, SHIPPED):
@@ -42,13 +50,15 @@ def identity(paths: Sequence[Path]) -> str:
     return hashlib.sha256(" ".join(map(_digest, paths)).encode()).hexdigest()[:16]
 
 
-def lookup(device: CpuProfile, folder: Path | None) -> tuple[Model, Path, list[str]] | None:
+def lookup(
+    device: CpuProfile | GpuProfile, folder: Path | None
+) -> tuple[Model, Path, list[str]] | None:
     """The first model that can be read, where it lies, and why those before it cannot be; None if
     there is none and nothing is wrong. Raises ``ModelError`` if none of several can be read."""
     wrong: list[str] = []
     for path in files(device, folder):
         try:
-            return _read(path, _digest(path)), path, wrong
+            return _read(path, _digest(path), device.backend), path, wrong
         except ModelError as error:
             wrong.append(str(error))
     if wrong:
@@ -71,6 +81,6 @@ def _digest_of(path: Path, *_: int) -> str:
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, digest: str) -> Model:
+def _read(path: Path, digest: str, backend: str) -> Model:
     """Once for each contents."""
-    return read(path)
+    return read(path, backend)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from tcl.codegen.options.nest_options import NestOptions
-from tcl.tuner.model.features import GROUPS, NAMES, extract
 from tcl.tuner.model.forest import Forest
 from tcl.tuner.model.loops import Floats
-from tcl.tuner.model.subject import Subject
+from tcl.tuner.model.schema import Schema
 
 _CAUTION = 1.0
 """How many times members' disagreement counts against a candidate."""
@@ -50,19 +48,16 @@ class Prediction:
 class Model:
     """What was learned."""
 
+    schema: Schema[Any]
+    """The features that it was learned from."""
     forest: Forest
     low: Floats
     """F: the least value of each feature that was learned from."""
     high: Floats
     """F: the largest."""
 
-    def predict(self, subject: Subject, choices: Sequence[tuple[NestOptions, ...]]) -> Prediction:
-        """Of complete choices for the subject's nests, as ``Subject.choices`` gives them."""
-        rows, seconds = extract(subject, choices)
-        return self.of_rows(rows, seconds)
-
     def of_rows(self, rows: Floats, seconds: Floats) -> Prediction:
-        """Of features and the analytic model's times, as ``extract`` gives them."""
+        """Of features and the analytic model's times, as ``Description.extract`` gives them."""
         members = self.forest.predict(rows)
         # What all candidates have in common was not learned, and members may differ in it.
         members -= members.mean(axis=1, keepdims=True)
@@ -73,5 +68,5 @@ class Model:
         model has learned from; None if there is none."""
         margin = _MARGIN * (self.high - self.low)
         outside = (row < self.low - margin) | (row > self.high + margin)
-        about = [f.name for group in ("problem", "hardware") for f in GROUPS[group]]
-        return next((name for name in about if outside[NAMES.index(name)]), None)
+        names = self.schema.names
+        return next((name for name in self.schema.alike if outside[names.index(name)]), None)

@@ -8,26 +8,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.options import MappingOptions
 from tcl.tuner.model.candidates import candidates
-from tcl.tuner.model.features import extract_columns
+from tcl.tuner.model.description import Device, description
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.model import Model, Prediction
-from tcl.tuner.model.subject import Subject
 from tcl.tuner.space.columns import Rows
-from tcl.tuner.space.cpu.mapping import MappingSpace
-
-COUNT = 400
-"""Candidates that are ranked where nobody says how many."""
+from tcl.tuner.space.program_space import ProgramSpace
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """What a model expects of the candidates of a def, the default first."""
 
-    space: MappingSpace
+    space: ProgramSpace
     rows: Rows
     expected: Prediction
     unseen: str | None
@@ -64,9 +59,9 @@ class Ranking:
 def ranked(
     model: Model,
     program: ir.Program,
-    device: CpuProfile,
+    device: Device,
     default: MappingOptions,
-    count: int = COUNT,
+    count: int | None = None,
     seed: int = 0,
 ) -> Ranking | None:
     """Candidates around the default of a program that has just been lowered; None where there is
@@ -74,30 +69,28 @@ def ranked(
 
     Half of them are around the default, the others around the best of these.
     """
-    subject = Subject.of(program, device)
-    space = MappingSpace(program, subject.device)
+    about = description(device.backend)
+    subject = about.subject(program, device)
+    space = about.space(program, subject.device)
     centre = space.from_options(default)
-    if centre is None or not {n.position for n in subject.nests} <= space.positions:
+    if centre is None or not about.covers(space, subject):
         return None
-    near = candidates(space.space, centre, count // 2, seed)
-    features, seconds = described(subject, space, near)
+    count = count or about.count
+
+    def described(rows: Rows) -> tuple[Rows, Floats, Floats]:
+        places, features, seconds = about.of_rows(subject, space, rows)
+        return rows.part(places), features, seconds
+
+    near, features, seconds = described(candidates(space.space, centre, count // 2, seed))
     first = Ranking(space, near, model.of_rows(features, seconds), model.unseen(features[0]))
     best = next(first.preferred(), None)
     if best is None:
         return first
-    far = candidates(space.space, near.config(best), count - len(near.places), seed + 1)
+    wanted = count - len(near.places)
+    far, more, longer = described(candidates(space.space, near.config(best), wanted, seed + 1))
     places = np.vstack([near.places, far.places])
     unique = np.sort(np.unique(places, axis=0, return_index=True)[1])
     rows = Rows(space.space, places[unique])
-    more, longer = described(subject, space, far)
     features = np.vstack([features, more])[unique]
     expected = model.of_rows(features, np.concatenate([seconds, longer])[unique])
     return Ranking(space, rows, expected, first.unseen)
-
-
-def described(subject: Subject, space: MappingSpace, rows: Rows) -> tuple[Floats, Floats]:
-    """Features (N x F) of rows of the subject's space, and the seconds that the analytic model
-    expects of each (N)."""
-    columns = space.columns(rows)
-    own = [columns[nest.position] for nest in subject.nests]
-    return extract_columns(subject, len(rows.places), own)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from tcl.codegen.devices.cpu import CpuProfile
+import numpy as np
+
 from tcl.codegen.loopir import ir
+from tcl.tuner.model.description import Device, description
 from tcl.tuner.model.model import Model, Prediction
-from tcl.tuner.model.ranking import described
-from tcl.tuner.model.subject import Subject
+from tcl.tuner.model.program_subject import ProgramSubject
 from tcl.tuner.space.columns import Rows
-from tcl.tuner.space.cpu.mapping import MappingSpace
+from tcl.tuner.space.program_space import ProgramSpace
 from tcl.tuner.space.search_space import Config
 
 
@@ -20,34 +22,45 @@ class SearchPrior:
     """What a search with this space starts from."""
 
     model: Model
-    subject: Subject
-    space: MappingSpace
+    subject: ProgramSubject[Any]
+    space: ProgramSpace
     identity: str
     """What stands for the model's contents."""
     title: str
     """How the model is called."""
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
-        """What the model expects of configurations of the space."""
+        """What the model expects of configurations of the space. Those that cannot be described
+        are expected to be as slow as the slowest."""
         rows = Rows.of(self.space.space, configs)
-        return self.model.of_rows(*described(self.subject, self.space, rows))
+        about = description(self.model.schema.backend)
+        places, features, seconds = about.of_rows(self.subject, self.space, rows)
+        found = self.model.of_rows(features, seconds)
+        if len(places) == len(configs):
+            return found
+        if not len(places):
+            return Prediction(np.zeros(len(configs)), np.zeros(len(configs)))
+        logs, spread = (np.full(len(configs), x.max()) for x in (found.logs, found.spread))
+        logs[places], spread[places] = found.logs, found.spread
+        return Prediction(logs, spread)
 
 
 def search_prior(
     model: Model,
     program: ir.Program,
-    device: CpuProfile,
-    space: MappingSpace,
+    device: Device,
+    space: ProgramSpace,
     identity: str,
     title: str,
 ) -> SearchPrior | None:
     """For a program that has just been lowered, and its search space; None where the model has not
     seen anything like the program or the device, or there is nothing to choose."""
-    subject = Subject.of(program, device)
-    if not subject.nests or not {n.position for n in subject.nests} <= space.positions:
+    about = description(device.backend)
+    subject = about.subject(program, device)
+    if not about.covers(space, subject):
         return None
     default = Rows.of(space.space, [space.space.default])
-    features, _ = described(subject, space, default)
-    if model.unseen(features[0]) is not None:
+    _, features, _ = about.of_rows(subject, space, default)
+    if not len(features) or model.unseen(features[0]) is not None:
         return None
     return SearchPrior(model, subject, space, identity, title)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tcl.codegen.choose.cpu.access_costs import Access, access_of, arithmetic
@@ -17,6 +16,7 @@ from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.fusion.groups import fusion_groups
 from tcl.codegen.schedule.cpu import plan_cpu
+from tcl.tuner.model.program_subject import ProgramSubject
 
 _OPEN = NestOptions()
 _NESTS = 8
@@ -59,7 +59,7 @@ class SubjectNest:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(ProgramSubject[tuple[NestOptions, ...]]):
     """A def for its sizes on a CPU, with as many threads as are worth waking."""
 
     program: ir.Program
@@ -101,18 +101,6 @@ class Subject:
             return own
         planned = plan_cpu(self.program, options, self.device).options
         return tuple(planned[n.nest.name] for n in self.nests)
-
-    def describable(
-        self, options: Sequence[MappingOptions]
-    ) -> list[tuple[int, tuple[NestOptions, ...]]]:
-        """(place, choices) of those of the options that have any here."""
-        found = []
-        for place, each in enumerate(options):
-            try:
-                found.append((place, self.choices(each)))
-            except OptionsError:
-                continue
-        return found
 
 
 def _nest(program: ir.Program, position: int) -> SubjectNest:

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import geometric_mean
+from typing import Any
 
 import numpy as np
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.common.version import CODEGEN_VERSION
-from tcl.codegen.devices.cpu import CpuProfile
-from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.grammar.canonical import canonical_text
@@ -22,9 +21,9 @@ from tcl.grammar.ranges import infer
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
-from tcl.tuner.model.features import extract
+from tcl.tuner.model.description import Device, description
 from tcl.tuner.model.loops import Bools, Floats
-from tcl.tuner.model.subject import Subject
+from tcl.tuner.model.program_subject import ProgramSubject
 from tcl.tuner.training.scale import Session, scaled
 
 _FEWEST = 4
@@ -38,7 +37,7 @@ class Problem:
     key: CacheKey
     entry: str
     """The def's name when it was first tuned."""
-    subject: Subject
+    subject: ProgramSubject[Any]
     options: tuple[MappingOptions, ...]
     rows: Floats
     """N x F: features."""
@@ -81,17 +80,19 @@ class History:
 
 
 def history(
-    cache: TuningCache, defs: Iterable[CheckedDef], devices: Mapping[str, CpuProfile]
+    cache: TuningCache, defs: Iterable[CheckedDef], devices: Mapping[str, Device]
 ) -> History:
     """Everything correct that a cache has of these defs on these devices (by identity, as keys name
-    them, with the threads that a kernel may use). Raises ``CacheError``."""
+    them, on a CPU with the threads that a kernel may use), which are CPUs or GPUs. Raises
+    ``CacheError``."""
+    backends = {device.backend for device in devices.values()}
     known = {canonical_text(checked): checked for checked in defs}
     found: list[Problem] = []
     reasons = Counter[str]()
     for summary in cache.list():
         key = summary.key
         checked, device = known.get(key.definition), devices.get(key.device)
-        if key.backend != "cpu":
+        if key.backend not in backends:
             reasons["of another backend"] += summary.measured
         elif key.codegen_version != CODEGEN_VERSION:
             reasons["of another version of the compiler"] += summary.measured
@@ -111,7 +112,7 @@ def _problem(
     key: CacheKey,
     entry: str,
     checked: CheckedDef,
-    device: CpuProfile,
+    device: Device,
     reasons: Counter[str],
 ) -> Problem | None:
     sessions: dict[tuple[str, int | None], dict[str, float]] = {}
@@ -138,7 +139,8 @@ def _problem(
     if len(described) < _FEWEST:
         reasons["of searches that measured too little"] += len(described)
         return None
-    rows, expected = extract(subject, [choices for _, choices in described])
+    choices = [each for _, each in described]
+    rows, expected = description(key.backend).extract(subject, choices)
     kept = [known[place] for place, _ in described]
     texts = [text for _, text in kept]
     return Problem(
@@ -165,13 +167,14 @@ def _options(text: str) -> MappingOptions | None:
         return None
 
 
-def subject_of(key: CacheKey, checked: CheckedDef, device: CpuProfile) -> Subject:
+def subject_of(key: CacheKey, checked: CheckedDef, device: Device) -> Any:
     """What candidates of a key are described against. Raises ``TclError`` for sizes that the def
     cannot have."""
     pairs = list(zip(checked.inputs, key.inputs, strict=True))
     sized = infer(checked, {t.name: layout.shape for t, layout in pairs})
     strides = {t.name: layout.strides for t, layout in pairs}
-    return Subject.of(lower(sized, cpu_layouts(sized, strides)), device)
+    about = description(key.backend)
+    return about.subject(lower(sized, about.layouts(sized, strides)), device)
 
 
 def reasons(found: History) -> Iterator[str]:

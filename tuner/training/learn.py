@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcl.tuner.model.features import NAMES
-from tcl.tuner.model.forest import Forest
+from tcl.tuner.model.description import description
 from tcl.tuner.model.model import Model
 from tcl.tuner.training.boosting import Boosting, Examples, train
 from tcl.tuner.training.evaluate import Predict
@@ -37,13 +36,15 @@ def examples(problems: Sequence[Problem]) -> Examples:
 def learn(
     problems: Sequence[Problem], settings: Boosting | None = None, before: Model | None = None
 ) -> Model:
-    """A model of at least one problem; ``before``: one to whose trees others are added."""
+    """A model of at least one problem, all of one backend; ``before``: one to whose trees others
+    are added."""
+    schema = description(problems[0].key.backend).schema
     data, settings = examples(problems), settings or Boosting()
     forest = train(data, settings, before.forest if before is not None else None)
     low, high = data.rows.min(axis=0), data.rows.max(axis=0)
     if before is not None:
         low, high = np.minimum(low, before.low), np.maximum(high, before.high)
-    return Model(forest, low, high)
+    return Model(schema, forest, low, high)
 
 
 def predictor(model: Model) -> Predict:
@@ -51,17 +52,18 @@ def predictor(model: Model) -> Predict:
     return lambda problem: model.of_rows(problem.rows, problem.expected)
 
 
-def importance(forest: Forest) -> dict[str, float]:
+def importance(model: Model) -> dict[str, float]:
     """The part that each feature has in what the leaves say: how far apart those are that its
     questions tell from each other, largest first; together 1."""
-    found = dict.fromkeys(NAMES, 0.0)
+    names, forest = model.schema.names, model.forest
+    found = dict.fromkeys(names, 0.0)
     depth = forest.features.shape[1]
     for features, leaves in zip(forest.features, forest.leaves, strict=True):
         cube = leaves.reshape((2,) * depth)
         for level, feature in enumerate(features):
             # Leaf numbers have level 0's answer as their last bit.
             apart = np.diff(cube, axis=depth - 1 - level)
-            found[NAMES[feature]] += float((apart**2).mean())
+            found[names[feature]] += float((apart**2).mean())
     total = sum(found.values()) or 1.0
     shares = {name: value / total for name, value in found.items() if value}
     return dict(sorted(shares.items(), key=lambda item: -item[1]))

@@ -9,8 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tcl.codegen.common.version import CODEGEN_VERSION
-from tcl.tuner.model.features import SCHEMA, VERSION, schema_digest
-from tcl.tuner.model.forest import Forest
+from tcl.tuner.model.model import Model
 from tcl.tuner.training.boosting import Boosting
 from tcl.tuner.training.evaluate import Evaluation
 from tcl.tuner.training.history import History
@@ -23,16 +22,19 @@ def manifest_path(model: Path) -> Path:
 
 
 def manifest(
-    known: History, settings: Boosting, forest: Forest, evaluations: Sequence[Evaluation]
+    known: History, settings: Boosting, model: Model, evaluations: Sequence[Evaluation]
 ) -> str:
     """As JSON."""
+    schema = model.schema
     data = {
+        "backend": schema.backend,
         "schema": {
-            "version": VERSION,
-            "digest": schema_digest(),
+            "version": schema.version,
+            "digest": schema.digest,
             "features": [
-                {"name": f.name, "group": f.group, "unit": f.unit, "meaning": f.meaning}
-                for f in SCHEMA
+                {"name": f.name, "group": group, "unit": f.unit, "meaning": f.meaning}
+                for group, rows in schema.groups.items()
+                for f in rows
             ],
         },
         "codegen_version": CODEGEN_VERSION,
@@ -42,8 +44,8 @@ def manifest(
         "candidates": known.candidates,
         "passed_over": dict(known.passed_over),
         "settings": asdict(settings),
-        "trees": list(forest.members),
+        "trees": list(model.forest.members),
         "evaluations": [e.as_data() for e in evaluations],
-        "importance": {name: round(share, 5) for name, share in importance(forest).items()},
+        "importance": {name: round(share, 5) for name, share in importance(model).items()},
     }
     return json.dumps(data, indent=1) + "\n"

@@ -13,6 +13,7 @@ from command_line import here
 
 from tcl.cli.cache_common import layouts_of
 from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.gpu import H200
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
@@ -20,30 +21,33 @@ from tcl.selection.best_options import DEFAULT, layout_key
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
-from tcl.tuner.model.features import extract
-from tcl.tuner.space.cpu.mapping import MappingSpace
+from tcl.tuner.model.description import description
 from tcl.tuner.training.history import subject_of
 
 FEW = ("--trees", "3")
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! 3 * A(m, k) * B(k, n) }\n"
 """The suite has none like it."""
+GPU = replace(H200, name="NVIDIA H200")
+"""As its driver calls it."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder with results of ``mm`` at two sizes, as this machine could have measured."""
+    """A cache folder with results of ``mm`` at two sizes, as this machine could have measured, and
+    as one with a GPU could have."""
     found = tmp_path_factory.mktemp("model")
     (found / "mm.tc").write_text(MM)
-    checked, device = check(MM)["mm"], replace(host_cpu(), threads=1)
+    checked, host = check(MM)["mm"], replace(host_cpu(), threads=1)
     cache, rng = TuningCache(found / "tuning.db"), Random(0)
-    for m in (32, 64):
+    for m, device in ((32, host), (64, host), (32, GPU), (64, GPU)):
+        about = description(device.backend)
         shapes, layouts = layouts_of(checked, {"M": m, "N": 32, "K": 48})
         key = layout_key(infer(checked, shapes), layouts, device)
         subject = subject_of(key, checked, device)
-        space = MappingSpace(subject.program, device)
+        space = about.space(subject.program, device)
         drawn = [space.space.sample(rng) for _ in range(8)]
         options = [DEFAULT, *(space.to_options(c) for c in drawn if c is not None)]
-        _, seconds = extract(subject, [subject.choices(o) for o in options])
+        _, seconds = about.extract(subject, [subject.choices(o) for o in options])
         outcomes = [Outcome(Verdict.CORRECT, (float(s),)) for s in seconds]
         pairs = zip(options, outcomes, strict=True)
         cache.add(key, [Record.of(o.to_json(), x, 1.0, "run") for o, x in pairs], entry="mm")
@@ -94,6 +98,26 @@ def test_a_model_is_trained_asked_and_trained_on(folder: Path) -> None:
     assert f"{out}: 24 trees" in more.stdout
 
 
+def test_models_of_gpus_need_none(folder: Path) -> None:
+    file, gpu = folder / "mm.tc", ("--device", "h200")
+    done = here("model", "train", file, *gpu, "--for", "generic", *FEW, cache=folder)
+    assert done.returncode == 0, done.stderr
+    assert "passed over: 18 results of another backend" in done.stdout
+    assert "2 tuning runs with 18 candidates" in done.stdout
+    path = folder / "models/cuda.json"
+    assert f"{path}: 12 trees; cuda.manifest.json says more" in done.stdout
+    about = json.loads(path.with_suffix(".manifest.json").read_text())
+    assert (about["backend"], about["candidates"]) == ("cuda", 18)
+    predict = ("model", "predict", file, "--sizes", "M=48,N=32,K=48", "--candidates", "20")
+    asked = here(*predict, *gpu, "--json", cache=folder)
+    data = json.loads(asked.stdout)
+    assert (data["device"], data["model"]) == ("h200", str(path))
+    assert all(MappingOptions.from_dict(each["options"]).to_json() for each in data["ranked"])
+    refused = here(*predict, "--model", path, cache=folder)
+    assert refused.returncode == 1
+    assert refused.stderr == f"error: the model {path} is of GPUs; one of CPUs is needed here\n"
+
+
 def test_what_lies_outside_is_said(folder: Path) -> None:
     file = folder / "mm.tc"
     assert here("model", "train", file, *FEW, cache=folder).returncode == 0
@@ -112,6 +136,7 @@ def test_how_good_it_is(folder: Path) -> None:
 def test_what_is_missing_is_said(folder: Path, tmp_path: Path) -> None:
     done = here("model", "evaluate", cache=folder)
     assert done.returncode == 1
+    assert "passed over: 18 results of another backend" in done.stdout
     assert "passed over: 18 results of defs whose text was not given" in done.stdout
     assert done.stderr == (
         "error: there is nothing to learn from; tune first, and give the defs' FILES\n"

@@ -18,7 +18,7 @@ from tcl.codegen.options.nest_options import OPTIONS, PLAIN, NestOptions
 from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.schedule.cpu import plan_cpu
 from tcl.grammar.sized import SizedDef
-from tcl.tuner.model.features import GROUPS, NAMES, SCHEMA, WHOLE, extract
+from tcl.tuner.model.features import NAMES, SCHEMA, extract
 from tcl.tuner.model.subject import Subject
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
@@ -55,7 +55,7 @@ def candidates(
 
 
 def test_every_feature_is_counted_again() -> None:
-    assert set(RECOUNTED) == {f.name for f in SCHEMA}
+    assert set(RECOUNTED) == {f.name for f in SCHEMA.features}
 
 
 def recounts(subject: Subject, options: MappingOptions) -> list[Recount]:
@@ -82,7 +82,7 @@ def compare(subject: Subject, options: list[MappingOptions]) -> None:
         ]
         among = [k for k, other in enumerate(differ) if other] or range(len(before))
         at = max(among, key=lambda k: before[k])
-        for feature in SCHEMA:
+        for feature in SCHEMA.features:
             again = float(RECOUNTED[feature.name](counted[at]))
             assert found[feature.name] == pytest.approx(again, abs=1e-9), (feature.name, each)
             if (name := f"{feature.name}.change") in found:
@@ -94,7 +94,7 @@ def compare(subject: Subject, options: list[MappingOptions]) -> None:
             "share": before[at] / sum(before),
             "nests_changed": sum(differ),
         }
-        assert {name: found[name] for name in WHOLE} == pytest.approx(whole, abs=1e-9)
+        assert {name: found[name] for name in SCHEMA.whole} == pytest.approx(whole, abs=1e-9)
         assert expected == pytest.approx(sum(cycles) / 3e9)
 
 
@@ -122,8 +122,8 @@ def test_one_candidate_has_the_features_that_it_has_among_others(name: str) -> N
 
 def test_names_are_different_and_every_feature_says_what_it_is() -> None:
     assert len(set(NAMES)) == len(NAMES)
-    assert all(f.meaning for f in SCHEMA)
-    assert [f.group for f in SCHEMA if f.name in ("flops", "width", "steps", "l1")] == list(GROUPS)
+    assert all(f.meaning for f in SCHEMA.features)
+    assert list(SCHEMA.groups) == ["problem", "mapping", "interaction", "hardware"]
 
 
 def test_what_options_leave_open_is_planned() -> None:

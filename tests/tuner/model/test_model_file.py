@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from liking_models import likes
 
 from tcl.tuner.errors import ModelError
-from tcl.tuner.model.features import NAMES, schema_digest
+from tcl.tuner.model.features import NAMES, SCHEMA
 from tcl.tuner.model.file import read, text_of
 from tcl.tuner.model.forest import Forest
 from tcl.tuner.model.model import Model
@@ -26,13 +27,13 @@ def model(trees: int = 6, depth: int = 3) -> Model:
         rng.normal(size=(trees, 1 << depth)).round(2),
     )
     low = rng.normal(size=len(NAMES))
-    return Model(forest, low, low + 1)
+    return Model(SCHEMA, forest, low, low + 1)
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     before, path = model(), tmp_path / "m.json"
     path.write_text(text_of(before))
-    after = read(path)
+    after = read(path, "cpu")
     rows = np.random.default_rng(2).normal(size=(50, len(NAMES)))
     assert np.array_equal(after.forest.predict(rows), before.forest.predict(rows))
     assert np.array_equal(after.low, before.low) and np.array_equal(after.high, before.high)
@@ -98,10 +99,15 @@ DAMAGE = {
         changed(_swapped),
         "does not fit this version of tcl: its features are others (reordered: flops, bytes)",
     ),
+    "an unknown backend": (
+        changed(lambda d: d["schema"].__setitem__("backend", "tpu")),
+        "is damaged: there is no backend 'tpu'",
+    ),
+    "of GPUs": (likes("threads", 1, backend="cuda"), "is of GPUs; one of CPUs is needed here"),
     "other meanings": (
         changed(lambda d: d["schema"].__setitem__("version", 0)),
         "does not fit this version of tcl: its features are others (meanings of version 0 "
-        f"({schema_digest()}), now 1 ({schema_digest()}))",
+        f"({SCHEMA.digest}), now 1 ({SCHEMA.digest}))",
     ),
 }
 
@@ -112,11 +118,11 @@ def test_anything_else_is_refused(case: str, tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     path.write_text(text)
     with pytest.raises(ModelError) as caught:
-        read(path)
+        read(path, "cpu")
     assert str(caught.value).startswith(f"the model {path} {message}")
     assert "\n" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"cannot be read: No such file or directory$"):
-        read(tmp_path / "none.json")
+        read(tmp_path / "none.json", "cpu")

@@ -106,9 +106,9 @@ def test_what_was_put_into_the_times_is_learned(known: History) -> None:
         logs = model.of_rows(problem.rows, problem.expected).logs
         known_before = np.std(np.log(problem.seconds / problem.expected))
         assert np.std(logs - np.log(problem.seconds)) < 0.5 * known_before
-    first, *_ = importance(model.forest)
+    first, *_ = importance(model)
     assert first in ("lanes_reduced", "lanes_reduced.change")
-    assert sum(importance(model.forest).values()) == pytest.approx(1)
+    assert sum(importance(model).values()) == pytest.approx(1)
 
 
 def test_sizes_and_defs_that_were_held_out_are_chosen_for(known: History) -> None:
