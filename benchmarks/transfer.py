@@ -138,16 +138,21 @@ def _best(space: RecordedSpace, configs: Sequence[Config]) -> float:
     return min(t for c in configs if (t := space.times[c]) is not None)
 
 
-def held_out(space: RecordedSpace, trees: int) -> Selected:
-    """Parts of a space in turn, for which a model of the others selects. Configurations that agree
-    in the two knobs with the most choices are in the same part."""
+def parts_of(space: RecordedSpace) -> list[list[Config]]:
+    """What is held out in turn. Configurations that agree in the two knobs with the most choices
+    are in the same part."""
     wide = sorted(range(len(space.knobs)), key=lambda k: -space.knobs[k].cardinality)[:2]
     groups: dict[object, list[Config]] = {}
     for config in space.enumerate():
         groups.setdefault(tuple(config[k] for k in wide), []).append(config)
     apart = list(groups.values())
     Random(0).shuffle(apart)
-    parts = [[c for group in apart[k::PARTS] for c in group] for k in range(PARTS)]
+    return [[c for group in apart[k::PARTS] for c in group] for k in range(PARTS)]
+
+
+def held_out(space: RecordedSpace, trees: int) -> Selected:
+    """Parts of a space in turn, for which a model of the others selects."""
+    parts = parts_of(space)
     model, luck = [], []
     for k, part in enumerate(parts):
         others = [c for j, each in enumerate(parts) if j != k for c in each]
