@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -201,7 +201,7 @@ def predict(
     ]
     if as_json:
         chosen = None if preferred is None else ranking.options(preferred).as_dict()
-        about = {"def": checked.name, "sizes": dict(sized.sizes), "device": device}
+        about: dict[str, Any] = {"def": checked.name, "sizes": dict(sized.sizes), "device": device}
         about |= {"threads": target.threads} if isinstance(target, CpuProfile) else {}
         about |= {"model": str(where), "candidates": len(ranking), "unseen": ranking.unseen}
         each = [
