@@ -64,6 +64,11 @@ def select(condition: Number, a: Number, b: Number) -> Number:
     return a if condition else b
 
 
+def nudged(x: Number, by: Number) -> Number:
+    """float64 ``x`` moved by a part of itself, unless float32 holds it: then nothing rounds it."""
+    return x if np.float64(np.float32(x)) == x else x + x * by
+
+
 def float_to_int(x: Number, low: Number, high: Number) -> Number:
     """int64: float64 ``x`` truncated, kept within the int64 bounds; 0 for NaN."""
     if x != x:

@@ -3,18 +3,27 @@
 Rounding of a value that cancelled, or that a saturating function made small, is larger than what
 the depth of accumulation explains: ``tanh`` of a sum has the sum's absolute error. Wherever such
 things happen in a def, the reference's own error shows them.
+
+Where a function jumps, or has a pole, rounding decides about the result: ``floor`` of what is a
+whole number but for rounding, the sign of a sum that cancels, its reciprocal. No result can be
+called wrong there. Such elements are found by computing in float64 once more, with everything that
+float32 rounds moved up by some roundings, and once moved down: they change more than others do.
+Where more than one in a hundred does so much, this tells nothing, and these are as all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import reduce
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from tcl.codegen.reference.sample import compute
+from tcl.codegen.common.rounding import UNKNOWN, Rounding
+from tcl.codegen.reference.sample import WHOLE, compute
 from tcl.grammar import checked as c
 from tcl.grammar.errors import TclError
 from tcl.grammar.sized import SizedDef
@@ -22,15 +31,28 @@ from tcl.grammar.traverse import rebuild
 from tcl.grammar.types import FLOAT32, FLOAT64
 
 _Array = npt.NDArray[Any]
+_Positions = npt.NDArray[np.int64]
 
 _MOST = 0.99
 """The part of an output's elements whose error counts: where a comparison or a conversion to an
 integer ends otherwise in float64, a few differ by more than rounding."""
 
 
-def in_float64(sized: SizedDef) -> SizedDef:
+_SPREAD = 2.0
+"""Times what it changes by that an element may be off about which rounding decides."""
+_MOVED = 8.0
+"""Times its own error that a tensor is moved by when it is read."""
+_ROUNDED = 2.0**-23
+"""A rounding, relative: what is computed is moved by two and more, each operation of a statement by
+another number, else differences of products would stay where they are."""
+
+Moved: TypeAlias = Callable[[c.Expr], c.Expr]
+"""From an expression in float64, which was one in float32, to what stands in its place."""
+
+
+def in_float64(sized: SizedDef, moved: Moved = lambda node: node) -> SizedDef:
     """The def with float64 in place of float32 everywhere. Literals keep their values in
-    float32."""
+    float32. ``moved`` changes what was computed or read in float32."""
 
     def wide(tensor: c.Tensor) -> c.Tensor:
         return replace(tensor, type=FLOAT64) if tensor.type == FLOAT32 else tensor
@@ -41,7 +63,7 @@ def in_float64(sized: SizedDef) -> SizedDef:
         if isinstance(node, c.Const):
             with np.errstate(over="ignore"):
                 return replace(node, value=float(np.float32(node.value)), type=FLOAT64)
-        return replace(node, type=FLOAT64)
+        return moved(replace(node, type=FLOAT64))
 
     def changed(statement: c.Statement) -> c.Statement:
         lets = tuple(replace(let, value=rebuild(let.value, change)) for let in statement.lets)
@@ -60,33 +82,99 @@ def in_float64(sized: SizedDef) -> SizedDef:
     )
 
 
+def _moving(errors: Mapping[str, float], sign: int) -> Moved:
+    """Moves all that float32 rounds, in one direction. ``errors``: of tensors that are computed."""
+    count = itertools.count()
+
+    def moved(node: c.Expr) -> c.Expr:
+        match node:
+            case c.Read(tensor=name) if errors.get(name):
+                by = c.Const(sign * _MOVED * errors[name], FLOAT64, node.span)
+                return c.Binary("+", node, by, FLOAT64, node.span)
+            case c.Call() | c.Binary(op="+" | "-" | "*" | "/" | "%"):
+                by = c.Const(sign * _ROUNDED * (2 + next(count) % 5), FLOAT64, node.span)
+                return c.Call("nudged", (node, by), FLOAT64, node.span)
+            case _:
+                return node
+
+    return moved
+
+
 def roundings(
     sized: SizedDef, inputs: Sequence[_Array], initial: Sequence[_Array]
-) -> tuple[float, ...]:
-    """Of each output the absolute error of nearly all elements that the reference computes; 0 for
-    outputs of other types than float32, and where nothing is known.
+) -> tuple[Rounding, ...]:
+    """Of each output how far rounding may take it; ``UNKNOWN`` where nothing is known, as of all
+    outputs of a def without float32.
 
     ``initial``: outputs with the values that they have before. Of a def that is too large to be
-    computed whole, a sample counts. Computes the reference twice, in the def's types and in
+    computed whole, a sample counts. Computes the reference four times: in the def's types, and in
     float64.
     """
-    own = [t.type == FLOAT32 for t in sized.checked.outputs]
-    unknown = (0.0,) * len(own)
-    if not any(own):
+    outputs = sized.checked.outputs
+    own = [t.type == FLOAT32 for t in outputs]
+    unknown = (UNKNOWN,) * len(own)
+    if FLOAT32 not in {t.type for t in sized.checked.tensors.values()}:
         return unknown
-    rounded = [a.copy() for a in initial]
-    exact = [a.astype(np.float64) if w else a.copy() for a, w in zip(initial, own, strict=True)]
     tensors = zip(inputs, sized.checked.inputs, strict=True)
+    arrays = [a.astype(np.float64) if t.type == FLOAT32 else a for a, t in tensors]
+    rounded = [a.copy() for a in initial]
+
+    def wide(moved: Moved = lambda node: node) -> tuple[list[_Array], tuple[Any, ...]]:
+        found = [a.astype(np.float64) if w else a.copy() for a, w in zip(initial, own, strict=True)]
+        return found, compute(in_float64(sized, moved), arrays, found, whole=limit).positions
+
+    limit = WHOLE
     try:
-        arrays = [a.astype(np.float64) if t.type == FLOAT32 else a for a, t in tensors]
-        compute(sized, inputs, rounded)
-        positions = compute(in_float64(sized), arrays, exact).positions
+        if all(p is None for p in compute(sized, inputs, rounded).positions):
+            limit = _ALL
+        exact, positions = wide()
     except (TclError, IndexError, MemoryError):  # in float64 the data may lead elsewhere
         return unknown
-    return tuple(
+    errors = [
         _error(r, e, p) if w else 0.0
         for r, e, p, w in zip(rounded, exact, positions, own, strict=True)
-    )
+    ]
+    named = {t.name: error for t, error in zip(outputs, errors, strict=True)}
+    try:
+        others = [wide(_moving(named, sign)) for sign in (1, -1)]
+    except (TclError, IndexError, MemoryError):
+        return tuple(map(Rounding, errors))
+    found = []
+    for k, error in enumerate(errors):
+        known = [p[k] for p in (positions, *(where for _, where in others)) if p[k] is not None]
+        places = reduce(np.intersect1d, known) if known else None
+        spread = _spread(exact[k], [rounded[k], *(values[k] for values, _ in others)], places)
+        found.append(_decided(error, spread, places))
+    return tuple(found)
+
+
+_ALL = 1 << 62
+"""Operations: more than any def takes that was computed whole before."""
+
+
+def _spread(exact: _Array, others: Sequence[_Array], places: _Positions | None) -> _Array:
+    """By how much each element changes at most; infinite where it is no number once."""
+    right, most = _floats(exact, places), np.zeros(())
+    with np.errstate(invalid="ignore"):
+        for values in (_floats(each, places) for each in others):
+            changes = np.where((values == right) | (np.isnan(values) & np.isnan(right)), 0.0, 1.0)
+            changes[changes > 0] = np.abs(values - right)[changes > 0]
+            most = np.maximum(most, np.where(np.isnan(changes), np.inf, changes))
+    return np.broadcast_to(most, right.shape)
+
+
+def _floats(values: _Array, places: _Positions | None) -> _Array:
+    flat = values.reshape(-1)
+    return np.asarray(flat if places is None else flat[places], np.float64)
+
+
+def _decided(error: float, spread: _Array, places: _Positions | None) -> Rounding:
+    """Which elements rounding decides about, by how much elements change."""
+    if not spread.size:
+        return Rounding(error)
+    usual = np.quantile(spread, _MOST, method="higher")
+    far = np.flatnonzero(spread > usual)
+    return Rounding(error, far if places is None else places[far], _SPREAD * spread[far])
 
 
 def _error(rounded: _Array, exact: _Array, positions: npt.NDArray[np.int64] | None) -> float:

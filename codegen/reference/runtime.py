@@ -31,6 +31,7 @@ def namespace(jit: bool) -> dict[str, Any]:
     for name in BUILTINS:
         function = helpers.get(name) if name in _functions(special) else LIBM[name]
         names[f"b_{name}"] = function if jit else _on_floats(function)
+    names["b_nudged"] = names["nudged"] if jit else _on_floats(names["nudged"])
     for name, single in LIBM_FLOAT32.items():
         names[f"s_{name}"] = single if jit else _on_floats(single)
     return names

@@ -12,6 +12,7 @@ import numpy as np
 from tcl.arrays.arguments import Array
 from tcl.backends.sent import Like, SentProblem, file_of
 from tcl.codegen.common.dtypes import numpy_dtype
+from tcl.codegen.common.rounding import Rounding
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
 from tcl.grammar.check import check
@@ -130,7 +131,7 @@ class ProgramBackend:
 
         return compute(self.sized, inputs, outputs)
 
-    def roundings(self, inputs: Sequence[Array]) -> Sequence[float]:
+    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
         """See ``tcl.tuner.measure.backend.Runner``."""
         from tcl.codegen.reference import roundings
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tcl.codegen.common.envelope import unseal
 from tcl.codegen.common.errors import CompileError
+from tcl.codegen.common.rounding import Rounding
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher
 from tcl.tuner.measure.backend import Kernel, Problem
@@ -95,7 +96,7 @@ class CpuRunner:
             launcher = launcher.at(found.at(dict(self.sizes)))
         return lambda inputs, outputs: launcher((*inputs, *outputs))
 
-    def roundings(self, inputs: Sequence[Array]) -> Sequence[float]:
+    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
         """See ``tcl.tuner.measure.backend.Runner``."""
         from tcl.backends.program_backend import sized_once
         from tcl.codegen.reference import roundings

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tcl.arrays.arguments import Array
     from tcl.backends.targets import Target
     from tcl.cli.kernels import Work
+    from tcl.codegen.common.rounding import Rounding
     from tcl.executors.executor import Executor
     from tcl.selection.best_options import Query
     from tcl.selection.suggested_options import Chosen
@@ -201,6 +202,7 @@ def _show_results(work: Work, outputs: Sequence[Array], *, compare: bool) -> Non
 
 def _differences(work: Work, outputs: Sequence[Array]) -> list[str]:
     """Sentences about outputs that are not what the reference computes."""
+    from tcl.codegen.common.rounding import UNKNOWN
     from tcl.codegen.reference import compile_reference, roundings
     from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
@@ -208,15 +210,15 @@ def _differences(work: Work, outputs: Sequence[Array]) -> list[str]:
     compile_reference(work.sized)(work.inputs, expected)
     depths = accumulation_depths(work.sized)
 
-    def differences(errors: Sequence[float]) -> list[str]:
+    def differences(known: Sequence[Rounding]) -> list[str]:
         found = (
-            mismatch(tensor.name, actual, wanted, depths[tensor.name], error)
-            for tensor, actual, wanted, error in zip(
-                work.checked.outputs, outputs, expected, errors, strict=True
+            mismatch(tensor.name, actual, wanted, depths[tensor.name], rounding)
+            for tensor, actual, wanted, rounding in zip(
+                work.checked.outputs, outputs, expected, known, strict=True
             )
         )
         return [sentence for sentence in found if sentence is not None]
 
-    if not differences([0.0] * len(outputs)):
+    if not differences([UNKNOWN] * len(outputs)):
         return []
     return differences(roundings(work.sized, work.inputs, work.outputs()))

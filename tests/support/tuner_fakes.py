@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcl.codegen.common.errors import CompileError, OptionsError
+from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure import evaluate
@@ -125,8 +126,8 @@ class FakeBackend:
         outputs[0][:] = inputs[0] * 2
         return None
 
-    def roundings(self, inputs: Sequence[Array]) -> Sequence[float]:
-        return (0.0,)
+    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
+        return (UNKNOWN,)
 
     def runner(self) -> FakeBackend:
         return self

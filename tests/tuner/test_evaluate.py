@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tuner_fakes import QUICK, FakeBackend, FakeOptions
 
+from tcl.codegen.common.rounding import Rounding
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.tuner.measure.backend import Kernel, Problem
@@ -64,9 +65,9 @@ class RoundingBackend(FakeBackend):
 
         return kernel
 
-    def roundings(self, inputs: Sequence[Array]) -> Sequence[float]:
+    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
         self.asked.append(len(inputs))
-        return (1e-4,)
+        return (Rounding(1e-4),)
 
 
 @pytest.mark.parametrize(

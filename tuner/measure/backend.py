@@ -15,6 +15,7 @@ from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.harness import Bench
 
 if TYPE_CHECKING:
+    from tcl.codegen.common.rounding import Rounding
     from tcl.codegen.reference import Computed
     from tcl.tuner.space.search_space import Config, SearchSpace
 
@@ -55,9 +56,9 @@ class Runner(Protocol):
     def problem(self) -> Problem:
         """The arrays, in the process that runs the kernels; called once there."""
 
-    def roundings(self, inputs: Sequence[Array]) -> Sequence[float]:
-        """Of each output the absolute error of what ``reference`` computes; 0 where it is not
-        known. Takes a few times as long as ``reference``."""
+    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
+        """Of each output how far rounding takes what ``reference`` computes. Takes a few times as
+        long as ``reference``."""
 
 
 class Backend(Runner, Protocol[_Options_contra]):

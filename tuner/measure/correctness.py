@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.grammar import checked as c
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.traverse import evaluated, reads, walk
@@ -74,11 +75,11 @@ def tolerance(dtype: str, depth: int) -> float:
 
 
 def mismatch(
-    name: str, actual: Array, expected: Array, depth: int, error: float = 0.0
+    name: str, actual: Array, expected: Array, depth: int, rounding: Rounding = UNKNOWN
 ) -> str | None:
     """A sentence about the first element that is wrong; None when all are right: see
     ``Expected.mismatch``."""
-    return Expected.of(name, expected, depth).mismatch(actual, error)
+    return Expected.of(name, expected, depth).mismatch(actual, rounding)
 
 
 _BLOCK = 1 << 15
@@ -93,7 +94,8 @@ class Expected:
     Floats are right within ``tolerance`` of the element, or of the root mean square of all
     elements, for those that are small because larger terms cancelled; or within a multiple of the
     reference's own error, where that is known, which is well below the root mean square. NaN
-    matches NaN, an infinity itself. All other types have to be equal.
+    matches NaN, an infinity itself. All other types have to be equal. Of whatever type,
+    elements that the reference's rounding decides about may be off by more.
     """
 
     name: str
@@ -126,20 +128,25 @@ class Expected:
         scale = _scale(values) if relative else 0.0
         return cls(name, whole.shape, values, positions, relative, scale, than)
 
-    def mismatch(self, actual: Array, error: float = 0.0) -> str | None:
+    def mismatch(self, actual: Array, rounding: Rounding = UNKNOWN) -> str | None:
         """A sentence about the first element of ``actual``, an array of the output's shape, that
-        is wrong; None when all are right. ``error``: of the reference, absolute, 0 if unknown."""
+        is wrong; None when all are right. ``rounding``: of the reference."""
         flat = actual.reshape(-1)
         if self.positions is not None:
             flat = flat[self.positions]
         right = self.values
         if right.dtype == np.bool_:  # the poison is no value of a bool
             flat, right = flat.view(np.uint8), right.view(np.uint8)
-        least = min(_ERRORS * error, _MOST * self.scale)
+        least = min(_ERRORS * rounding.error, _MOST * self.scale)
         first, wrong = -1, 0
         for begin in range(0, right.size, _BLOCK):
             block = slice(begin, begin + _BLOCK)
             good = self._good(flat[block], right[block], least)
+            if rounding.places.size and not good.all():
+                off = begin + np.flatnonzero(~good)
+                far = np.abs(flat[off].astype(np.float64) - right[off].astype(np.float64))
+                places = off if self.positions is None else self.positions[off]
+                good[off - begin] = rounding.explains(places, far)
             if not good.all():
                 first = first if wrong else begin + int(np.argmin(good))
                 wrong += good.size - int(np.count_nonzero(good))

@@ -14,6 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tcl.codegen.common.errors import OptionsError
+from tcl.codegen.common.rounding import UNKNOWN, Rounding
 from tcl.common.number_format import duration
 from tcl.tuner.measure.backend import Backend, BriefBackend, Kernel, Problem, Runner
 from tcl.tuner.measure.cores import available_cores
@@ -129,8 +130,8 @@ class Evaluator:
         self._yardstick: Yardstick | None = None
         self._kernel = ""
         """Which one that is: a resumed search may have another."""
-        self._roundings: Sequence[float] | None = None
-        """Errors of the reference; None until a kernel differs from it by more than rounding
+        self._roundings: Sequence[Rounding] | None = None
+        """Of the reference; None until a kernel differs from it by more than rounding
         usually explains."""
         self._whole: list[Expected] | None = None
         """All that the yardstick computes, where only a sample of the results is known."""
@@ -292,10 +293,11 @@ class Evaluator:
 
     def _mismatch(self, place: Place, own: Sequence[Expected]) -> str | None:
         """What is wrong with the results that lie at a place."""
-        errors = self._roundings or [0.0] * len(self._problem.names)
+        roundings = self._roundings or [UNKNOWN] * len(self._problem.names)
         for comparisons, differing in ((self._expected or (), 1), (self._whole or own, 2)):
-            for expected, values, error in zip(comparisons, place.values(), errors, strict=False):
-                wrong = expected.mismatch(values, differing * error)
+            compared = zip(comparisons, place.values(), roundings, strict=False)
+            for expected, values, rounding in compared:
+                wrong = expected.mismatch(values, rounding.times(differing))
                 if wrong is not None:
                     return wrong
         return None
