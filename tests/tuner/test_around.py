@@ -43,9 +43,38 @@ def test_all_changes_of_one_knob_come_nearest_first() -> None:
 
 def test_one_knob_is_changed_before_two_are_and_everything_comes_once() -> None:
     found = list(around(PAIR, (2, "b")))
-    assert found[:5] == [(1, "b"), (4, "b"), (2, "a"), (2, "c"), (8, "b")]
+    assert found[:5] == [(1, "b"), (4, "b"), (2, "a"), (8, "b"), (2, "c")]
     assert {*found, (2, "b")} == {*PAIR.enumerate()}
     assert len(found) == 11
+
+
+def test_what_has_gained_most_comes_first_and_kinds_take_turns() -> None:
+    space = SearchSpace(
+        (
+            Knob("s0.m.tile", (2, 4, 8, 16), 16, ordered=True),
+            Knob("s0.stage1", (0, 1), 0, ordered=True),
+            Knob("s0.register", ("1", "2", "3", "4"), "2", ordered=True),
+            Knob("s0.lanes", (1, 4), 4, ordered=True),
+        )
+    )
+    found = [
+        next(
+            (knob.name, value)
+            for knob, value, own in zip(space.knobs, c, space.default, strict=True)
+            if value != own
+        )
+        for c in islice(around(space, space.default), 8)
+    ]
+    assert found == [
+        ("s0.register", "3"),
+        ("s0.register", "4"),
+        ("s0.stage1", 1),
+        ("s0.m.tile", 8),
+        ("s0.register", "1"),
+        ("s0.m.tile", 4),
+        ("s0.m.tile", 2),
+        ("s0.lanes", 1),
+    ]
 
 
 def test_what_a_constraint_only_gets_counts_as_read() -> None:

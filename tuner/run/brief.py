@@ -50,7 +50,7 @@ FEW = 10
 LONGEST = 4.0
 """... so many seconds have passed: large arrays take long to look at."""
 CANDIDATES = 40
-"""Besides the default: those one knob away, the nearest first, then those two away."""
+"""Besides the default: those one knob away, what gains most first, then those two away."""
 RULES = Rules(finalists=2, heats=1, rounds=9, budget=0.5, clearly=0.97)
 """No other process confirms who wins here, so that more is asked of it."""
 TIMING = MeasureSettings(samples=5, budget=0.02)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TypeAlias
 
 from tcl.tuner.space.knobs import Knob, Value
@@ -11,6 +13,8 @@ from tcl.tuner.space.search_space import Config, SearchSpace, reading
 
 Change: TypeAlias = tuple[int, Value]
 """The place of a knob, and another one of its choices."""
+Valid: TypeAlias = Callable[[tuple[Change, ...]], Config | None]
+"""The centre with these changes; None if that is not valid."""
 
 
 def changes(knobs: tuple[Knob, ...], centre: Config) -> tuple[tuple[Change, ...], ...]:
@@ -27,13 +31,75 @@ def changes(knobs: tuple[Knob, ...], centre: Config) -> tuple[tuple[Change, ...]
     return tuple(map(tuple, found))
 
 
+PAID: Mapping[tuple[str, bool | None], float] = MappingProxyType(
+    {
+        ("lanes", True): 0.08,
+        ("peel", None): 0.023,
+        ("register", True): 0.013,
+        ("prefetch", False): 0.010,
+        ("unroll", True): 0.007,
+        ("unroll", False): 0.007,
+        ("tile", True): 0.006,
+        ("stage", False): 0.006,
+        ("order", None): 0.004,
+        ("chunk", False): 0.004,
+        ("stage", True): 0.004,
+        ("tile", False): 0.0035,
+        ("register", False): 0.003,
+        ("prefetch", True): 0.003,
+        ("chunk", True): 0.002,
+        ("fuse", None): 0.002,
+        ("inner_order", None): 0.002,
+        ("row", None): 0.0005,
+        ("lanes", False): 0.0001,
+        ("vector", None): 0.0001,
+        ("stream", None): 0.0001,
+    }
+)
+"""What changes of one knob have gained: the share of the default's time that one of a kind saves,
+in the mean over problems, where one that is no faster saves nothing. A kind is a knob's and, if it
+has an order, whether the value goes up. From 122 problems on one thread of a Zen 3 core, where
+the default and the fastest were timed in turns.
+
+With the defs of a problem left out of what it is ordered by, the best of the first 10 takes 0.942
+of the default's time in the mean over problems, of the first 20 0.922, and of all that were
+measured 0.905. By distance alone, a knob after the other, it is 0.977 and 0.957; at random, 0.962
+and 0.944."""
+_OTHERS = 0.004
+"""Of kinds that nothing is known of."""
+_AGAIN = 0.8
+"""What is left of that with each change of a kind that was tried: they gain alike."""
+
+
+def singles(knobs: tuple[Knob, ...], centre: Config, valid: Valid) -> Iterator[Config]:
+    """Configurations that differ from ``centre`` in one knob: those first that gain most, by
+    ``PAID``; of a kind those in one step first. ``valid`` gives a configuration for changes that
+    are valid; only these count as tried."""
+    kinds: dict[tuple[str, bool | None], deque[Change]] = {}
+    for place, value in itertools.chain.from_iterable(changes(knobs, centre)):
+        knob = knobs[place]
+        up = knob.choices.index(value) > knob.choices.index(centre[place])
+        name = knob.name.rpartition(".")[2].rstrip("0123456789")
+        kinds.setdefault((name, up if knob.ordered else None), deque()).append((place, value))
+    worth = {kind: PAID.get(kind, _OTHERS) for kind in kinds}
+    while worth:
+        kind = max(worth, key=worth.__getitem__)
+        found = valid((kinds[kind].popleft(),))
+        if not kinds[kind]:
+            del worth[kind]
+        elif found is not None:
+            worth[kind] *= _AGAIN
+        if found is not None:
+            yield found
+
+
 def around(space: SearchSpace, centre: Config) -> Iterator[Config]:
-    """Valid configurations that differ from a valid one in one knob, then those that differ in two,
-    by how far they are from it; always in the same order, each once."""
+    """Valid configurations that differ from a valid one in one knob, those first that gain most,
+    then those that differ in two, by how far they are from it; always in the same order, each
+    once."""
     valid = _Near(space, centre)
+    yield from singles(space.knobs, centre, valid.changed)
     by_steps = changes(space.knobs, centre)
-    for same in by_steps:
-        yield from filter(None, (valid.changed((change,)) for change in same))
     for steps in range(2, 2 * len(by_steps) + 1):
         for one, two in itertools.product(by_steps, repeat=2):
             if by_steps.index(one) + by_steps.index(two) + 2 == steps:
