@@ -66,6 +66,8 @@ def _wrapping(scalar: type[np.generic]) -> Callable[[Any], Any]:
     """A conversion that wraps where NumPy's own would refuse a Python int."""
 
     def convert(value: Any) -> Any:
+        if type(value) is scalar:  # most are, and the rest takes ten times as long
+            return value
         if isinstance(value, int) and issubclass(scalar, np.integer):
             value %= 2**64
             return np.uint64(value).astype(scalar)
