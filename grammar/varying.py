@@ -264,6 +264,20 @@ def terms_of(value: int) -> Terms:
     return value.terms if isinstance(value, Size) else (((), value),) if value else ()
 
 
+def linear(value: int) -> tuple[int, int] | None:
+    """``(a, b)`` of ``a + b * size``, where there is one size; None for what is not linear."""
+    constant = factor = 0
+    for monomial, c in terms_of(value):
+        match monomial:
+            case ():
+                constant = c
+            case (Symbol(multiple=multiple),) if c % multiple == 0:
+                factor = c // multiple
+            case _:
+                return None
+    return constant, factor
+
+
 def usual(value: int) -> int:
     """The value by which choices are made, each of which is right."""
     return int.__pos__(value) if isinstance(value, Size) else value

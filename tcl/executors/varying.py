@@ -57,7 +57,7 @@ class Class:
             for found in (sized.shapes, sized.origins)
         )
         steps = tuple(
-            tuple(map(formula, _row_major(sized.shapes[t.name], t.type.itemsize)))
+            tuple(map(formula, row_major(sized.shapes[t.name], t.type.itemsize)))
             for t in checked.inputs + checked.outputs
         )
         sizes = {name: formula(n) for name, n in sized.sizes.items()}
@@ -142,7 +142,7 @@ class Code:
             raise self.at(sizes).failed(failed)
 
 
-def _row_major(shape: Sequence[int], itemsize: int) -> list[int]:
+def row_major(shape: Sequence[int], itemsize: int) -> list[int]:
     """The strides, in bytes, of an array that is not empty."""
     return [itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
 
@@ -196,6 +196,16 @@ class VaryingExecutor(OfClass, Executor):
     def serves(self) -> ForAll:
         """What its kernel is for."""
         return self._class.all_
+
+    def largest_of_kind(self, *, unchecked: bool) -> tuple[SizedDef, Launcher]:
+        """The def, as far as calls need it, and the kernel at the largest sizes of the class that
+        are of the same kind as these (``kind_of``)."""
+        sizes = {}
+        for name, size in self._sizes.items():
+            class_ = self.serves.classes[name]
+            most = min(class_.most, (1 << size.bit_length()) - 1)
+            sizes[name] = most - most % class_.multiple
+        return self._class.sized(sizes)[0], self._class.launcher(sizes, unchecked=unchecked)
 
     def at_other_sizes(self, inputs: tuple[Any, ...], outputs: Any, unchecked: object) -> Any:
         return None if self._others is None else self._others(inputs, outputs, unchecked)

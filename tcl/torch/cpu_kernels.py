@@ -16,6 +16,7 @@ from tcl.codegen.cpu.run.launch import Launcher, lengths
 from tcl.executors.calls import contiguous
 from tcl.executors.dispatch import MOST_VARIED, Kernels
 from tcl.executors.executor import Executor
+from tcl.executors.varying import VaryingExecutor
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.sized import SizedDef
 from tcl.torch.tensors import check_inputs, torch_dtype
@@ -35,6 +36,8 @@ class Row:
     """Bytes of its scratch arrays."""
     outputs: tuple[tuple[tuple[int, ...], Steps, Any], ...]
     """Sizes, strides and element type of each."""
+    of_class: VaryingExecutor | None
+    """That of the class of sizes whose kernel it is."""
 
 
 class CpuKernels:
@@ -49,11 +52,11 @@ class CpuKernels:
     ) -> None:
         self.places = places
         """Of the outputs that are returned, among the def's."""
-        self.varying = len(kernels.varying_of(checked.name))
+        self.varying = kernels.varying_of(checked.name)
         """Sizes that vary."""
+        self.unchecked = unchecked
         self._kernels = kernels
         self._checked = checked
-        self._unchecked = unchecked
         self._rows: dict[tuple[Any, ...], Row] = {}
         self._varied: deque[tuple[Any, ...]] = deque()
         """Their keys, oldest first, if sizes vary."""
@@ -119,13 +122,12 @@ class CpuKernels:
         executor = cast(Executor, found)
         shapes = [executor.outline.shapes[t.name] for t in checked.outputs]
         new = [contiguous(s, t.type.itemsize) for s, t in zip(shapes, checked.outputs, strict=True)]
-        launcher = executor.kernel(
-            (*(s.strides for s in standing), *new), unchecked=self._unchecked
-        )
+        launcher = executor.kernel((*(s.strides for s in standing), *new), unchecked=self.unchecked)
         dtypes = [torch_dtype(t.type) for t in checked.outputs]
         steps = [contiguous(s, 1) for s in shapes]
         outputs = tuple(zip(shapes, steps, dtypes, strict=True))
-        return Row(executor.outline, launcher, lengths(launcher.scratch), outputs)
+        of_class = executor if isinstance(executor, VaryingExecutor) and launcher.sizes else None
+        return Row(executor.outline, launcher, lengths(launcher.scratch), outputs, of_class)
 
 
 _ALIGNED = 1 << 12

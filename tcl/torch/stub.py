@@ -14,12 +14,18 @@ import torch
 
 from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.object_code.kept import load_kept
+from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.native import NativeEntry, on_the_way, returning
+from tcl.executors.varying import row_major
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.size_classes import kind_of
+from tcl.grammar.sized import SizedDef
+from tcl.grammar.varying import linear
 from tcl.torch.cpu_kernels import CpuKernels, Row
 from tcl.torch.stub_text import (
     CALL,
     FUNCTIONS,
+    KINDS,
     MISSED,
     PUBLISH,
     TABLE,
@@ -57,9 +63,9 @@ class Stub:
         self._signature = Signature(
             tuple((t.rank, number[t.type], t.type.itemsize) for t in checked.inputs),
             tuple((t.rank, number[t.type]) for t in (checked.outputs[k] for k in kernels.places)),
-            kernels.varying,
+            tuple(_place(checked, name) for name in kernels.varying),
         )
-        self._code = load_kept(text(self._signature), (CALL, PUBLISH, TORCH, TABLE, MISSED))
+        self._code = load_kept(text(self._signature), (CALL, PUBLISH, TORCH, TABLE, KINDS, MISSED))
         self.address = self._code.address(CALL)
         """Of the function that torch calls."""
         functions = (ctypes.c_uint64 * len(FUNCTIONS)).from_address(self._code.address(TORCH))
@@ -72,6 +78,8 @@ class Stub:
         self._rows: dict[tuple[int, ...], _Words] = {}
         self._entries: dict[tuple[object, ...], NativeEntry] = {}
         """By code, and the memory that it needs on the way."""
+        self._kinds: dict[int, ctypes.Array[ctypes.c_int64]] = {}
+        """The rows of kinds of sizes."""
         self._tables: list[_Words] = []
         """All that there were: a thread may still look into an old one."""
         self._renew()
@@ -100,13 +108,15 @@ class Stub:
         """Add the row of inputs like these."""
         key = tuple(n for t in inputs for n in (*t.shape, *t.stride()))
         with self._lock:
-            if key in self._rows or len(self._rows) >= MOST_ROWS:
+            if key in self._rows:
                 return
             row = self._kernels.row(inputs)
-            entry = self._entry(row)
+            least = tuple(int(t.numel() > 0) for t in inputs)
+            if self._remember_kind(row, least) or len(self._rows) >= MOST_ROWS:
+                return
+            entry = self._entry(row.sized, row.launcher)
             outputs = (n for k in self._kernels.places for side in row.outputs[k][:2] for n in side)
-            least = (int(t.numel() > 0) for t in inputs)
-            sizes = row.launcher.sizes or (0,) * self._signature.varying
+            sizes = row.launcher.sizes or (0,) * len(self._signature.varying)
             values = (entry.address, *key, *least, *outputs, *sizes)
             words = self._rows[key] = (ctypes.c_uint64 * len(values))(*values)
             if 2 * len(self._rows) > len(self._tables[-1]) - 1:
@@ -114,18 +124,39 @@ class Stub:
             else:
                 self._insert(key, words)
 
-    def _entry(self, row: Row) -> NativeEntry:
-        """The function of a row's kernel: one for all sizes that need about as much memory on the
-        way."""
-        launcher, places = row.launcher, self._kernels.places
-        needed = on_the_way(launcher, row.sized, places)
+    def _remember_kind(self, row: Row, least: Sequence[int]) -> bool:
+        """Add the row of the kind of sizes, if there can be one. ``least``: of the inputs."""
+        if row.of_class is None or len(self._signature.varying) != 1:
+            return False
+        kind = kind_of(*row.launcher.sizes)
+        symbolic, places = row.of_class.serves.symbolic, self._kernels.places
+        checked = symbolic.checked
+        if kind in self._kinds:  # strides of single points may be any
+            return False
+        sides = checked.inputs, tuple(checked.outputs[k] for k in places)
+        shapes = [[symbolic.shapes[t.name] for t in side] for side in sides]
+        found = [
+            [linear(n) for shape in side for n in (*shape, *row_major(shape, 1))] for side in shapes
+        ]
+        key, outputs = ([n for pair in side if pair is not None for n in pair] for side in found)
+        if any(pair is None for side in found for pair in side):
+            return False
+        entry = self._entry(*row.of_class.largest_of_kind(unchecked=self._kernels.unchecked))
+        values = (entry.address, *key, *least, *outputs)
+        words = self._kinds[kind] = (ctypes.c_int64 * len(values))(*values)
+        self._publish(self._code.address(KINDS) + 8 * kind, ctypes.addressof(words))
+        return True
+
+    def _entry(self, sized: SizedDef, launcher: Launcher) -> NativeEntry:
+        """The function of a kernel: one for all sizes that need about as much memory on the way."""
+        needed = on_the_way(launcher, sized, self._kernels.places)
         room = {k: 1 << (size - 1).bit_length() for k, size in needed.items()}
         # As long as an entry has the code, no other one has its address.
         key = launcher.entry, *(room if launcher.sizes else needed).items()
         found = self._entries.get(key)
         if found is None:
             more = room if launcher.sizes else None
-            found = self._entries[key] = returning(launcher, row.sized, places, more)
+            found = self._entries[key] = returning(launcher, sized, self._kernels.places, more)
         return found
 
     def _renew(self) -> None:
@@ -175,6 +206,16 @@ class Failures(threading.local):
 
 
 failures = Failures()
+
+
+def _place(checked: CheckedDef, name: str) -> int:
+    """The word of a key that tells a size."""
+    place = 0
+    for tensor in checked.inputs:
+        if name in (tensor.dims or ()):
+            return place + (tensor.dims or ()).index(name)
+        place += 2 * tensor.rank
+    raise KeyError(name)
 
 
 def _address(function: Any) -> int:
