@@ -184,7 +184,7 @@ class Loops:
             self._counted(fold, body, scope, full, fold.step, empty)
         offset = scope.ranges[fold.dim].offset
         tail = At(add(b, offset.base, full), offset.constant)
-        apart = _APART_OF_FEW if span.few else _APART
+        apart = _APART_OF_MANY if isinstance(span.choices, Lengths) else _APART
         least = math.gcd(*rests)
         if len(rests) > apart and not self.reduced[fold.dim] and _in_halves(fold, body, least):
             self._pieces(fold, body, scope, tail, At(full), rest, least)
@@ -393,8 +393,9 @@ class Loops:
 
 _APART = 3
 """Lengths of a last, shorter iteration of which each has code of its own."""
-_APART_OF_FEW = 8
-"""Likewise, where the last iteration is most of the work."""
+_APART_OF_MANY = 31
+"""Likewise in code for many sizes, where the last iteration may be most of the work, and each piece
+of it would read the other operands once more."""
 
 
 def _neighbours(body: ir.Statement) -> Iterator[tuple[ir.Loop, ir.Loop]]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
-from tcl.grammar.size_classes import MULTIPLE
 from tcl.grammar.varying import Size, Undecided, alike, limits
 
 
@@ -44,11 +43,6 @@ class Span:
         if isinstance(self.choices, Lengths):
             return self.choices.remainders(step)
         return {c % step for c in self.choices}
-
-    @property
-    def few(self) -> bool:
-        """Whether it is that of a class of few sizes."""
-        return isinstance(self.choices, Lengths) and self.choices.most < MULTIPLE
 
     def reaches(self, points: int) -> bool:
         """Whether it can be so many."""
