@@ -53,13 +53,13 @@ varying_option = click.option(
 )
 
 
-def check_varying(checked: CheckedDef, names: Iterable[str]) -> None:
-    """Refuse names that no size of the def has."""
+def check_varying(checked: CheckedDef, names: Iterable[str], where: str = "--varying") -> None:
+    """Refuse names that no size of the def has; ``where`` they were given."""
     for name in names:
         if name not in checked.sizes:
             there = f"its sizes are {', '.join(checked.sizes)}" if checked.sizes else "it has none"
             raise ArgumentError(
-                f"--varying names {name}, which is no size of {checked.name}; {there}"
+                f"{where} names {name}, which is no size of {checked.name}; {there}"
             )
 
 

@@ -14,11 +14,12 @@ only, in a table; each ``[[tune]]`` names a def and sizes:
     [[tune]]
     file = "softmax.tc"
     sizes = ["small", { N = 100, D = 1000 }]
+    varying = ["N"]
     time_limit = 60
 
 A list of values of a size stands for each of them, several for every combination; a text is a label
-of the def's ``# sizes`` comments. Without ``sizes`` the first of these is taken. A file is looked
-for beside the grid's.
+of the def's ``# sizes`` comments. Without ``sizes`` the first of these is taken. ``varying`` names
+sizes whose classes are tuned for. A file is looked for beside the grid's.
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ from pathlib import Path
 from typing import Any
 
 from tcl.arrays.annotations import default_sizes, no_size, read_annotations
-from tcl.cli.common import load, pick, read
+from tcl.cli.common import check_varying, load, pick, read
 from tcl.cli.settings import KINDS, check_type
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
 from tcl.grammar.errors import ArgumentError, TclError
+from tcl.grammar.shown import shown
 
 _TABLES = "tune"
-_OWN = ("file", "entry", "sizes")
+_OWN = ("file", "entry", "sizes", "varying")
 _MOST = 10_000
 """Points."""
 _LARGEST = 10**18
@@ -65,11 +67,14 @@ class GridPoint:
     sizes: Mapping[str, int]
     settings: Mapping[str, Any]
     """The table's, and the grid's where it has none."""
+    varying: tuple[str, ...] = ()
+    """Names of sizes: what is tuned for is their class."""
 
     @property
     def title(self) -> str:
         """The def and its sizes, for people."""
-        return " ".join([self.checked.name, *(f"{k}={v}" for k, v in self.sizes.items())])
+        words = [self.checked.name, *(f"{k}={v}" for k, v in self.sizes.items())]
+        return " ".join([*words, *([f"varying {','.join(self.varying)}"] if self.varying else [])])
 
 
 def read_grid(path: Path) -> list[GridPoint]:
@@ -133,8 +138,9 @@ class _Reader:
             return
         text, checked = chosen
         try:
+            varying = _varying(table.get("varying", []), checked)
             for sizes in _size_sets(table.get("sizes"), checked):
-                yield GridPoint(place, text, checked, sizes, settings)
+                yield GridPoint(place, text, checked, sizes, settings, varying)
         except ArgumentError as error:
             self._note(place, str(error))
 
@@ -190,6 +196,16 @@ class _Reader:
 
     def _note(self, place: str, sentence: str) -> None:
         self.problems.append(f"{place or self._path}: error: {sentence}")
+
+
+def _varying(given: object, checked: CheckedDef) -> tuple[str, ...]:
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(
+            f'varying has to be names of sizes, as varying = ["N"], not {shown(given)}'
+        )
+    check_varying(checked, names, "varying")
+    return tuple(dict.fromkeys(names))
 
 
 def _size_sets(given: object, checked: CheckedDef) -> list[dict[str, int]]:

@@ -173,12 +173,20 @@ def _planned(
     number: int, about: GridPoint, choice: Choice, cache: TuningCache, estimate: Estimate
 ) -> Point:
     point = Point(number, about, choice, None, Standing(), 0, 0.0, 0, 0.0)
+    if about.varying and choice.target.name != "cpu":
+        device = choice.target.name
+        return replace(
+            point, problem=f"varying is for kernels of a CPU; leave it out with device = {device}"
+        )
     try:
         shapes, layouts = layouts_of(about.checked, about.sizes)
         sized = infer(about.checked, shapes)
         _check_memory(sized)
-        key = choice.target.layout_key(sized, layouts)
+        query = choice.target.query(sized, layouts, about.varying)
+        key = query.key
         backend = choice.target.backend(about.text, about.checked.name, layouts)
+        if query.classes:
+            backend = backend.for_all(query.classes)
         standing = _standing(cache, key, choice, backend)
         cost = estimate.of(sized, key)
     except SourceError as error:

@@ -148,13 +148,14 @@ def command(
         sizes = { M = [256, 512], N = 512, K = [64, 128] }
     """
     if grid is not None:
-        for given, name in ((file, "FILE"), (entry, "--entry"), (sizes, "--sizes")):
+        for given, name in (
+            *((file, "FILE"), (entry, "--entry"), (sizes, "--sizes")),
+            (varying or None, "--varying"),
+        ):
             if given is not None:
                 raise click.UsageError(f"{name} is said in the grid's tables; leave it out here")
         if fixed:
             raise click.UsageError("--fix names a knob of one def; it cannot be used with --grid")
-        if varying:
-            raise click.UsageError("--varying is for one def; it cannot be used with --grid")
         from tcl.cli.grid_file import most_threads, read_grid
 
         points = read_grid(grid)

@@ -117,6 +117,8 @@ def test_a_table_has_settings_of_its_own(make: Make) -> None:
         (f"{SCALED}sizes = {{ N = [1, -2] }}", "the size N must be a whole number, not -2"),
         (f"{SCALED}sizes = {{ N = [] }}", "the size N has no value; its list is empty"),
         (f"{SCALED}sizes = 'small'", "there is no label of sizes of scaled 'small'"),
+        (f"{SCALED}varying = 3", 'varying has to be names of sizes, as varying = ["N"], not 3'),
+        (f"{SCALED}varying = 'M'", "varying names M, which is no size of scaled; its sizes are N"),
         (f"{SCALED}size = 3", "there is no key 'size'; did you mean sizes?"),
         (f"{CONV}sizes = {{ N = {list(range(200))}, K = {list(range(200))} }}", "40000 combin"),
     ],
@@ -204,6 +206,15 @@ def test_plan(make: Make, tmp_path: Path) -> None:
     assert not (tmp_path / "t.db").exists()
 
 
+def test_classes_of_sizes(make: Make, tmp_path: Path) -> None:
+    table = f"{SCALED}sizes = {{ N = [100, 200, 300] }}\nvarying = ['N']\n"
+    plan = planned(make(f"{QUICK}{table}"), tmp_path / "t.db")
+    assert [p.key.sizes for p in plan.points if p.key] == ["float32[16..255]", "float32[256..4095]"]
+    assert plan.points[0].title == "scaled N=100 varying N (1 thread)"
+    again = "scaled N=200 varying N is point 1 again; it is tuned once"
+    assert plan.notes == (f"{tmp_path}/grid.toml: [[tune]] 1: {again}",)
+
+
 def test_time_is_estimated_from_what_was_measured(make: Make, tmp_path: Path) -> None:
     cache = TuningCache(tmp_path / "t.db")
     path = make(f"{QUICK}{SCALED}sizes = {{ N = [100, 200] }}\n")
@@ -248,6 +259,7 @@ def test_dry_run_writes_nothing(make: Make, cache: Path) -> None:
         (("defs.tc", "--grid", "grid.toml"), "FILE is said in the grid's tables"),
         (("--grid", "grid.toml", "-e", "mm"), "--entry is said in the grid's tables"),
         (("--grid", "grid.toml", "-s", "N=1"), "--sizes is said in the grid's tables"),
+        (("--grid", "grid.toml", "--varying", "N"), "--varying is said in the grid's tables"),
         (("--grid", "grid.toml", "--fix", "s0.lanes=4"), "--fix names a knob of one def"),
         (("defs.tc", "--dry-run"), "--dry-run is for --grid"),
         ((), "Missing argument 'FILE'"),
@@ -296,6 +308,17 @@ def test_two_points_then_nothing_is_left(make: Make, cache: Path, tmp_path: Path
     assert "2 points: 4 candidates" in more.stdout
     other = here("tune", "--grid", path, "--resume", "--population", "6", "--dry-run", cache=cache)
     assert "2 points: 16 candidates" in other.stdout  # another search: nothing to go on with
+
+
+def test_a_class_of_sizes_is_tuned_once(make: Make, cache: Path) -> None:
+    table = f"{SCALED}sizes = {{ N = [100, 200] }}\nvarying = ['N']\n"
+    path = make(f"{QUICK}{table}")
+    done = tcl("tune", "--grid", path, cache=cache)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "point 1 of 1: scaled N=100 varying N (1 thread)" in done.stdout
+    again = tcl("tune", "--grid", path, "--resume", cache=cache)
+    assert "1 point: 1 known" in again.stdout
+    assert runs(cache) == 1
 
 
 def test_a_point_that_fails_does_not_end_the_grid(make: Make, cache: Path) -> None:
