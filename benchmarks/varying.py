@@ -37,7 +37,6 @@ import numpy as np
 import tcl
 import tcl.executors.executor
 import tcl.executors.varying
-from benchmarks.turns import medians
 from tcl.arrays.random_inputs import input_shape, random_inputs
 from tcl.bench.rows import SUITE, Row, select
 from tcl.codegen.common.dtypes import numpy_dtype
@@ -51,7 +50,8 @@ from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
 SAMPLE = 2e-3
 """Seconds of a sample: shorter calls are repeated."""
-SAMPLES = 7
+SAMPLES = 15
+"""Of which the least counts: whatever else runs makes others longer."""
 LEAST_MOST = 32
 """Rows that have fewer in their batches are drawn up to this."""
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -310,7 +310,10 @@ def beside_one(subject: Subject, count: int) -> dict[str, Any]:
         }
         took = min(_timed(calls["one"], 1) for _ in range(3))
         repeat = max(1, math.ceil(SAMPLE / max(took, 1e-7)))
-        times = medians(calls, lambda call: _timed(call, repeat) / repeat, SAMPLES)  # noqa: B023
+        times = dict.fromkeys(calls, math.inf)
+        for _ in range(SAMPLES):
+            for form in rng.sample(list(calls), len(calls)):
+                times[form] = min(times[form], _timed(calls[form], repeat))
         ratios[size] = times["many"] / times["one"]
     worst = max(ratios, key=lambda size: ratios[size])
     return {
