@@ -2,6 +2,7 @@
 
     python -m benchmarks.transfer --out FILE            # a quarter of an hour
     python -m benchmarks.transfer --repeats 5           # a first impression
+    python -m benchmarks.transfer --searches            # warm starts alone, half a minute
 
 Warm starts: the same search with and without a model that was trained on the same kernel's times on
 another GPU. Selection: the candidate that a model puts first, of those it has not learned from. See
@@ -205,6 +206,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="of the first repeat")
     parser.add_argument("--trees", type=int, default=Boosting().trees, help="of each member")
+    parser.add_argument("--searches", action="store_true", help="leave the selection out")
     parser.add_argument("--out", type=Path, help="write everything here, as JSON")
     given = parser.parse_args()
     spaces = {p.name.removesuffix(".csv.gz"): load_space(p) for p in SPACES.glob("*.csv.gz")}
@@ -215,9 +217,11 @@ def main() -> None:
         prior = Opinion.of(there, list(there.enumerate()), spaces[target], given.trees)
         warm.append(searched(spaces[target], None, None, seeds))
         warm.append(searched(spaces[target], prior, source, seeds))
-        selected.append(transferred(there, spaces[target], prior))
+        if not given.searches:
+            selected.append(transferred(there, spaces[target], prior))
     print("\n".join(lines(warm)), flush=True)
-    selected += [held_out(spaces[name], given.trees) for name in sorted(spaces)]
+    if not given.searches:
+        selected += [held_out(spaces[name], given.trees) for name in sorted(spaces)]
     for each in selected:
         about = "its other parts" if each.model == each.space else each.model
         print(f"{each.space}, model of {about}:")

@@ -19,7 +19,7 @@ from tcl.tuner.model.model import Prediction
 from tcl.tuner.space.knobs import Knob
 from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.strategies import make_strategy
-from tcl.tuner.strategies.prior import believed
+from tcl.tuner.strategies.prior import agreement, believed
 from tcl.tuner.strategies.strategy import SearchSettings, Strategy
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -156,7 +156,18 @@ def test_a_model_is_believed_as_far_as_it_is_right_and_little_is_known() -> None
     right = [believed(expected[:n], 3 + expected[:n]) for n in (1, 10, 50)]
     assert 1 > right[0] > right[1] > right[2] > 0.1
     assert believed(expected, -expected) == 0
-    assert believed(expected, np.zeros(50)) < 0.1 * right[2]
+    assert believed(expected, np.zeros(50)) == 0
+
+
+def test_agreement_is_of_the_order_and_equals_count_as_equal() -> None:
+    expected = np.array([1.0, 2.0, 3.0, 4.0])
+    assert agreement(expected, np.exp(expected)) == 1
+    assert agreement(expected, np.array([5.0, 5.0, 6.0, 6.0])) == pytest.approx(
+        (4 + 4 * math.sqrt(0.8)) / 8
+    )
+    assert agreement(expected, np.array([2.0, 1.0, 4.0, 3.0])) == pytest.approx((4 + 4 * 0.6) / 8)
+    assert agreement(expected, -expected) == 0
+    assert agreement(expected[:1], expected[:1]) == 1
 
 
 def recorded(name: str, fastest: Sequence[int]) -> RecordedSpace:

@@ -20,7 +20,7 @@ from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED, Breeder
 from tcl.tuner.strategies.features import Features, Floats
 from tcl.tuner.strategies.gaussian import GaussianProcess, Posterior
 from tcl.tuner.strategies.history import logarithms
-from tcl.tuner.strategies.prior import Prior, believed
+from tcl.tuner.strategies.prior import Prior, agreement, believed
 from tcl.tuner.strategies.skeleton import Evolution
 from tcl.tuner.strategies.strategy import SearchSettings, State
 
@@ -29,7 +29,10 @@ _CHILDREN = 150
 _STRANGERS = 20
 """Random configurations that join them."""
 _BOLDNESS = 1.5
-"""How many standard deviations better than expected a candidate is assumed to be."""
+"""How many standard deviations better than expected a candidate is assumed to be ..."""
+_LED = 1.0
+"""... and how many as far as a prior is believed. What this is not sure of is assumed to be as much
+slower, as where it chooses without a search."""
 _LEARNT = 256
 """Results that the model is given at most."""
 _FITTED = 100
@@ -41,8 +44,11 @@ _AROUND = 400
 _CHANGED = (1, 2, 2, 3, 4)
 """... that differ from it in so many knobs."""
 _HEDGED = 30
-"""Results up to which half of what a search with a prior tries is far from all others: a prior may
-be wrong."""
+"""Results up to which part of what a search with a prior tries is chosen without it: a prior may be
+wrong."""
+_CONTRAST = 0.2
+"""That part, of the first generation; of others it is the larger the less the prior agrees with
+what was measured."""
 _KNOWN = 0.5
 """Share of the variance that a prior is taken to know before anything is measured."""
 
@@ -64,8 +70,8 @@ class Screened(Evolution):
         self._model = GaussianProcess(self._features)
 
     def _opening(self) -> list[Config]:
-        """With a prior: the seeds and, half of ``population`` with them, those that it prefers. So
-        what it knows is put to the test early."""
+        """With a prior: the seeds and, half of ``population`` with them, mostly those that it
+        prefers. So what it knows is put to the test early."""
         memory = self._memory
         if self._prior is None or not self._features.count:
             return super()._opening()
@@ -73,11 +79,14 @@ class Screened(Evolution):
         pool = self._drawn()
         count = max(1, self._settings.population // 2) - len(found)
         if pool and count > 0:
+            few = round(_CONTRAST * count)
             expected = self._prior.predict(pool)
             scale = float(expected.logs.std()) or 1.0
             mean = (expected.logs - expected.logs.mean()) * (math.sqrt(_KNOWN) / scale)
             posterior = self._model.unmeasured(mean, 1 - _KNOWN, self._features.rows(pool))
-            found += self._chosen(pool, posterior, posterior.mean, expected.spread / scale, count)
+            mean += _LED * expected.spread / scale
+            found += self._chosen(pool, posterior, mean, _LED, count - few)
+            found += self._apart(few)
         return memory.fill(found, 1)
 
     def _drawn(self) -> list[Config]:
@@ -105,13 +114,20 @@ class Screened(Evolution):
         if len(ranked) < ENOUGH_TO_BREED:
             bred = (breeder.child(memory.seen) for _ in range(settings.children))
             return [c for c in bred if c is not None and memory.add(c)]
-        hedged = self._prior is not None and len(memory.results) < _HEDGED
-        few = settings.children // 2 if hedged else 0
-        found = self._screen(self._pool(breeder), settings.children - few)
-        if self._rooted:
-            few -= len(near := self._next_to_best(few))
-            found += near
-        return self._spread(found, len(found) + few)
+        few = 0
+        if self._prior is not None and len(memory.results) < _HEDGED:
+            results = memory.measured()
+            expected = self._prior.predict([c for c, _ in results]).logs
+            few = round(
+                (1 - agreement(expected, np.array(logarithms(results)))) * settings.children
+            )
+        return self._screen(self._pool(breeder), settings.children - few) + self._apart(few)
+
+    def _apart(self, count: int) -> list[Config]:
+        """What is tried whatever models expect: next to the best, where the search began with
+        something, and far from all others."""
+        found = self._next_to_best(count) if self._rooted else []
+        return self._spread(found, count)
 
     def state(self) -> State:
         """See ``Strategy``."""
@@ -143,12 +159,13 @@ class Screened(Evolution):
         at = [*pool, *pending]
         rows, places = (self._features.rows(cs) for cs in ([c for c, _ in results], at))
         times = logs = np.array(logarithms(results))
-        known, unsure = np.zeros(len(at)), np.zeros(len(at))
+        known, bold = np.zeros(len(at)), _BOLDNESS
         if self._prior is not None:
             expected = self._prior.predict([*(c for c, _ in results), *at])
             part = believed(expected.logs[: len(results)], logs)
             logs = times - part * expected.logs[: len(results)]
-            known, unsure = (part * x[len(results) :] for x in (expected.logs, expected.spread))
+            known = part * (expected.logs + _LED * expected.spread)[len(results) :]
+            bold += part * (_LED - _BOLDNESS)
         # Logarithms of times, or how far off they are, brought to mean 0 and spread 1.
         scale = float(logs.std()) or 1.0
         values = (logs - logs.mean()) / scale
@@ -158,19 +175,18 @@ class Screened(Evolution):
         posterior = self._model.posterior(rows[kept], values[kept], places)
         for place in range(len(pool), len(places)):
             posterior.chosen(place)
-        return self._chosen(pool, posterior, posterior.mean + known / scale, unsure / scale, count)
+        return self._chosen(pool, posterior, posterior.mean + known / scale, bold, count)
 
     def _chosen(
-        self, pool: list[Config], posterior: Posterior, mean: Floats, unsure: Floats, count: int
+        self, pool: list[Config], posterior: Posterior, mean: Floats, bold: float, count: int
     ) -> list[Config]:
         """The most promising of the pool, from now on in memory; others that ``posterior`` knows
-        come after it. ``unsure``: what it does not know of."""
+        come after it. ``bold``: how many standard deviations better than ``mean`` they may be."""
         found: list[Config] = []
         left = np.zeros(len(mean))
         left[len(pool) :] = np.inf
         for _ in range(min(count, len(pool))):
-            bold = _BOLDNESS * np.hypot(posterior.spread, unsure)
-            place = int(np.argmin(mean - bold + left))
+            place = int(np.argmin(mean - bold * posterior.spread + left))
             left[place] = np.inf
             posterior.chosen(place)
             self._memory.add(pool[place])
