@@ -3,7 +3,7 @@ alike in these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcl.tuner.space.knobs import Knob, Value
-from tcl.tuner.space.search_space import Config, SearchSpace, reading
+from tcl.tuner.space.search_space import Config, SearchSpace
 
 Places: TypeAlias = NDArray[np.intp]
 _T = TypeVar("_T")
+_TABLED = 8
+"""Numbers for each row up to which a table of all of them takes less time than sorting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,48 +71,56 @@ class Rows:
         """What a function gives for the values of each row. It is asked once for all rows that are
         alike in what it has read."""
         order = {knob.name: k for k, knob in enumerate(self.space.knobs)}
-        if not len(self.places):
-            return Column((), np.zeros(0, np.intp))
-        names = reading(function, _Values(self.space.knobs, order, self.places[0]))[1]
-        while True:
-            places = [order[name] for name in sorted(names)]
-            codes = _alike([self.places[:, k] for k in places], len(self.places))
-            values: list[_T] = []
-            for row in np.unique(codes, return_index=True)[1].tolist():
-                value, read = reading(function, _Values(self.space.knobs, order, self.places[row]))
-                values.append(value)
-                if not read <= names:  # rows that were thought to be alike may not be
-                    names |= read
-                    break
-            else:
-                return Column(tuple(values), codes)
+        values: list[_T] = []
+        codes = np.zeros(len(self.places), np.intp)
+        left = np.arange(len(self.places))
+        while len(left):
+            read = _Looked(self.space.knobs, order, self.places[left[0]].tolist())
+            function(read)
+            names = [*read]
+            at = [order[name] for name in names]
+            same, firsts = _alike([self.places[left, k] for k in at], len(left))
+            known = np.zeros(len(firsts), np.intp)
+            pairs = tuple(zip(names, at, strict=True))
+            for place, row in enumerate(self.places[left[firsts]].tolist()):
+                looked = _Looked(self.space.knobs, order, row)
+                looked.update({n: self.space.knobs[k].choices[row[k]] for n, k in pairs})
+                value = function(looked)
+                # Rows that were thought to be alike may not be in what else this one has read.
+                enough = len(looked) == len(names)
+                known[place] = len(values) if enough else -1
+                if enough:
+                    values.append(value)
+            codes[left] = known[same]
+            left = left[codes[left] < 0]
+        return Column(tuple(values), codes)
 
 
-class _Values(Mapping[str, Value]):
-    """The values of a row, of which few are looked at."""
+class _Looked(dict[str, Value]):
+    """The values of a row that have been looked at."""
 
     __slots__ = ("_knobs", "_order", "_row")
 
-    def __init__(self, knobs: Sequence[Knob], order: Mapping[str, int], row: Places) -> None:
+    def __init__(self, knobs: Sequence[Knob], order: Mapping[str, int], row: list[int]) -> None:
         self._knobs, self._order, self._row = knobs, order, row
 
-    def __getitem__(self, name: str) -> Value:
+    def __missing__(self, name: str) -> Value:
         k = self._order[name]
-        return self._knobs[k].choices[int(self._row[k])]
+        value = self[name] = self._knobs[k].choices[self._row[k]]
+        return value
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._order)
-
-    def __len__(self) -> int:
-        return len(self._order)
+    def get(self, name: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
+        """A value."""
+        return self[name] if name in self._order else default
 
 
 def alike(columns: Sequence[Places]) -> Places:
     """A number for each row, counted from 0: the same for rows that are the same in all columns."""
-    return _alike(columns, len(columns[0]))
+    return _alike(columns, len(columns[0]))[0]
 
 
-def _alike(columns: Sequence[Places], count: int) -> Places:
+def _alike(columns: Sequence[Places], count: int) -> tuple[Places, Places]:
+    """``alike``, of ``count`` rows, and the first row of each number."""
     codes, most = np.zeros(count, np.intp), 1
     for column in columns:
         width = int(column.max()) + 1
@@ -118,5 +128,13 @@ def _alike(columns: Sequence[Places], count: int) -> Places:
             codes = np.unique(codes, return_inverse=True)[1]
             most = int(codes.max()) + 1
         codes, most = codes * width + column, most * width
-    found: Places = np.unique(codes, return_inverse=True)[1].astype(np.intp)
-    return found
+    if most > _TABLED * count:
+        _, firsts, same = np.unique(codes, return_index=True, return_inverse=True)
+        return same.astype(np.intp), firsts.astype(np.intp)
+    # The same by a table, without sorting. Of what is written to a place, the last stays.
+    table = np.full(most, count)
+    table[codes[::-1]] = np.arange(count)[::-1]
+    used = np.flatnonzero(table < count)
+    firsts = table[used]
+    table[used] = np.arange(len(used))
+    return table[codes], firsts
