@@ -43,7 +43,7 @@ from tcl.tuner.training.learn import learn, predictor
 
 GOOD = 0.97
 """Of the best: a search is looked at until it has found a candidate like that."""
-PARTS = 8
+PARTS = 5
 """Of the problems; each is searched with models of the others."""
 HELD_OUT = ("def", "sizes")
 _FEWEST = 30
