@@ -1,4 +1,6 @@
-"""The loop IR: what will run. The whole tree reads as one grammar in this file.
+"""The loop IR: what will run. This is the grammar of the whole tree; its nodes are defined in
+``expressions`` (from ``value`` down), ``statements`` (``loop`` and ``statement``) and here (the
+rest), and all of them are used as ``ir.Name``.
 
     program   ::= tensor* nest*                  (as passes split, order and mark them)
     built     ::= tensor* kernel*                (as they run: nests are no more)
@@ -30,7 +32,7 @@ threads lies outside of the unrolled one. Every step is a multiple of the next s
 and a point is there if its value lies in the dimension.
 
 Values are computed in ``type.compute`` (the 16-bit floats in float32). Nodes hold fields; what
-is wrong with a tree is said where it is built, by ``ir_verify``.
+is wrong with a tree is said where it is built, by ``verify``.
 """
 
 from __future__ import annotations
@@ -38,511 +40,69 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import TypeAlias
 
+from tcl.codegen.loopir.expressions import (
+    Affine,
+    Binary,
+    Call,
+    Cast,
+    Combined,
+    Computed,
+    Const,
+    Dim,
+    Fold,
+    IRError,
+    Layout,
+    Load,
+    Position,
+    Role,
+    Select,
+    Subscript,
+    Tensor,
+    TensorRef,
+    Unary,
+    Value,
+    Variable,
+    contiguous,
+)
+from tcl.codegen.loopir.statements import (
+    TURN,
+    Accumulate,
+    Action,
+    Ahead,
+    Barrier,
+    Block,
+    Declare,
+    Fill,
+    First,
+    For,
+    Kind,
+    Let,
+    Listed,
+    Loop,
+    Matrix,
+    Peel,
+    Pipeline,
+    Prefetch,
+    Statement,
+    Store,
+)
 from tcl.grammar.types import ScalarType
-from tcl.grammar.varying import Size, alike, largest, smallest, usual
 
-
-class IRError(Exception):
-    """The IR is built wrongly: a mistake in a pass, never in what a user wrote."""
-
-
-# Names: dimensions, folds, and index expressions over them.
-
-
-@dataclass(frozen=True, slots=True)
-class Dim:
-    """A named range of integers, ``first .. first + extent``."""
-
-    name: str
-    """Unique in the program."""
-    first: int
-    extent: int
-    reduction: bool
-    """Points along it are combined (in any order), not written apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """One tile level of a dimension: ``count`` ranges of up to ``step`` points each."""
-
-    dim: str
-    level: str
-    """``tile``, ``point``, ``lane``, ...; unique within the dimension."""
-    step: int
-    """Points of the dimension that one iteration covers; 1 for the innermost fold."""
-    count: int
-    """Iterations when the enclosing range is full."""
-
-    @property
-    def name(self) -> str:
-        """``dim.level``, unique in the program."""
-        return f"{self.dim}.{self.level}"
-
-
-@dataclass(frozen=True, slots=True)
-class Affine:
-    """``constant + sum(coefficient * name)``, exact in 64 bits."""
-
-    terms: tuple[tuple[str, int], ...] = ()
-    """(dim or fold name, coefficient), sorted by name, no zero coefficients. A dim stands for
-    its value, a fold for its offset in points (``iteration * step``)."""
-    constant: int = 0
-
-    @staticmethod
-    def of(name: str) -> Affine:
-        """The value of one dim or fold."""
-        return Affine(((name, 1),), 0)
-
-    def __add__(self, other: Affine) -> Affine:
-        terms = dict(self.terms)
-        for name, coefficient in other.terms:
-            terms[name] = terms.get(name, 0) + coefficient
-        kept = tuple(sorted((n, c) for n, c in terms.items() if c))
-        return Affine(kept, self.constant + other.constant)
-
-    def scaled(self, factor: int) -> Affine:
-        """This expression times an integer."""
-        terms = tuple((n, c * factor) for n, c in self.terms) if factor else ()
-        return Affine(terms, self.constant * factor)
-
-    def coefficient(self, name: str) -> int:
-        """The coefficient of ``name``, 0 when it does not occur."""
-        return dict(self.terms).get(name, 0)
-
-    def interval(self, dims: Mapping[str, Dim]) -> tuple[int, int]:
-        """The smallest and the largest value, both taken, over non-empty ``dims``; terms must be
-        dims."""
-        low = high = self.constant
-        for name, c in self.terms:
-            ends = (c * dims[name].first, c * (dims[name].first + dims[name].extent - 1))
-            low, high = low + smallest(*ends), high + largest(*ends)
-        return low, high
-
-
-# Memory.
-
-
-class Role(Enum):
-    """What a tensor is to the kernel."""
-
-    INPUT = "input"
-    OUTPUT = "output"
-    SCRATCH = "scratch"
-    """Memory the kernel needs while it runs; contents are undefined before and after."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How a tensor lies in memory: the one place of positions and strides."""
-
-    type: ScalarType
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
-    """Bytes from one element to the next, per dimension; may be negative or 0."""
-    origin: tuple[int, ...]
-    """The index of the first element, per dimension."""
-    alignment: int = 1
-    """Every element's address is a multiple of this many bytes."""
-    base: int = 1
-    """The first element's address is."""
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self.type.itemsize
-
-    def offset(self, axis: int, subscript: Affine) -> Affine:
-        """Bytes that this subscript adds to the address."""
-        return (subscript + Affine((), -self.origin[axis])).scaled(self.strides[axis])
-
-    def place(self, ref: TensorRef) -> Affine:
-        """Bytes from the first element to this one; those that depend on data are left out."""
-        total = Affine()
-        for axis, subscript in enumerate(ref.subscripts):
-            if isinstance(subscript, Affine):
-                total = total + self.offset(axis, subscript)
-        return total
-
-    def step(self, ref: TensorRef, dim: str) -> int:
-        """Elements from one point of a dimension to the next: 0 where the element stays the same, 1
-        where neighbouring points, as those of lanes, are neighbours in memory; 2 or more where they
-        need not be."""
-        step = self.place(ref).coefficient(dim) // self.itemsize
-        return max(2, usual(step)) if isinstance(step, Size) else step
-
-    def in_order(self, ref: TensorRef) -> list[str]:
-        """The dimensions along which memory is gone through from front to back."""
-        return [name for name, stride in self.place(ref).terms if alike(stride, self.itemsize)]
-
-
-def contiguous(type_: ScalarType, extents: Iterable[int], origin: Iterable[int]) -> Layout:
-    """The row-major layout."""
-    shape = tuple(extents)
-    itemsize = type_.itemsize
-    strides: list[int] = []
-    for extent in reversed(shape):
-        strides.append(itemsize)
-        itemsize *= largest(1, extent)
-    return Layout(type_, shape, tuple(reversed(strides)), tuple(origin))
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """An argument of the kernel, or scratch memory."""
-
-    name: str
-    role: Role
-    layout: Layout
-    private: bool = False
-    """Scratch of which each thread has its own."""
-    shared: bool = False
-    """Scratch of which each block of threads has its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """A subscript that depends on data, or is not affine."""
-
-    value: Value
-    """Of type int64, or uint64 for a plain value of that type."""
-    check: bool
-    """Outside the tensor, the failure is recorded and a safe element read instead."""
-
-
-Subscript: TypeAlias = Affine | Computed
-
-
-@dataclass(frozen=True, slots=True)
-class TensorRef:
-    """One element of a tensor, by its indices (not yet shifted by the origin)."""
-
-    tensor: str
-    subscripts: tuple[Subscript, ...]
-
-
-# Values.
-
-
-@dataclass(frozen=True, slots=True)
-class Const:
-    value: int | float | bool
-    type: ScalarType
-
-    def __eq__(self, other: object) -> bool:
-        """Whether both are the same bits: zeros of either sign are not."""
-        return (
-            isinstance(other, Const)
-            and self.type == other.type
-            and alike(self.value, other.value)
-            and (
-                not self.type.is_float
-                or math.copysign(1, self.value) == math.copysign(1, other.value)
-            )
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """An index expression as a value; wraps to ``type`` (int32, or int64 in subscripts)."""
-
-    index: Affine
-    type: ScalarType
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """What a ``Let`` of the nest holds, or its accumulator for this iteration."""
-
-    name: str
-    type: ScalarType
-
-
-@dataclass(frozen=True, slots=True)
-class Combined:
-    """What accumulators give in all iterations of these folds, reduced to one value, in any
-    order."""
-
-    value: Value
-    """Of accumulators that have one each, and of variables."""
-    op: str
-    folds: tuple[Fold, ...]
-    type: ScalarType
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    ref: TensorRef
-    type: ScalarType
-    total: bool
-    """In bounds at every point of the nest: may be read where its value is not needed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unary:
-    op: str
-    """``-``, or ``!`` on a bool."""
-    operand: Value
-    type: ScalarType
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    """As ``tcl.grammar.checked.Binary``: arithmetic, ``min max``, comparison, ``&& ||``."""
-
-    op: str
-    left: Value
-    right: Value
-    type: ScalarType
-
-
-@dataclass(frozen=True, slots=True)
-class Select:
-    """Only the chosen side is evaluated."""
-
-    condition: Value
-    then: Value
-    otherwise: Value
-    type: ScalarType
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A built-in function."""
-
-    name: str
-    arguments: tuple[Value, ...]
-    type: ScalarType
-
-
-@dataclass(frozen=True, slots=True)
-class Cast:
-    """A conversion, rounding to 16 bits where ``type`` is a 16-bit float."""
-
-    operand: Value
-    type: ScalarType
-
-
-Value: TypeAlias = (
-    Const | Position | Variable | Combined | Load | Unary | Binary | Select | Call | Cast
-)
-
-
-# Loops and statements.
-
-
-class Kind(Enum):
-    """How the iterations of a loop are run."""
-
-    SERIAL = "serial"
-    UNROLL = "unroll"
-    """Written out one after the other, so that each iteration has registers of its own."""
-    VECTOR = "vector"
-    """As lanes of vector registers; the innermost fold of a dim."""
-    DOT = "dot"
-    """By one instruction: neighbours of a reduction, inside of the lanes, each point's factors
-    lying next to each other in the words of vector registers."""
-    MMA = "mma"
-    """By one instruction of a CPU's matrix unit, along with the lanes and the dot products inside:
-    rows of results, or neighbouring dot products of a reduction."""
-    PARALLEL = "parallel"
-    """By whichever thread is free, or by a block; a loop over chunks, outside of all others."""
-    THREAD = "thread"
-    """By the threads of a block, each one iteration. No thread sees what another one wrote before
-    both met at a barrier."""
-
-
-@dataclass(frozen=True, slots=True)
-class Peel:
-    """Where a serial loop along the lanes begins: at the first point whose element lies at a
-    multiple of so many bytes, which is known only when the kernel runs."""
-
-    ref: TensorRef
-    """An element that is written, whose neighbours along the lanes are neighbours in memory."""
-    boundary: int
-    """Bytes, a power of two."""
-    points: int
-    """Of a vector, or between boundaries if these are further apart. The loop goes through a
-    multiple of so many. At either end, values of so many are computed apart, of which those are
-    written that the loop leaves out."""
-
-
-TURN = "turn"
-"""The variable with the number of an iteration in a list of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """The iterations that a serial loop goes through, one list for each combination of the
-    dimensions outside of it that decide which these are."""
-
-    condition: Value
-    """Where it does not hold, there is nothing to be done. Only dimensions of the lists, and of the
-    loop, are named in it."""
-    count: TensorRef
-    """How many iterations there are."""
-    offset: TensorRef
-    """The offset of one of them; the last subscript is ``TURN``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    fold: Fold
-    kind: Kind = Kind.SERIAL
-    peel: Peel | None = None
-    listed: Listed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Let:
-    """A value with a name, computed once at each point."""
-
-    name: str
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Declare:
-    """Accumulators in registers: one for each combination of iterations of ``over``."""
-
-    name: str
-    type: ScalarType
-    over: tuple[Fold, ...] = ()
-    """Unrolled folds and lanes. Which of its accumulators a name means is decided by the
-    iterations of these folds at the place where it is used."""
-    start: Const | None = None
-    """The first value of all of them, if they have one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Accumulate:
-    """``accumulator op= value``, in any order and with any rounding in between."""
-
-    name: str
-    op: str
-    """``+ * min max``, or ``=`` for the first value."""
-    value: Value
-
-
-class Action(Enum):
-    """What becomes of a matrix of accumulators."""
-
-    CLEAR = "clear"
-    """All of them are 0, in the matrix unit."""
-    TAKE = "take"
-    """The matrix unit has them from now on."""
-    GIVE = "give"
-    """They can be used one by one again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """Accumulators go to the registers of a CPU's matrix unit, or come from there: those of all
-    iterations of lanes and of loops of kind ``MMA``, for this iteration of those that are
-    unrolled. While it has them, nothing but sums of products is added to them."""
-
-    name: str
-    action: Action
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """Writes an element, rounding to the tensor's type."""
-
-    ref: TensorRef
-    value: Value
-    streamed: int = 0
-    """Past the caches, vectors that begin at multiples of this many bytes, counted from the
-    tensor's first element; 0 for plain stores."""
-    padded: bool = False
-    """Where lanes, or dot products in a loop of kind ``MMA``, do not exist, 0 is written to their
-    place, for which there is room."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prefetch:
-    """Asks for what lies ``ahead`` bytes after an element, so that it is near when it is read.
-    Nothing is touched: it need not lie in the tensor."""
-
-    ref: TensorRef
-    ahead: int
-
-
-@dataclass(frozen=True, slots=True)
-class For:
-    loop: Loop
-    body: Statement
-
-
-@dataclass(frozen=True, slots=True)
-class Fill:
-    """All threads of a block copy a box of an operand to a panel."""
-
-    panel: str
-    body: Statement
-    """Loops around one store."""
-
-
-class Ahead(Enum):
-    """How a copy of a panel is filled while there is work on another one."""
-
-    ASYNCHRONOUS = "asynchronously"
-    REGISTERS = "through registers"
-    """Read before that work, and written to the panel after it."""
-    DIRECT = "before the work"
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """A loop that all threads of a block run together, whose panels are filled ahead, so that no
-    thread waits for memory. With ``buffers`` copies of each panel, fills run so many iterations
-    less one ahead; threads meet in each iteration."""
-
-    loop: Loop
-    fills: tuple[Fill, ...]
-    body: Statement
-    """What is done with the panels."""
-    buffers: int
-    ahead: Ahead
-    meet: bool
-    """Whether threads have to meet before the first fill."""
-
-
-@dataclass(frozen=True, slots=True)
-class First:
-    """``then`` while all of these loops are in their first iteration, ``otherwise`` after that."""
-
-    folds: tuple[Fold, ...]
-    then: Statement
-    otherwise: Statement
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    body: tuple[Statement, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Barrier:
-    """All threads of a block get here before any goes on."""
-
-
-Statement: TypeAlias = (
-    Block
-    | For
-    | Fill
-    | Pipeline
-    | First
-    | Let
-    | Declare
-    | Accumulate
-    | Matrix
-    | Store
-    | Prefetch
-    | Barrier
-)
+# fmt: off
+__all__ = [  # noqa: RUF022 - by where they are defined
+    # from expressions
+    "Affine", "Binary", "Call", "Cast", "Combined", "Computed", "Const", "Dim", "Fold", "IRError",
+    "Layout", "Load", "Position", "Role", "Select", "Subscript", "Tensor", "TensorRef", "Unary",
+    "Value", "Variable", "contiguous",
+    # from statements
+    "Accumulate", "Action", "Ahead", "Barrier", "Block", "Declare", "Fill", "First", "For", "Kind",
+    "Let", "Listed", "Loop", "Matrix", "Peel", "Pipeline", "Prefetch", "Statement", "Store", "TURN",
+    # from here
+    "Built", "Grid", "Kernel", "Nest", "Panel", "Point", "Program", "Space", "Staged",
+]
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True)

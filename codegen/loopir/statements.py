@@ -1,0 +1,225 @@
+"""What the loop IR does: loops, and the statements inside of them.
+
+The grammar of the whole tree stands in ``ir``, through which these nodes are used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from tcl.codegen.loopir.expressions import Const, Fold, TensorRef, Value
+from tcl.grammar.types import ScalarType
+
+
+class Kind(Enum):
+    """How the iterations of a loop are run."""
+
+    SERIAL = "serial"
+    UNROLL = "unroll"
+    """Written out one after the other, so that each iteration has registers of its own."""
+    VECTOR = "vector"
+    """As lanes of vector registers; the innermost fold of a dim."""
+    DOT = "dot"
+    """By one instruction: neighbours of a reduction, inside of the lanes, each point's factors
+    lying next to each other in the words of vector registers."""
+    MMA = "mma"
+    """By one instruction of a CPU's matrix unit, along with the lanes and the dot products inside:
+    rows of results, or neighbouring dot products of a reduction."""
+    PARALLEL = "parallel"
+    """By whichever thread is free, or by a block; a loop over chunks, outside of all others."""
+    THREAD = "thread"
+    """By the threads of a block, each one iteration. No thread sees what another one wrote before
+    both met at a barrier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peel:
+    """Where a serial loop along the lanes begins: at the first point whose element lies at a
+    multiple of so many bytes, which is known only when the kernel runs."""
+
+    ref: TensorRef
+    """An element that is written, whose neighbours along the lanes are neighbours in memory."""
+    boundary: int
+    """Bytes, a power of two."""
+    points: int
+    """Of a vector, or between boundaries if these are further apart. The loop goes through a
+    multiple of so many. At either end, values of so many are computed apart, of which those are
+    written that the loop leaves out."""
+
+
+TURN = "turn"
+"""The variable with the number of an iteration in a list of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The iterations that a serial loop goes through, one list for each combination of the
+    dimensions outside of it that decide which these are."""
+
+    condition: Value
+    """Where it does not hold, there is nothing to be done. Only dimensions of the lists, and of the
+    loop, are named in it."""
+    count: TensorRef
+    """How many iterations there are."""
+    offset: TensorRef
+    """The offset of one of them; the last subscript is ``TURN``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    fold: Fold
+    kind: Kind = Kind.SERIAL
+    peel: Peel | None = None
+    listed: Listed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A value with a name, computed once at each point."""
+
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """Accumulators in registers: one for each combination of iterations of ``over``."""
+
+    name: str
+    type: ScalarType
+    over: tuple[Fold, ...] = ()
+    """Unrolled folds and lanes. Which of its accumulators a name means is decided by the
+    iterations of these folds at the place where it is used."""
+    start: Const | None = None
+    """The first value of all of them, if they have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """``accumulator op= value``, in any order and with any rounding in between."""
+
+    name: str
+    op: str
+    """``+ * min max``, or ``=`` for the first value."""
+    value: Value
+
+
+class Action(Enum):
+    """What becomes of a matrix of accumulators."""
+
+    CLEAR = "clear"
+    """All of them are 0, in the matrix unit."""
+    TAKE = "take"
+    """The matrix unit has them from now on."""
+    GIVE = "give"
+    """They can be used one by one again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Accumulators go to the registers of a CPU's matrix unit, or come from there: those of all
+    iterations of lanes and of loops of kind ``MMA``, for this iteration of those that are
+    unrolled. While it has them, nothing but sums of products is added to them."""
+
+    name: str
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Writes an element, rounding to the tensor's type."""
+
+    ref: TensorRef
+    value: Value
+    streamed: int = 0
+    """Past the caches, vectors that begin at multiples of this many bytes, counted from the
+    tensor's first element; 0 for plain stores."""
+    padded: bool = False
+    """Where lanes, or dot products in a loop of kind ``MMA``, do not exist, 0 is written to their
+    place, for which there is room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Asks for what lies ``ahead`` bytes after an element, so that it is near when it is read.
+    Nothing is touched: it need not lie in the tensor."""
+
+    ref: TensorRef
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    loop: Loop
+    body: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """All threads of a block copy a box of an operand to a panel."""
+
+    panel: str
+    body: Statement
+    """Loops around one store."""
+
+
+class Ahead(Enum):
+    """How a copy of a panel is filled while there is work on another one."""
+
+    ASYNCHRONOUS = "asynchronously"
+    REGISTERS = "through registers"
+    """Read before that work, and written to the panel after it."""
+    DIRECT = "before the work"
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A loop that all threads of a block run together, whose panels are filled ahead, so that no
+    thread waits for memory. With ``buffers`` copies of each panel, fills run so many iterations
+    less one ahead; threads meet in each iteration."""
+
+    loop: Loop
+    fills: tuple[Fill, ...]
+    body: Statement
+    """What is done with the panels."""
+    buffers: int
+    ahead: Ahead
+    meet: bool
+    """Whether threads have to meet before the first fill."""
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """``then`` while all of these loops are in their first iteration, ``otherwise`` after that."""
+
+    folds: tuple[Fold, ...]
+    then: Statement
+    otherwise: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All threads of a block get here before any goes on."""
+
+
+Statement: TypeAlias = (
+    Block
+    | For
+    | Fill
+    | Pipeline
+    | First
+    | Let
+    | Declare
+    | Accumulate
+    | Matrix
+    | Store
+    | Prefetch
+    | Barrier
+)
