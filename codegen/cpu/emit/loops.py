@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from tcl.codegen.cpu.emit.peeled import Peeled
+from tcl.codegen.cpu.emit.repeats import stoppable_repeat
 from tcl.codegen.cpu.emit.scope import (
     At,
     Lengths,
@@ -25,7 +26,7 @@ from tcl.codegen.cpu.emit.scope import (
     leading,
     number,
 )
-from tcl.codegen.cpu.emit.sharing import SEEN, UNSEEN, Sharing
+from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements, straight
@@ -46,7 +47,7 @@ class Loops:
         value: Callable[[ir.Value, Scope], Val],
     ) -> None:
         self.b, self.emit, self.value = b, emit, value
-        self.peeled = Peeled(b, program, address, self._serial, self._repeat, soon)
+        self.peeled = Peeled(b, program, address, self._serial, soon)
         self.above_fixed = {
             outer.fold
             for kernel in program.kernels
@@ -250,7 +251,7 @@ class Loops:
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, part, At(own))
 
-        self._looking(fold, self._work(body), span, each, empty)
+        self._repeat(fold, body, span, each, empty)
 
     def _listed(self, fold: ir.Fold, listed: ir.Listed, body: ir.Statement, scope: Scope) -> None:
         """The loop over the iterations in a list, which may be empty."""
@@ -266,62 +267,19 @@ class Loops:
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, 1, At(own))
 
-        self._looking(fold, self._work(body), known(listed.count, scope), each, True)
-
-    def _looking(
-        self, fold: ir.Fold, work: int, span: Val, each: Callable[[Val], None], empty: bool
-    ) -> None:
-        """``each`` iteration of a loop, which does so much ``work``, with looks whether to go on
-        where that is much."""
-        b = self.b
-        if work >= SEEN:  # so much in each iteration that looking whether to go on costs nothing
-
-            def look_and_do(own: Val) -> None:
-                b.leave_if_stopped()
-                each(own)
-
-            self._repeat(number(0), span, fold.step, look_and_do, empty)
-        elif usual(work * fold.count) < UNSEEN:
-            self._repeat(number(0), span, fold.step, each, empty)
-        else:
-            self._stretches(span, fold.step, each, empty, SEEN // work)
-
-    def _stretches(
-        self, end: Val, step: int, each: Callable[[Val], None], empty: bool, iterations: int
-    ) -> None:
-        """Likewise, with a look whether to go on between so many iterations."""
-        b, stretch = self.b, step * iterations
-
-        def some(start: Val) -> None:
-            b.leave_if_stopped()
-            stop = b.binary("add nsw", start, number(stretch))
-            self._repeat(start, b.intrinsic("smin", stop, end), step, each, False)
-
-        self._repeat(number(0), end, stretch, some, empty)
+        self._repeat(fold, body, known(listed.count, scope), each, empty=True)
 
     def _repeat(
-        self, start: Val, end: Val, step: int, each: Callable[[Val], None], empty: bool
+        self,
+        fold: ir.Fold,
+        body: ir.Statement,
+        span: Val,
+        each: Callable[[Val], None],
+        empty: bool,
     ) -> None:
-        """``for (x = start; x < end; x += step) each(x)``. ``empty`` says whether ``end`` may be 0.
-
-        The test comes after the body, where LLVM would have to move it."""
-        b = self.b
-        into, out = b.new_label("body"), b.new_label("done")
-        if empty:
-            some = b.new_label("some")
-            b.branch_if(b.compare("icmp sgt", end, number(0)), some, out)
-            b.start(some)
-        before = b.block
-        b.branch(into)
-        b.start(into)
-        offset = b.op("phi", "i64")
-        at = len(b.lines) - 1
-        each(offset)
-        following = b.binary("add nuw nsw", offset, number(step))
-        pairs = f"[ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
-        b.lines[at] = f"  {offset.text} = phi i64 {pairs}"
-        b.again_if(b.compare("icmp slt", following, end), into, out)
-        b.start(out)
+        """``each`` iteration over ``span`` points, with looks whether to go on."""
+        work = self._work(body)
+        stoppable_repeat(self.b, span, fold.step, usual(fold.count), work, each, empty)
 
     def padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         """A loop whose iterations beyond the end of the dimension run, too, with no points."""

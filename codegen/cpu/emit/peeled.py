@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
+from tcl.codegen.cpu.emit.repeats import repeat
 from tcl.codegen.cpu.emit.scope import At, Lengths, Range, Scope, Span, add, i64, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
-
-
-class _Repeat(Protocol):
-    def __call__(
-        self, start: Val, end: Val, step: int, each: Callable[[Val], None], empty: bool
-    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +26,6 @@ class Peeled:
     """Where an element lies."""
     serial: Callable[[ir.Fold, ir.Statement, Scope], None]
     """The loop as if it began with the first point of its range."""
-    repeat: _Repeat
-    """A counted loop."""
     soon: Callable[[ir.TensorRef, Scope], None]
     """Asks for the line of an element that is to be written."""
 
@@ -89,7 +81,7 @@ class Peeled:
             self._unless_zero(inside, vectors)
         elif reached:
             vectors()
-        self.repeat(number(0), number(2), 1, end, False)
+        repeat(self.b, number(0), number(2), 1, end, empty=False)
 
     def _part(self, scope: Scope, fold: ir.Fold, own: Val, span: Span | int) -> Scope:
         """A part of the range of a loop: so many points, from ``own`` on."""

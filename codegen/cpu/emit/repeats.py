@@ -1,0 +1,65 @@
+"""Counted loops as LLVM IR, and the looks of long ones whether the call was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcl.codegen.cpu.emit.scope import number
+from tcl.codegen.cpu.emit.sharing import SEEN, UNSEEN
+from tcl.codegen.cpu.llvm.builder import Builder, Val
+
+
+def repeat(
+    b: Builder, start: Val, end: Val, step: int, each: Callable[[Val], None], empty: bool
+) -> None:
+    """``for (x = start; x < end; x += step) each(x)``. ``empty`` says whether ``end`` may be 0.
+
+    The test comes after the body, where LLVM would have to move it."""
+    into, out = b.new_label("body"), b.new_label("done")
+    if empty:
+        some = b.new_label("some")
+        b.branch_if(b.compare("icmp sgt", end, number(0)), some, out)
+        b.start(some)
+    before = b.block
+    b.branch(into)
+    b.start(into)
+    offset = b.op("phi", "i64")
+    at = len(b.lines) - 1
+    each(offset)
+    following = b.binary("add nuw nsw", offset, number(step))
+    # Only now is it known in which block the body ends.
+    pairs = f"[ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
+    b.lines[at] = f"  {offset.text} = phi i64 {pairs}"
+    b.again_if(b.compare("icmp slt", following, end), into, out)
+    b.start(out)
+
+
+def stoppable_repeat(
+    b: Builder,
+    end: Val,
+    step: int,
+    iterations: int,
+    work: int,
+    each: Callable[[Val], None],
+    empty: bool,
+) -> None:
+    """The loop from 0 to ``end``, with looks whether to go on: in every iteration, between
+    stretches of them, or nowhere, by the ``work`` of one of the ``iterations`` (statements)."""
+    if work >= SEEN:  # so much in each iteration that looking whether to go on costs nothing
+
+        def look_and_do(own: Val) -> None:
+            b.leave_if_stopped()
+            each(own)
+
+        repeat(b, number(0), end, step, look_and_do, empty)
+    elif work * iterations < UNSEEN:
+        repeat(b, number(0), end, step, each, empty)
+    else:
+        stretch = step * (SEEN // work)
+
+        def some(start: Val) -> None:
+            b.leave_if_stopped()
+            stop = b.binary("add nsw", start, number(stretch))
+            repeat(b, start, b.intrinsic("smin", stop, end), step, each, False)
+
+        repeat(b, number(0), end, stretch, some, empty)
