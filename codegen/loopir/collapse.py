@@ -27,7 +27,7 @@ the position of the first."""
 
 def merged(program: ir.Program) -> ir.Program:
     """The program with all dimensions merged that can be. It may be the same."""
-    program = replace(program, nests=tuple(map(_without_points, program.nests)))
+    program = replace(program, nests=tuple(map(_without_single_points, program.nests)))
     together = _together(program)
     if not together:
         return program
@@ -40,8 +40,9 @@ def merged(program: ir.Program) -> ir.Program:
     return ir.Program(program.name, tuple(changed.values()), nests)
 
 
-def _without_points(nest: ir.Nest) -> ir.Nest:
-    """Sums in subscripts without dimensions of a single point, which move nothing."""
+def _without_single_points(nest: ir.Nest) -> ir.Nest:
+    """Sums in subscripts without dimensions of a single point, which move nothing: ``i + r`` is
+    ``i`` where a window has one row, and then goes along an axis as ``_along`` wants it."""
     points = {d.name: d.first for d in nest.dims if alike(d.extent, 1)}
 
     def subscript(s: ir.Subscript) -> ir.Subscript:
@@ -136,7 +137,8 @@ def _along(
 
 
 def _apart(nest: ir.Nest, ref: ir.TensorRef, along: Sequence[int | None]) -> Iterator[int]:
-    """Pairs of dimensions of which an axis has one without the other one along the next axis."""
+    """Pairs of dimensions of which an axis has one without the other one along the next axis.
+    Positions -1 and that of the last dimension may be among them: no pair begins there."""
     position = {d.name: k for k, d in enumerate(nest.dims)}
     for axis, s in enumerate(ref.subscripts):
         here = {*along[max(0, axis - 1) : axis + 1]}
@@ -192,9 +194,11 @@ def _nest(
             dims[k] = replace(dims[k], extent=1)
 
     def ref(old: ir.TensorRef) -> ir.TensorRef:
+        """The same element: of a run, the last axis counts all of its points from 0, and the
+        others stay at their first index."""
         layout, subscripts = tensors[old.tensor].layout, list(old.subscripts)
         for run in axes[old.tensor]:
-            place = 0
+            place = 0  # of the first point in the run, rows before columns
             for k in run:
                 low = subscripts[k]
                 if not isinstance(low, ir.Affine):

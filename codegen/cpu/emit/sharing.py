@@ -39,7 +39,15 @@ class Sharing:
 
     def share(self, count: int, work: int, each: Callable[[Val], None]) -> None:
         """``each(k)``, which does so much ``work``, for all ``k < count``, by whichever thread is
-        free."""
+        free: each takes the next ``part`` of the iterations from a counter, until none is left.
+        A thread that is alone has all of them as its part, and leaves the counter as it is::
+
+            share:  for index in first .. min(first + part, count): each(index)
+                    if alone: goto shared
+            take:   first = counter, and counter += part, at once
+                    if first < count: goto share
+            shared:
+        """
         b = self.b
         counter = f"getelementptr i8, ptr %team, i64 {LINE * (BARRIER_LINES + self.regions)}"
         self.regions += 1
