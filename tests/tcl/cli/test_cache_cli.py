@@ -26,6 +26,7 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.tuner.cache import schema as cache_schema
 from tcl.tuner.cache.merge import results
+from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
@@ -52,13 +53,29 @@ def tcl(*arguments: str) -> Done:
     return here("cache", *arguments)
 
 
-def tcl_within(mount: str, *arguments: str) -> Done:
-    """Run a command that sees a mount, which is made by this shell command."""
-    shell = ("sh", "-c", f'{mount} && exec "$@"', "sh")
-    line = ["unshare", "--mount", "--map-root-user", *shell, *command(*arguments)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
-    assert "Traceback" not in done.stderr
-    return done
+_STEPS = """
+import json, subprocess, sys
+from command_line import here
+ends = []
+for step in json.loads(sys.argv[1]):
+    if isinstance(step, str):
+        subprocess.run(step, shell=True, check=True)
+    else:
+        done = here("cache", *step)
+        ends.append((done.returncode, done.stdout, done.stderr))
+print(json.dumps(ends))
+"""
+
+
+def tcl_among_mounts(*steps: str | tuple[str, ...]) -> list[Done]:
+    """How commands end in a process whose mounts nobody else sees; these are made by shell
+    commands between them."""
+    script = [sys.executable, "-c", _STEPS, json.dumps(steps)]
+    line = ["unshare", "--mount", "--map-root-user", *script]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=True)
+    commands = [step for step in steps if not isinstance(step, str)]
+    ends = json.loads(done.stdout)
+    return [Done([*c], *end) for c, end in zip(commands, ends, strict=True)]
 
 
 def key(sizes: str = SIZES, threads: int = 1) -> CacheKey:
@@ -71,13 +88,11 @@ def options(*tile: int) -> str:
 
 def filled(name: str, count: int = 5, sizes: str = SIZES, run: str = "run-of-mine") -> TuningCache:
     """A cache with results, the best of which has tiles of 1."""
+    outcomes = [(i + 1, Outcome(Verdict.CORRECT, (1e-6 * (i + 1),) * 3)) for i in range(count)]
+    outcomes.append((99, Outcome(Verdict.TIMEOUT, message="slow")))
+    records = [Record.of(options(tile), found, time.time(), run) for tile, found in outcomes]
     cache = TuningCache(name)
-    for i in range(count):
-        outcome = Outcome(Verdict.CORRECT, (1e-6 * (i + 1),) * 3)
-        cache.store(key(sizes), options(i + 1), outcome, run=run, entry="mm")
-    cache.store(
-        key(sizes), options(99), Outcome(Verdict.TIMEOUT, message="slow"), run=run, entry="mm"
-    )
+    cache.add(key(sizes), records, entry="mm")
     cache.close()
     return cache
 
@@ -445,78 +460,77 @@ def test_read_only_cache_can_be_read() -> None:
     filled("ro/a.db")
     tcl("export", "x.json", "--cache", "ro/a.db")
     names = sorted(os.listdir("ro"))
-    run = functools.partial(tcl_within, "mount --bind ro ro && mount -o remount,bind,ro ro && cd .")
     where = ("--cache", "ro/a.db")
-    assert "1 key in ro/a.db" in run("list", *where).stdout
-    assert "6 results" in run("show", "mm.tc", "-s", SIZES, *where).stdout
-    assert "was tuned" in run("why", "mm.tc", "-s", SIZES, *where).stdout
-    assert run("export", "y.json", *where).returncode == 0
-    assert Path("y.json").read_text() == Path("x.json").read_text()
-    done = run("merge", "ro/a.db", "--cache", "new.db")
-    assert done.stdout == "ro/a.db: 6 results added to new.db\n"
-    assert "4 of 6 results would be" in run("prune", "--keep", "2", "--dry-run", *where).stdout
-    for arguments in (
+    listed, shown, why, exported, merged, pruned, *refused, unwritten = tcl_among_mounts(
+        "mount --bind ro ro && mount -o remount,bind,ro ro",
+        ("list", *where),
+        ("show", "mm.tc", "-s", SIZES, *where),
+        ("why", "mm.tc", "-s", SIZES, *where),
+        ("export", "y.json", *where),
+        ("merge", "ro/a.db", "--cache", "new.db"),
+        ("prune", "--keep", "2", "--dry-run", *where),
         ("prune", "--keep", "2", *where),
         ("import", "x.json", *where),
         ("merge", "new.db", *where),
-    ):
-        done = run(*arguments)
+        ("export", "ro/x.json", *where),
+    )
+    assert "1 key in ro/a.db" in listed.stdout
+    assert "6 results" in shown.stdout
+    assert "was tuned" in why.stdout
+    assert exported.returncode == 0
+    assert Path("y.json").read_text() == Path("x.json").read_text()
+    assert merged.stdout == "ro/a.db: 6 results added to new.db\n"
+    assert "4 of 6 results would be" in pruned.stdout
+    for done in refused:
         assert done.returncode == 1
         assert done.stderr == "error: the tuning cache ro/a.db cannot be used: it is read-only\n"
-    done = run("export", "ro/x.json", *where)
-    assert done.stderr == "error: ro/x.json cannot be written: Read-only file system\n"
+    assert unwritten.stderr == "error: ro/x.json cannot be written: Read-only file system\n"
     assert sorted(os.listdir("ro")) == names
     assert len(TuningCache("ro/a.db").history(key())) == 6
 
 
 @mounting
 def test_full_disk_is_said_and_loses_nothing() -> None:
-    """A file system of 200 KiB with a cache on it that fills half of it; ``after`` is what is left
-    on it."""
+    """File systems of 200 KiB, each with a cache on it that fills half of it; ``after`` is what is
+    left on it."""
     Path("small").mkdir()
-    Path("after").mkdir()
     filled("small.db", 20)
     filled("large.db", 1500, "M=1,K=1,N=1", "other")
     tcl("export", "large.json", "--cache", "large.db")
-    mount = (
-        "mount -t tmpfs -o size=200k none small && cp small.db small/a.db && "
-        "echo old > small/x.json && {more} : && trap 'cp small/* after' EXIT"
+    fill = "dd if=/dev/zero of=small/fill bs=1k 2>/dev/null || true"  # not a byte is left
+    commands = (
+        (("merge", "large.db", "--cache", "small/a.db"), "true"),
+        (("import", "large.json", "--cache", "small/a.db"), "true"),
+        (("export", "small/x.json", "--cache", "large.db"), "true"),
+        (("prune", "--keep", "1", "--cache", "small/a.db"), fill),
     )
-
-    def run(*arguments: str, more: str = "") -> subprocess.CompletedProcess[str]:
-        shutil.rmtree("after")
-        Path("after").mkdir()
-        # Not exec: what is left has to be copied afterwards.
-        quoted = " ".join(f"'{word}'" for word in command(*arguments))
-        script = f"{mount.format(more=more)}; {quoted}"
-        line = ["unshare", "--mount", "--map-root-user", "sh", "-c", script]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
-        assert "Traceback" not in done.stderr
-        assert Path("after/x.json").read_text() == "old\n"
-        assert len(TuningCache("after/a.db").history(key())) == 21
-        assert not list(Path("after").glob("*.damaged*"))
-        return done
-
+    mount = "mount -t tmpfs -o size=200k none small"
+    steps: list[str | tuple[str, ...]] = []
+    for number, (arguments, before) in enumerate(commands):
+        put = "cp small.db small/a.db && echo old > small/x.json"
+        keep = f"mkdir after{number} && cp small/* after{number}"
+        steps += [f"{mount} && {put} && {before}", arguments, f"{keep} && umount --lazy small"]
+    merged, imported, exported, pruned = tcl_among_mounts(*steps)
     full = "error: the tuning cache small/a.db cannot be used: the disk is full\n"
-    done = run("merge", "large.db", "--cache", "small/a.db")
-    assert (done.returncode, done.stderr) == (1, full)
-    done = run("import", "large.json", "--cache", "small/a.db")
-    assert (done.returncode, done.stderr) == (1, full)
-    done = run("export", "small/x.json", "--cache", "large.db")
-    assert done.returncode == 1
-    assert done.stderr == "error: small/x.json cannot be written: No space left on device\n"
-    fill = "dd if=/dev/zero of=small/fill bs=1k 2>/dev/null;"  # not a byte is left
-    done = run("prune", "--keep", "1", "--cache", "small/a.db", more=fill)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: the tuning cache small/a.db cannot be used: ")
-    assert len(done.stderr.splitlines()) == 1
+    assert (merged.returncode, merged.stderr) == (1, full)
+    assert (imported.returncode, imported.stderr) == (1, full)
+    assert exported.returncode == 1
+    assert exported.stderr == "error: small/x.json cannot be written: No space left on device\n"
+    assert pruned.returncode == 1
+    assert pruned.stderr.startswith("error: the tuning cache small/a.db cannot be used: ")
+    assert len(pruned.stderr.splitlines()) == 1
+    for number in range(len(commands)):
+        after = Path(f"after{number}")
+        assert (after / "x.json").read_text() == "old\n"
+        assert len(TuningCache(after / "a.db").history(key())) == 21
+        assert not list(after.glob("*.damaged*"))
 
 
 @pytest.fixture
 def writers() -> Iterator[list[subprocess.Popen[str]]]:
-    """Two processes that store results as fast as they can, until told to stop."""
+    """Two processes that store results, a few hundred a second, until told to stop."""
     script = (
-        "import sys, itertools\n"
+        "import sys, itertools, time\n"
         "from tcl.tuner.cache.tuning_cache import *\n"
         "from tcl.tuner.measure.verdict import *\n"
         "cache, who = TuningCache('busy.db'), sys.argv[1]\n"
@@ -524,11 +538,12 @@ def writers() -> Iterator[list[subprocess.Popen[str]]]:
         "for i in itertools.count():\n"
         "    cache.store(key, f'{who}-{i}', Outcome(Verdict.CORRECT, (1.0 + i,)), run=who)\n"
         "    print(i, flush=True)\n"
+        "    time.sleep(0.002)\n"
     )
     outdated = replace(key(), codegen_version="0")
     cache = filled("busy.db")
-    for i in range(200):
-        cache.store(outdated, options(i + 1), Outcome(Verdict.CORRECT, (1.0,)), run="old")
+    right = Outcome(Verdict.CORRECT, (1.0,))
+    cache.add(outdated, [Record.of(options(i + 1), right, 0.0, "old") for i in range(200)])
     cache.close()
     started = []
     for who in "ab":
