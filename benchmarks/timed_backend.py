@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcl.backends.cpu_backend import CpuBackend
+from tcl.codegen.common.rounding import Rounding
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.reference import Computed
 from tcl.tuner.measure.backend import Kernel, Problem
@@ -44,7 +45,7 @@ class TimedBackend:
         """See ``Backend``."""
         return self.backend.reference(inputs, outputs)
 
-    def roundings(self, inputs: Sequence[Array]) -> Sequence[float]:
+    def roundings(self, inputs: Sequence[Array]) -> Sequence[Rounding]:
         """See ``Backend``."""
         return self.backend.roundings(inputs)
 
