@@ -197,7 +197,7 @@ def test_tune_saves_and_a_second_process_loads(mm: Path, cache: Path) -> None:
         line.partition(": ")[2] for line in done.stdout.splitlines() if line.startswith("options")
     )
     assert options in tcl("run", mm, "-s", sizes, cache=cache).stdout
-    listed = tcl("cache", "list", cache=cache).stdout
+    listed = here("cache", "list", cache=cache).stdout
     assert "mm" in listed
     assert "float32[64,64]" in listed
 
@@ -233,7 +233,7 @@ def test_interrupt_saves_the_best(mm: Path, cache: Path, number: signal.Signals,
     assert "saved in" in out
     assert "options: {" in out
     assert "Traceback" not in err
-    assert "mm" in tcl("cache", "list", cache=cache).stdout
+    assert "mm" in here("cache", "list", cache=cache).stdout
 
 
 def test_devices() -> None:
