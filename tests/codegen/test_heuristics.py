@@ -14,6 +14,7 @@ from tcl.codegen.choose.cpu.chunk_groups import grouping
 from tcl.codegen.choose.cpu.heuristics import heuristic
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir.lower import lower
+from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import schedule
@@ -326,3 +327,11 @@ def test_a_place_that_data_decides_is_checked_once_for_several_vectors() -> None
     text = "float(H, W) I, int32(L) X) -> (O) { O(l, w) = I(X(l), w) }"
     found = chosen(NARROW, text, (1000, 64), (2048,))
     assert found.vectorize == (1, 8) and found.register and found.register[1] >= 2
+
+
+@pytest.mark.parametrize(("read", "peels"), [("c, h, w", True), ("c, w, h", False)])
+def test_rows_put_together_from_afar_begin_where_they_are(read: str, peels: bool) -> None:
+    text = f"float(C, H, W) I) -> (O) {{ O(c, h, w) = I({read}) where h in 0:400, w in 0:400 }}"
+    given = sized(text, (64, 400, 400))
+    shown = show(schedule(given, MappingOptions("mlp"), NARROW))
+    assert ("at a multiple of" in shown) == peels

@@ -70,7 +70,8 @@ class CpuPreset:
         if self.device.reads_ahead and not stream:
             ahead = far_alone(program, nest, ahead, kept(self.device))
         ahead = ahead or tiles_ahead(program, nest, chosen, self.device)
-        return replace(chosen, stream=stream, prefetch=ahead, peel=stream)
+        peel = stream and _read_in_order(program, one, chosen)
+        return replace(chosen, stream=stream, prefetch=ahead, peel=peel)
 
     def following(
         self, program: ir.Program, led: NestOptions, leader: ir.Nest, nest: ir.Nest
@@ -123,6 +124,18 @@ def _not_kept(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> bool:
         return False
     readers = (n for n in program.nests if n.name != nest.name)
     return all(load.ref.tensor != target.name for n in readers for load in operands(n.point))
+
+
+def _read_in_order(program: ir.Program, nest: ir.Nest, chosen: NestOptions) -> bool:
+    """Whether no vector is put together from elements that lie apart, as where an image is
+    transposed: then the pieces of rows that are left before a boundary take longer than what is
+    gained by starting there."""
+    position, lanes = chosen.vectorize or (-1, 1)
+    if lanes == 1:
+        return True
+    accesses = [access_of(program, nest, load) for load in operands(nest.point)]
+    steps = [(a.strides.get(nest.dims[position].name, 0), a.itemsize) for a in accesses]
+    return all(abs(stride) in (0, itemsize) for stride, itemsize in steps)
 
 
 def _one_chunk(nest: ir.Nest) -> ir.Nest:
