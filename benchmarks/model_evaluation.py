@@ -1,6 +1,6 @@
 """How good a model's choices are, timed beside the best that is known.
 
-    python -m benchmarks.model_evaluation --cache model.db --out FILE
+    python -m benchmarks.model_evaluation --cache model.db --out FILE [--most 60]
 
 Each problem of a cache that ``benchmarks.model_data`` has filled is chosen for by models that have
 not seen it: once with its sizes held out, once with its def. What was chosen, the heuristic default
@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from random import Random
 from statistics import geometric_mean
 
 import numpy as np
@@ -58,11 +59,53 @@ def fastest(problem: Problem) -> list[MappingOptions]:
     return [problem.options[k] for k in order if problem.raced[k]]
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A problem."""
+
+    task: Task
+    candidates: int
+    best: float
+    """Seconds of the fastest that was timed."""
+    shares: dict[str, float]
+    """Who chose → the best time over that of the choice."""
+    left: tuple[str, ...]
+    """For which problems held out the default was left for another candidate."""
+    flipped: bool
+    """Whether the races have different winners."""
+
+    def as_data(self) -> dict[str, object]:
+        """For a file."""
+        return {
+            **{"def": self.task.name, "sizes": self.task.sizes, "candidates": self.candidates},
+            **{"best_us": round(self.best * 1e6, 2), "left_default": self.left},
+            **{"flipped": self.flipped},
+            "shares": {name: round(share, 4) for name, share in self.shares.items()},
+        }
+
+
+def timed(task: Task, problem: Problem, choices: Mapping[str, MappingOptions]) -> Row:
+    """The default, what was chosen with which problems held out, and the fastest, in two races."""
+    pool = dict.fromkeys([DEFAULT, *choices.values(), *fastest(problem)])
+    first, second = (raced(task, [*pool]) for _ in range(2))
+    times = dict(zip(pool, map(min, first, second), strict=True))
+    best, winner = min(times.values()), int(np.argmin(first))
+    shares = {
+        "default": best / times[DEFAULT],
+        **{held_out: best / times[options] for held_out, options in choices.items()},
+        "winner_of_the_other_race": min(second) / second[winner],
+    }
+    left = tuple(held_out for held_out, options in choices.items() if options != DEFAULT)
+    flipped = winner != int(np.argmin(second))
+    return Row(task, len(problem.options), best, shares, left, flipped)
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.model_evaluation")
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--most", type=int, help="time so many problems, drawn at random")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     device = replace(host_cpu(), threads=given.threads)
@@ -71,38 +114,31 @@ def main() -> None:
     defs = {task.name: task.checked for task in tasks}.values()
     known = history(TuningCache(given.cache), defs, {device_identity(device): device}).problems
     problems = [p for p in known if p.key in by_key and p.default is not None]
-    chosen = {
-        held_out: evaluate(problems, held_out, lambda ps: predictor(learn(ps)))
-        for held_out in ("sizes", "def")
-    }
-    rows = []
-    for place, problem in enumerate(problems):
-        task = by_key[problem.key]
-        choices = {h: e.choices[place].used for h, e in chosen.items() if e is not None}
-        pool = dict.fromkeys([DEFAULT, *choices.values(), *fastest(problem)])
-        first, second = (raced(task, [*pool]) for _ in range(2))
-        times = dict(zip(pool, map(min, first, second), strict=True))
-        best = min(times.values())
-        again = second[int(np.argmin(first))] / min(second)
-        shares = {
-            "default": best / times[DEFAULT],
-            **{held_out: best / times[options] for held_out, options in choices.items()},
-            "winner_of_the_other_race": 1 / again,
-        }
-        rows.append((task, len(problem.options), best, shares))
-        print(task.name, task.sizes, shares, flush=True)
-    scores = {name: Score.of([row[3][name] for row in rows]) for name in rows[0][3]}
+    chosen = {}
+    for held_out in ("sizes", "def"):
+        if found := evaluate(problems, held_out, lambda ps: predictor(learn(ps))):
+            chosen[held_out] = found
+            print(f"{held_out} held out, by the cache's times: {found.scores()}", flush=True)
+    drawn = Random(0).sample(range(len(problems)), min(len(problems), given.most or len(problems)))
+    rows: list[Row] = []
+    for place in drawn:
+        choices = {held_out: each.choices[place].used for held_out, each in chosen.items()}
+        rows.append(timed(by_key[problems[place].key], problems[place], choices))
+        print(rows[-1].as_data(), flush=True)
+    scores = {name: Score.of([row.shares[name] for row in rows]) for name in rows[0].shares}
     for name, score in scores.items():
         print(f"{name:26} mean {score.mean:.3f} P10 {score.tenth:.3f} least {score.least:.3f}")
     data = {
         "threads": given.threads,
         "machine": host_cpu().title,
-        "candidates": sum(len(p.options) for p in problems),
-        "scores": {n: [s.mean, s.tenth, s.least] for n, s in scores.items()},
-        "problems": [
-            {"def": t.name, "sizes": t.sizes, "candidates": n, "best_us": best * 1e6, **shares}
-            for t, n, best, shares in rows
-        ],
+        "learned_from": {
+            "problems": len(problems),
+            "candidates": sum(len(p.options) for p in problems),
+        },
+        "by_the_caches_times": {h: e.as_data()["scores"] for h, e in chosen.items()},
+        "scores": {name: asdict(score) for name, score in scores.items()},
+        "flipped": sum(row.flipped for row in rows),
+        "problems": [row.as_data() for row in rows],
     }
     given.out.write_text(json.dumps(data, indent=1) + "\n")
 
