@@ -31,7 +31,7 @@ from tcl.tuner.space.search_space import Config
 from tcl.tuner.training.boosting import Boosting, Examples, train
 from tcl.tuner.training.evaluate import Score
 
-SETTINGS = Boosting(rate=0.25)
+SETTINGS = Boosting(rate=0.25, columns=0.5, rows=1.0)
 """A space is one problem, of which a tree may learn faster."""
 _OTHERS = 24
 """Registers of a thread for addresses and counters, about."""

@@ -63,8 +63,8 @@ TIMING = MeasureSettings(
     sample=3e-4, discard=1, samples=5, agreement=0.02, budget=0.03, hopeless=1000, slow=30
 )
 """Of the first reading of a candidate. One or two calls do not say that it is slow: where others
-work on the machine, a fifth of all seemed to take more than three times as long as the default, up
-to 200 times, which a second reading did not confirm."""
+work on the machine, a third of all were given up as taking three times as long as the default, of
+which a second reading confirmed half."""
 _DRAWN = 250
 """Candidates that are ranked in a turn."""
 _RACED = 12
@@ -161,7 +161,7 @@ def chosen(
     if model is None:
         return [*drawn[: turn.best + turn.doubted + turn.chance]]
     described = subject.describable(drawn)
-    expected = model.of_rows(*extract(subject, [choices for _, choices in described]))
+    expected = model.of_rows(extract(subject, [choices for _, choices in described])[0])
     found: dict[int, None] = dict.fromkeys(expected.logs.argsort()[: turn.best].tolist())
     for order, count in (
         ((-expected.spread).argsort().tolist(), turn.doubted),

@@ -16,7 +16,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from random import Random
@@ -49,6 +49,8 @@ CANDIDATES = 1500
 """That one is selected of."""
 _LEARNT = 2000
 """Rows of a space that a model for another part of it learns from."""
+SETTINGS = Boosting(columns=0.5, rows=1.0)
+"""There are few features, and a thousand candidates of one problem."""
 _SLOW = 0.5
 """As in ``tcl.tuner.training.learn``."""
 
@@ -81,7 +83,8 @@ class Opinion:
         every = rows_of([*rows, *places])
         weights = np.exp(_SLOW * (logs.min() - logs))
         problem = np.zeros(len(rows), np.int64)
-        forest = train(Examples(every[: len(rows)], logs, problem, weights), Boosting(trees=trees))
+        settings = replace(SETTINGS, trees=trees)
+        forest = train(Examples(every[: len(rows)], logs, problem, weights), settings)
         members = forest.predict(every[len(rows) :])
         return Opinion(places, members.mean(axis=0), members.std(axis=0))
 
@@ -205,7 +208,7 @@ def main() -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--repeats", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="of the first repeat")
-    parser.add_argument("--trees", type=int, default=Boosting().trees, help="of each member")
+    parser.add_argument("--trees", type=int, default=SETTINGS.trees, help="of each member")
     parser.add_argument("--searches", action="store_true", help="leave the selection out")
     parser.add_argument("--out", type=Path, help="write everything here, as JSON")
     given = parser.parse_args()

@@ -1,12 +1,10 @@
-"""A model of measured candidates: how far off the analytic model is for each."""
+"""A model of measured candidates: how long each takes, as compared with the heuristic default."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from tcl.tuner.model.forest import Forest
 from tcl.tuner.model.loops import Floats
@@ -56,12 +54,12 @@ class Model:
     high: Floats
     """F: the largest."""
 
-    def of_rows(self, rows: Floats, seconds: Floats) -> Prediction:
-        """Of features and the analytic model's times, as ``Description.extract`` gives them."""
+    def of_rows(self, rows: Floats) -> Prediction:
+        """Of features, as ``Description.extract`` gives them."""
         members = self.forest.predict(rows)
-        # What all candidates have in common was not learned, and members may differ in it.
+        # Members may differ in what they say of all candidates, which does not matter to a choice.
         members -= members.mean(axis=1, keepdims=True)
-        return Prediction(np.log(seconds) + members.mean(axis=0), members.std(axis=0))
+        return Prediction(members.mean(axis=0), members.std(axis=0))
 
     def unseen(self, row: Floats) -> str | None:
         """The name of a feature of the problem or the device that lies outside of all that the

@@ -77,20 +77,20 @@ def ranked(
         return None
     count = count or about.count
 
-    def described(rows: Rows) -> tuple[Rows, Floats, Floats]:
-        places, features, seconds = about.of_rows(subject, space, rows)
-        return rows.part(places), features, seconds
+    def described(rows: Rows) -> tuple[Rows, Floats]:
+        places, features, _ = about.of_rows(subject, space, rows)
+        return rows.part(places), features
 
-    near, features, seconds = described(candidates(space.space, centre, count // 2, seed))
-    first = Ranking(space, near, model.of_rows(features, seconds), model.unseen(features[0]))
+    near, features = described(candidates(space.space, centre, count // 2, seed))
+    first = Ranking(space, near, model.of_rows(features), model.unseen(features[0]))
     best = next(first.preferred(), None)
     if best is None:
         return first
     wanted = count - len(near.places)
-    far, more, longer = described(candidates(space.space, near.config(best), wanted, seed + 1))
+    far, more = described(candidates(space.space, near.config(best), wanted, seed + 1))
     places = np.vstack([near.places, far.places])
     unique = np.sort(np.unique(places, axis=0, return_index=True)[1])
     rows = Rows(space.space, places[unique])
     features = np.vstack([features, more])[unique]
-    expected = model.of_rows(features, np.concatenate([seconds, longer])[unique])
+    expected = model.of_rows(features)
     return Ranking(space, rows, expected, first.unseen)

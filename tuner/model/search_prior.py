@@ -34,8 +34,8 @@ class SearchPrior:
         are expected to be as slow as the slowest."""
         rows = Rows.of(self.space.space, configs)
         about = description(self.model.schema.backend)
-        places, features, seconds = about.of_rows(self.subject, self.space, rows)
-        found = self.model.of_rows(features, seconds)
+        places, features, _ = about.of_rows(self.subject, self.space, rows)
+        found = self.model.of_rows(features)
         if len(places) == len(configs):
             return found
         if not len(places):

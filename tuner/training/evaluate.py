@@ -98,19 +98,20 @@ def chosen(problem: Problem, predict: Predict) -> Choice:
     )
 
 
-def folds(problems: Sequence[Problem], held_out: str, count: int = 5) -> list[list[int]]:
-    """Places of problems that are held out together. ``sizes``: those with the same def and sizes,
-    in at most ``count`` folds; ``def``: all of a def."""
+FOLDS = {"sizes": 6, "def": 12}
+"""How many parts problems are held out in, at most, each of which takes a model of its own."""
+
+
+def folds(problems: Sequence[Problem], held_out: str, count: int | None = None) -> list[list[int]]:
+    """Places of problems that are held out together, in at most ``count`` parts (``FOLDS``).
+    ``sizes``: those with the same def and sizes are in one part, ``def``: all of a def."""
     groups: dict[object, list[int]] = {}
     for place, problem in enumerate(problems):
         key = problem.key.definition_hash
         group = key if held_out == "def" else (key, problem.key.inputs)
         groups.setdefault(group, []).append(place)
-    apart = list(groups.values())
-    if held_out == "def":
-        return apart
-    found: list[list[int]] = [[] for _ in range(min(count, len(apart)))]
-    for k, places in enumerate(apart):
+    found: list[list[int]] = [[] for _ in range(min(count or FOLDS[held_out], len(groups)))]
+    for k, places in enumerate(groups.values()):
         found[k % len(found)] += places
     return found
 

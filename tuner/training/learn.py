@@ -12,6 +12,9 @@ from tcl.tuner.training.boosting import Boosting, Examples, train
 from tcl.tuner.training.evaluate import Predict
 from tcl.tuner.training.history import Problem
 
+_SLOWEST = 0.5
+"""The largest logarithm of a time over the default's that is learned: how much longer a candidate
+takes does not matter to a choice, and readings of a busy machine may be many times too long."""
 _SLOW = 0.5
 """A candidate counts as the best time over its own, to this power: what lies far from the best
 has little to say about it."""
@@ -27,7 +30,7 @@ def examples(problems: Sequence[Problem]) -> Examples:
         weights.append(own * len(own) / own.sum())
     return Examples(
         np.concatenate([p.rows for p in problems]),
-        np.concatenate([np.log(p.seconds / p.expected) for p in problems]),
+        np.concatenate([np.minimum(p.gains, _SLOWEST) for p in problems]),
         np.repeat(np.arange(len(problems)), [len(p.seconds) for p in problems]),
         np.concatenate(weights),
     )
@@ -49,7 +52,7 @@ def learn(
 
 def predictor(model: Model) -> Predict:
     """A model as evaluations ask it."""
-    return lambda problem: model.of_rows(problem.rows, problem.expected)
+    return lambda problem: model.of_rows(problem.rows)
 
 
 def importance(model: Model) -> dict[str, float]:
