@@ -89,6 +89,7 @@ def train(
     is at sizes and defs that it has not seen is measured by leaving these out, and written beside
     it.
     """
+    from tcl.codegen.devices.named import device_named
     from tcl.grammar.folder import place
     from tcl.tuner.model.file import read, text_of
     from tcl.tuner.model.lookup import file_name
@@ -96,10 +97,10 @@ def train(
     from tcl.tuner.training.learn import learn
     from tcl.tuner.training.manifest import manifest, manifest_path
 
-    cache = needed(path)
-    devices = _devices(device, scope, cache)
-    first = next(iter(devices.values()))
+    first = device_named(device)
     earlier = read(before, first.backend) if before is not None else None
+    cache = needed(path)
+    devices = _devices(first, scope, cache)
     known = _known(files, cache, devices)
     settings = Boosting(trees=trees)
     parts = ("sizes", "def")
@@ -126,10 +127,12 @@ def evaluate(
     files: tuple[Path, ...], scope: str, device: str, trees: int, path: Path | None
 ) -> None:
     """How good models of a tuning cache's results are at what they have not seen."""
+    from tcl.codegen.devices.named import device_named
     from tcl.tuner.training.boosting import Boosting
 
+    named = device_named(device)
     cache = needed(path)
-    known = _known(files, cache, _devices(device, scope, cache))
+    known = _known(files, cache, _devices(named, scope, cache))
     for held_out in ("sizes", "def"):
         if not any(_evaluated(known, held_out, Boosting(trees=trees))):
             click.echo(f"held out: {held_out}: there is only one, and nothing to learn from")
@@ -241,17 +244,15 @@ def _model(path: Path | None, device: Device, name: str) -> tuple[Model, Path]:
     return model, where
 
 
-def _devices(name: str, scope: str, cache: TuningCache) -> dict[str, Device]:
-    """Whose results in a cache are learned from, by identity, the device of this name first: those
+def _devices(device: Device, scope: str, cache: TuningCache) -> dict[str, Device]:
+    """Whose results in a cache are learned from, by identity, those of this device first: those
     of a CPU with each number of threads that it can have, those of a GPU, and of the known ones
     that a model with this scope is for as well."""
     from dataclasses import replace
 
     from tcl.codegen.devices.cpu import CpuProfile
-    from tcl.codegen.devices.named import device_named
     from tcl.tuner.cache.fingerprint import device_identity, known_gpu
 
-    device = device_named(name)
     if isinstance(device, CpuProfile):
         each = (replace(device, threads=count) for count in range(1, device.cores + 1))
         return {device_identity(d): d for d in each}

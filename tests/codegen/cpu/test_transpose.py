@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from itertools import product
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from sampling import sampled
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.cpu.llvm.transpose import joined, transposed
 from tcl.codegen.cpu.run.kernel import compile_cpu
-from tcl.codegen.devices.cpu import CpuProfile, host_cpu
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 
 TYPES = ["int8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"]
@@ -98,13 +99,7 @@ def test_narrow_vectors(bits: int) -> None:
         *(["-avx"] if bits < 256 else []),
     ]
     host = host_cpu()
-    narrow = CpuProfile(
-        **{
-            **{f: getattr(host, f) for f in CpuProfile.__dataclass_fields__},
-            "features": ",".join([host.features, *features]),
-            "vector_bits": bits,
-        }
-    )
+    narrow = replace(host, features=",".join([host.features, *features]), vector_bits=bits)
     a, b = numbers("float32", 5, 77), numbers("float32", 45, 77)
     for register in [(), (2, 2), (3, 1, 4)]:
         options = MappingOptions().vectorize(bits // 32, COLUMNS).stage(-1, 0).register(*register)

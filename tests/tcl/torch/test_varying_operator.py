@@ -143,6 +143,8 @@ def test_layouts(
         torch.testing.assert_close(
             found if isinstance(found, tuple) else (found,),
             tuple(expected) if isinstance(expected, tuple) else (expected,),
+            atol=1e-4,  # sums of 250 products of either sign, in another order
+            rtol=1e-4,
         )
 
 
