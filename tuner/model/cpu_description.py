@@ -45,12 +45,10 @@ class CpuDescription(Description[Subject, MappingSpace]):
     ) -> tuple[Floats, Floats]:
         return extract(subject, choices)
 
-    def of_rows(
-        self, subject: Subject, space: MappingSpace, rows: Rows
-    ) -> tuple[Places, Floats, Floats]:
+    def of_rows(self, subject: Subject, space: MappingSpace, rows: Rows) -> tuple[Places, Floats]:
         columns, count = space.columns(rows), len(rows.places)
         own = [columns[nest.position] for nest in subject.nests]
-        return np.arange(count), *extract_columns(subject, count, own)
+        return np.arange(count), extract_columns(subject, count, own)[0]
 
 
 CPU = CpuDescription()

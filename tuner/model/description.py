@@ -56,11 +56,8 @@ class Description(ABC, Generic[SubjectT, SpaceT]):
         analytic model expects each to take, in seconds (N)."""
 
     @abstractmethod
-    def of_rows(
-        self, subject: SubjectT, space: SpaceT, rows: Rows
-    ) -> tuple[Places, Floats, Floats]:
-        """The same of those rows of the subject's space that can be described, and which these
-        are."""
+    def of_rows(self, subject: SubjectT, space: SpaceT, rows: Rows) -> tuple[Places, Floats]:
+        """Which rows of the subject's space can be described, and the features of these."""
 
 
 def description(backend: str) -> Description[Any, Any]:

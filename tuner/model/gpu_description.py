@@ -47,12 +47,12 @@ class GpuDescription(Description[GpuSubject, GpuMappingSpace]):
 
     def of_rows(
         self, subject: GpuSubject, space: GpuMappingSpace, rows: Rows
-    ) -> tuple[Places, Floats, Floats]:
+    ) -> tuple[Places, Floats]:
         configs = [(k, rows.config(k)) for k in range(len(rows.places))]
         valid = [(k, space.to_options(c)) for k, c in configs if space.space.valid(c)]
         described = subject.describable([options for _, options in valid])
         places = np.array([valid[place][0] for place, _ in described], np.intp)
-        return places, *extract(subject, [choices for _, choices in described])
+        return places, extract(subject, [choices for _, choices in described])[0]
 
 
 GPU = GpuDescription()

@@ -78,7 +78,7 @@ def ranked(
     count = count or about.count
 
     def described(rows: Rows) -> tuple[Rows, Floats]:
-        places, features, _ = about.of_rows(subject, space, rows)
+        places, features = about.of_rows(subject, space, rows)
         return rows.part(places), features
 
     near, features = described(candidates(space.space, centre, count // 2, seed))

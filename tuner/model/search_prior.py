@@ -34,7 +34,7 @@ class SearchPrior:
         are expected to be as slow as the slowest."""
         rows = Rows.of(self.space.space, configs)
         about = description(self.model.schema.backend)
-        places, features, _ = about.of_rows(self.subject, self.space, rows)
+        places, features = about.of_rows(self.subject, self.space, rows)
         found = self.model.of_rows(features)
         if len(places) == len(configs):
             return found
@@ -60,7 +60,7 @@ def search_prior(
     if not about.covers(space, subject):
         return None
     default = Rows.of(space.space, [space.space.default])
-    _, features, _ = about.of_rows(subject, space, default)
+    _, features = about.of_rows(subject, space, default)
     if not len(features) or model.unseen(features[0]) is not None:
         return None
     return SearchPrior(model, subject, space, identity, title)
