@@ -114,7 +114,8 @@ class _Widening:
         text, better = " ".join(text.split()), " ".join(better.split())
         if len(better) > _MOST_SHOWN:
             operand = self.source.text[operands[-1].start : operands[-1].end]
-            text, better = "...", f"{to}({operand}) for {operand}, and likewise for the others"
+            text, better = "...", f"{to}({operand}) for {operand}"
+            better += ", and likewise for the others" if len(operands) > 1 else ""
         worst = wrapping[0]
         noun = _NOUNS[worst.op] if isinstance(worst, c.Binary) else "negation"
         return Diagnostic(
@@ -179,6 +180,8 @@ def _operands_to_widen(expr: c.Expr, wrapping: Collection[Span]) -> list[Span]:
                 parts = [right if isinstance(left, c.Const) else left]
         case c.Select(then=then, otherwise=otherwise):
             parts = [part for part in (then, otherwise) if inside(part)]
+            if not parts:  # an operand of what can wrap, which cannot itself
+                return [expr.span]
         case _:
             return [expr.span]
     return [span for part in parts for span in _operands_to_widen(part, wrapping)]

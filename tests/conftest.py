@@ -12,10 +12,15 @@ import hypothesis
 import pytest
 from golden import Golden
 
-# What takes long on a busy machine is no mistake.
-hypothesis.settings.register_profile(
-    "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
+# What takes long on a busy machine is no mistake. The same examples every time: a test that fails
+# does so for a change, not by chance. New ones are looked for by --hypothesis-profile=exploring.
+for name, same in (("patient", True), ("exploring", False)):
+    hypothesis.settings.register_profile(
+        name,
+        deadline=None,
+        derandomize=same,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
 hypothesis.settings.load_profile("patient")
 
 

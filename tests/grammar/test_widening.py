@@ -37,6 +37,10 @@ _LATE = (
     ("int32(N) O | O(i) = «(u(i) + 1) * (u(i) + 2)»",
      "(int32(u(i)) + 1) * (int32(u(i)) + 2)"),
     ("int32(N) O | O(i) = t(i) ? «u(i) * 3» : u(i)", "t(i) ? int32(u(i)) * 3 : u(i)"),
+    ("int32(N) O | O(i) = «(t(i) ? u(i) : u(0)) * u(i)»",
+     "(int32(t(i) ? u(i) : u(0))) * u(i)"),
+    ("int32(N) O | O(i) = t(i) ? u(0) : («(u(i) > 1 ? u(i) : u(0)) * u(i)»)",
+     "t(i) ? u(0) : ((int32(u(i) > 1 ? u(i) : u(0))) * u(i))"),
     ("int32(N) O | O(i) = y where y = «a(i) * a(i)»", "int32(a(i)) * a(i)"),
     ("int64(N) O | O(i) = l(i) > «c(i) * c(i)» ? 1 : 0", "int64(c(i)) * c(i)"),
     ("O | O(i) = exp(«a(i) * a(i)»)", "float32(a(i)) * a(i)"),
@@ -103,8 +107,17 @@ def test_float16_is_computed_in_float32() -> None:
 def test_of_long_expressions_the_start_is_shown() -> None:
     text = _text(f"int32(N) O | O(i) = {' + '.join(['a(i)'] * 99)}")
     (warning,) = check(text)["f"].warnings
-    assert "; write int32(a(i)) for a(i), and likewise for the others, or " in warning.message
+    assert "; write int32(a(i)) for a(i), or " in warning.message
     assert len(warning.message) < 300
+    text = _text(f"int32(N) O | O(i) = {' + '.join(['u(i) * u(i)'] * 99)}")
+    (warning,) = check(text)["f"].warnings
+    assert "; write int32(u(i)) for u(i), and likewise for the others, or " in warning.message
+
+
+def test_a_long_expression_that_wraps_in_one_place() -> None:
+    read = f"(u(i) > {' + '.join(['u(i)'] * 40)} ? u(i) : u(0))"
+    (warning,) = check(_text(f"int32(N) O | O(i) = t(i) ? u(0) : {read} * u(i)"))["f"].warnings
+    assert "; write int32(u(i) > " in warning.message
 
 
 def test_long_chains_of_lets_take_no_time() -> None:
