@@ -79,6 +79,9 @@ def show(
         cache = needed(path)
         summary = listed_key(cache, what)
         key, name = summary.key, summary.entry
+    elif not Path(what).suffix and not Path(what).exists():
+        wanted = "that is 4 to 64 digits of what tcl cache list shows"
+        fail(f"{plain(what)} is no file, and no key: {wanted}")
     else:
         key, name = named_key(what, entry, sizes, threads, varying)
         cache = needed(path)

@@ -133,6 +133,8 @@ def snapshot(path: Path, patience: float) -> sqlite3.Connection:
 
     ``CacheError`` unless it is a sound one, of this version or an older one.
     """
+    if path.is_dir():
+        raise CacheError(f"{path} is no tuning cache: it is a folder; name a file in it")
     if not path.is_file():
         raise CacheError(f"there is no tuning cache {path}")
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
