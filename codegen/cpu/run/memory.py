@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import functools
 import math
 import mmap
@@ -61,14 +62,19 @@ class _Piece:
         """``MemoryError`` where the system has no more."""
         try:
             self._memory = mmap.mmap(-1, size + (HUGE if size >= HUGE else 0), flags=_PRIVATE)
-        except OSError:
+        except OSError as error:
+            if error.errno not in (errno.ENOMEM, errno.EAGAIN):  # a signal's handler raised it
+                raise
             raise MemoryError(f"the system has no {size} bytes of memory left") from None
         at = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         begin = -at % HUGE if size >= HUGE else 0
         self.address = at + begin
         if size >= HUGE and _HUGE_PAGES is not None:
-            with contextlib.suppress(OSError):  # a system that was built without it
+            try:
                 self._memory.madvise(_HUGE_PAGES, begin, size)
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # of a system that was built without it
+                    raise
 
 
 class _Pool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import signal
 import subprocess
@@ -127,6 +128,26 @@ def test_what_a_signals_handler_raises_is_not_lost() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert lost == 0
+
+
+@pytest.mark.parametrize("call", ["mmap", "madvise"])
+def test_a_signals_handler_may_raise_what_the_system_does(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``TimeoutError`` is an ``OSError``, and no want of memory."""
+
+    class Interrupted(mmap.mmap):
+        def __new__(cls, *args: int, **flags: int) -> Interrupted:
+            if call == "mmap":
+                raise TimeoutError("too late")
+            return super().__new__(cls, *args, **flags)
+
+        def madvise(self, *_: int) -> None:
+            raise TimeoutError("too late")
+
+    monkeypatch.setattr(mmap, "mmap", Interrupted)
+    with pytest.raises(TimeoutError, match="too late"):
+        memory._Piece(4 * HUGE)
 
 
 def test_threads_never_share_memory() -> None:
