@@ -13,10 +13,10 @@ from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
-from tcl.tuner.space.around import around, changes
+from tcl.tuner.space.around import Change, Kind, around, changes, singles
 from tcl.tuner.space.cpu.mapping import MappingSpace
 from tcl.tuner.space.knobs import Knob, Value
-from tcl.tuner.space.search_space import SearchSpace
+from tcl.tuner.space.search_space import Config, SearchSpace
 
 DEFS = {
     "product": (
@@ -57,13 +57,24 @@ def test_what_has_gained_most_comes_first_and_kinds_take_turns() -> None:
             Knob("s0.lanes", (1, 4), 4, ordered=True),
         )
     )
+    gains: dict[Kind, float] = {
+        ("register", True): 0.013,
+        ("tile", False): 0.0035,
+        ("lanes", False): 0.0001,
+    }
+    gains |= {("stage", True): 0.007, ("register", False): 0.003}
+
+    def changed(made: tuple[Change, ...]) -> Config:
+        ((place, value),) = made
+        return (*space.default[:place], value, *space.default[place + 1 :])
+
     found = [
         next(
             (knob.name, value)
             for knob, value, own in zip(space.knobs, c, space.default, strict=True)
             if value != own
         )
-        for c in islice(around(space, space.default), 8)
+        for c in singles(space.knobs, space.default, changed, gains)
     ]
     assert found == [
         ("s0.register", "3"),

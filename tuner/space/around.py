@@ -31,57 +31,67 @@ def changes(knobs: tuple[Knob, ...], centre: Config) -> tuple[tuple[Change, ...]
     return tuple(map(tuple, found))
 
 
-PAID: Mapping[tuple[str, bool | None], float] = MappingProxyType(
+Kind: TypeAlias = tuple[str, bool | None]
+"""Of changes: the knob's name without its loop and number, and, of one with an order, whether the
+value goes up."""
+
+
+def kind_of(knob: Knob, old: Value, new: Value) -> Kind:
+    """The kind of a change."""
+    up = knob.choices.index(new) > knob.choices.index(old) if knob.ordered else None
+    return knob.name.rpartition(".")[2].rstrip("0123456789"), up
+
+
+PAID: Mapping[Kind, float] = MappingProxyType(
     {
-        ("lanes", True): 0.08,
-        ("peel", None): 0.023,
-        ("register", True): 0.013,
-        ("prefetch", False): 0.010,
-        ("unroll", True): 0.007,
-        ("unroll", False): 0.007,
-        ("tile", True): 0.006,
-        ("stage", False): 0.006,
-        ("order", None): 0.004,
-        ("chunk", False): 0.004,
-        ("stage", True): 0.004,
-        ("tile", False): 0.0035,
-        ("register", False): 0.003,
-        ("prefetch", True): 0.003,
+        ("order", None): 0.025,
+        ("unroll", True): 0.011,
+        ("register", True): 0.011,
+        ("unroll", False): 0.01,
+        ("peel", None): 0.009,
+        ("tile", True): 0.007,
+        ("stream", None): 0.006,
+        ("stage", True): 0.006,
+        ("prefetch", True): 0.005,
+        ("prefetch", False): 0.0035,
+        ("fuse", None): 0.0035,
+        ("chunk", False): 0.0035,
+        ("inner_order", None): 0.003,
+        ("tile", False): 0.0025,
         ("chunk", True): 0.002,
-        ("fuse", None): 0.002,
-        ("inner_order", None): 0.002,
-        ("row", None): 0.0005,
+        ("register", False): 0.001,
+        ("row", None): 0.0004,
+        ("vector", None): 0.0002,
+        ("stage", False): 0.0001,
         ("lanes", False): 0.0001,
-        ("vector", None): 0.0001,
-        ("stream", None): 0.0001,
+        ("skip", None): 0.0001,
+        ("lanes", True): 0.0001,
     }
 )
 """What changes of one knob have gained: the share of the default's time that one of a kind saves,
-in the mean over problems, where one that is no faster saves nothing. A kind is a knob's and, if it
-has an order, whether the value goes up. From 122 problems on one thread of a Zen 3 core, where
-the default and the fastest were timed in turns.
+in the mean over problems, where one that is no faster saves nothing. From 7,704 changes of 146
+problems on one thread of a Zen 3 core (``python -m benchmarks.single_changes``).
 
-With the defs of a problem left out of what it is ordered by, the best of the first 10 takes 0.942
-of the default's time in the mean over problems, of the first 20 0.922, and of all that were
-measured 0.905. By distance alone, a knob after the other, it is 0.977 and 0.957; at random, 0.962
-and 0.944."""
+With the defs of a problem left out of what it is ordered by, the best of the first 10 takes 0.962
+of the default's time in the mean over problems, of the first 20 0.949, and of all that were
+measured 0.935. At random it is 0.979 and 0.965."""
 _OTHERS = 0.004
 """Of kinds that nothing is known of."""
 _AGAIN = 0.8
 """What is left of that with each change of a kind that was tried: they gain alike."""
 
 
-def singles(knobs: tuple[Knob, ...], centre: Config, valid: Valid) -> Iterator[Config]:
-    """Configurations that differ from ``centre`` in one knob: those first that gain most, by
-    ``PAID``; of a kind those in one step first. ``valid`` gives a configuration for changes that
-    are valid; only these count as tried."""
-    kinds: dict[tuple[str, bool | None], deque[Change]] = {}
+def singles(
+    knobs: tuple[Knob, ...], centre: Config, valid: Valid, gains: Mapping[Kind, float] = PAID
+) -> Iterator[Config]:
+    """Configurations that differ from ``centre`` in one knob: those first that gain most; of a kind
+    those in one step first. ``valid`` gives a configuration for changes that are valid; only these
+    count as tried."""
+    kinds: dict[Kind, deque[Change]] = {}
     for place, value in itertools.chain.from_iterable(changes(knobs, centre)):
-        knob = knobs[place]
-        up = knob.choices.index(value) > knob.choices.index(centre[place])
-        name = knob.name.rpartition(".")[2].rstrip("0123456789")
-        kinds.setdefault((name, up if knob.ordered else None), deque()).append((place, value))
-    worth = {kind: PAID.get(kind, _OTHERS) for kind in kinds}
+        kind = kind_of(knobs[place], centre[place], value)
+        kinds.setdefault(kind, deque()).append((place, value))
+    worth = {kind: gains.get(kind, _OTHERS) for kind in kinds}
     while worth:
         kind = max(worth, key=worth.__getitem__)
         found = valid((kinds[kind].popleft(),))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from itertools import islice, zip_longest
+from itertools import islice
 from random import Random
 
 import numpy as np
 
+from tcl.tuner.space.around import Change, singles
 from tcl.tuner.space.search_space import Config, Space
 from tcl.tuner.strategies.features import Features
 from tcl.tuner.strategies.history import Memory
@@ -90,22 +91,20 @@ class Evolution(Search):
         return ranked[0][1] if ranked else None
 
     def _next_to_best(self, count: int) -> list[Config]:
-        """Up to ``count`` that differ from the fastest known in one knob, by now in memory: of each
-        knob one before there are two of any."""
+        """Up to ``count`` that differ from the fastest known in one knob, by now in memory: those
+        first of whose kind most was gained elsewhere."""
         memory, best = self._memory, self._best
         if best is None or not count:
             return []
-        by_knob: dict[int, list[Config]] = {}
-        for config in memory.space.neighbours(best):
-            if config not in memory.seen:
-                changed = next(k for k, value in enumerate(config) if value != best[k])
-                by_knob.setdefault(changed, []).append(config)
-        groups = list(by_knob.values())
-        for group in groups:
-            memory.rng.shuffle(group)
-        memory.rng.shuffle(groups)
-        in_turn = (c for turn in zip_longest(*groups) for c in turn if c is not None)
-        return [c for c in islice(in_turn, count) if memory.add(c)]
+
+        def new(changes: tuple[Change, ...]) -> Config | None:
+            config = list(best)
+            for place, value in changes:
+                config[place] = value
+            found = tuple(config)
+            return found if found not in memory.seen and memory.space.valid(found) else None
+
+        return [c for c in islice(singles(memory.space.knobs, best, new), count) if memory.add(c)]
 
     def _spread(self, found: list[Config], count: int) -> list[Config]:
         """``found``, brought to ``count`` by configurations far from all others."""
