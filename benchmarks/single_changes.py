@@ -1,6 +1,6 @@
 """What changes of one knob gain, and how good the order is that this gives: on a cache.
 
-    python -m benchmarks.single_changes --cache model.db [--threads 1]
+    python -m benchmarks.single_changes --cache model.db --out FILE [--threads 1]
 
 Of a cache that ``benchmarks.model_data`` has filled, the candidates that differ from the default in
 one knob are taken. A kind of change is a knob's name without its loop, and whether the value goes
@@ -14,6 +14,7 @@ first 10, 20 and 40 over the default's, in the mean over problems. See ``benchma
 from __future__ import annotations
 
 import argparse
+import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +35,9 @@ from tcl.tuner.space.search_space import Config, SearchSpace
 from tcl.tuner.training.history import Problem, history
 
 FIRST = (10, 20, 40)
+_ALL = 1000
+"""More than there are."""
+_WAYS = {True: "up", False: "down", None: "to any other"}
 _FEWEST = 20
 """Candidates that differ in one knob, of problems that take part."""
 
@@ -102,15 +106,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.single_changes")
     parser.add_argument("--cache", type=Path, required=True, help="one of benchmarks.model_data")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, required=True, help="write everything here, as JSON")
     given = parser.parse_args()
     device = replace(host_cpu(), threads=given.threads)
     tasks = [Task(name, sizes, given.threads) for name, all_ in PROBLEMS.items() for sizes in all_]
     defs = {task.name: task.checked for task in tasks}.values()
     problems = history(TuningCache(given.cache), defs, {device_identity(device): device}).problems
     all_ = [found for p in problems if (found := Measured.of(p)) is not None]
-    print(f"{len(all_)} problems, {sum(len(m.times) for m in all_)} changes of one knob")
-    for kind, gain in sorted(gained(all_).items(), key=lambda item: -item[1]):
-        print(f"{gain:.4f} {kind[0]:12} {kind[1]}")
+    gains = sorted(gained(all_).items(), key=lambda item: -item[1])
+    for (knob, up), gain in gains:
+        print(f"{gain:.4f} {knob} {_WAYS[up]}")
 
     def others(entry: str) -> dict[Kind, float]:
         return gained([m for m in all_ if m.entry != entry])
@@ -120,12 +125,20 @@ def main() -> None:
         "from other defs": lambda m: m.ordered(others(m.entry)),
         "at random": lambda m: Random(0).sample([*m.times], len(m.times)),
     }
+    scores = {}
     for name, order in orders.items():
         pairs = [(m, order(m)) for m in all_]
-        shares = ", ".join(f"{fmean(m.best(o, n) for m, o in pairs):.3f}" for n in FIRST)
-        print(f"{name:16} best of the first {', '.join(map(str, FIRST))}: {shares}")
-    whole = fmean(m.best([*m.times], len(m.times)) for m in all_)
-    print(f"all {whole:.3f}")
+        scores[name] = {n: fmean(m.best(o, n) for m, o in pairs) for n in (*FIRST, _ALL)}
+        print(name, *(f"{n}: {score:.3f}" for n, score in scores[name].items()))
+    data = {
+        "machine": host_cpu().title,
+        "threads": given.threads,
+        "problems": len(all_),
+        "changes": sum(len(m.times) for m in all_),
+        "best_of_the_first": scores,
+        "gains": [{"knob": k, "way": _WAYS[up], "gain": round(g, 5)} for (k, up), g in gains],
+    }
+    given.out.write_text(json.dumps(data, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -187,6 +187,9 @@ class Core:
         inner = self.innermost
         if inner is None or inner.name in self.listed:
             return 1
+        between = self._between_lanes(inner, lane)
+        if 1 < between < inner.extent:
+            return between
         if self._whole(inner, lane, sizes):
             return inner.extent
         if not self._waits_to_count(lane):
@@ -226,6 +229,17 @@ class Core:
             window = access.count(sizes) // size * (size + inner.extent - 1) if size else 0
             kept += window or self._held(access, lane, sizes)
         return kept + _SPARE <= self.device.vector_registers
+
+    def _between_lanes(self, inner: ir.Dim, lane: str | None) -> int:
+        """Steps of a reduction that read what lies between two lanes, as two of a window over
+        places two apart: written out together, they are read as whole vectors and sorted. LLVM
+        reads one more step with masks, element by element; 1 where lanes are neighbours."""
+        found = 1
+        for access in self.reads:
+            step, apart = access.strides.get(inner.name, 0), access.strides.get(lane or "", 0)
+            if step and apart % step == 0:
+                found = max(found, abs(apart // step))
+        return found
 
     def _waits_to_count(self, lane: str | None) -> bool:
         """Whether counting iterations takes time from the arithmetic: it runs beside that of dot

@@ -20,6 +20,10 @@ _BYTES = 60.0
 """Bytes per nanosecond from or to the second cache: what takes so short a time lies there."""
 _CALL = 48.0
 """Operations that a built-in function stands for."""
+_APART = 16.0
+"""Likewise an element that does not lie next to that of the next lane."""
+_AGAIN = 4
+"""Times that elements may be read before they are copied."""
 
 
 def worth_threads(program: ir.Program, device: CpuProfile) -> bool:
@@ -46,9 +50,24 @@ def _nanoseconds(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> floa
             operations += _CALL
         elif isinstance(value, ir.Unary | ir.Binary | ir.Select | ir.Cast):
             operations += 1
+    operations += _APART * _scattered(program, nest, device)
     moved = 0
     for ref in (nest.point.target, *(load.ref for load in operands(nest.point))):
         layout = program.tensor(ref.tensor).layout
         moved += min(points, math.prod(layout.extents)) * layout.itemsize
     rate = _PER_LANE * device.lanes(nest.point.type)
     return max(points * operations / rate, moved / _BYTES)
+
+
+def _scattered(program: ir.Program, nest: ir.Nest, device: CpuProfile) -> int:
+    """Operands whose elements are not neighbours, nor the same, in the lanes of a vector along the
+    dimension that suits most of them. What is read again and again is copied, and does not
+    count."""
+    layouts = [(program.tensor(load.ref.tensor).layout, load.ref) for load in operands(nest.point)]
+    once = [(y, ref) for y, ref in layouts if nest.points <= _AGAIN * math.prod(y.extents)]
+    found = [
+        sum(abs(layout.step(ref, dim.name)) > 1 for layout, ref in once)
+        for dim in nest.dims
+        if dim.extent >= device.lanes(nest.point.type)
+    ]
+    return min(found, default=0)
