@@ -305,6 +305,13 @@ def test_windows_a_few_apart_have_lanes_where_the_arithmetic_is_slow(device: Cpu
     assert pooled(device, 3, "I", "max").vectorize == (3, lanes)
 
 
+@pytest.mark.parametrize(("apart", "written_out"), [(1, 3), (2, 2), (3, 3)])
+def test_steps_between_two_lanes_are_written_out_together(apart: int, written_out: int) -> None:
+    found = pooled(WIDE, apart, "I / 9", "+")
+    assert found.vectorize is not None and found.vectorize[0] == 3
+    assert (found.register or ())[5] == written_out
+
+
 def test_windows_far_apart_have_none_for_a_sum() -> None:
     assert pooled(NARROW, 7, "I", "+").vectorize == (-1, 1), "each element is loaded by itself"
 

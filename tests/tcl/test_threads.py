@@ -38,6 +38,7 @@ from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.pipeline import Job, Pipeline
 from tcl.tuner.run.workplace import Compilers, Stages
 
+POOL = "def pool(float(M, W) A) -> (O) {{ O(m, w) +=! A(m, {} * w + k) where k in 0:3 }}"
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 
 
@@ -133,6 +134,10 @@ def test_what_a_small_work_uses() -> None:
         ("def f(float(N) X) -> (Y) { Y(n) = tanh(X(n)) }", (ones(100_000),), True),
         ("def f(float(N) X) -> (S) { S() +=! X(n) }", (ones(1 << 20),), True),
         ("def f(float(N) X) -> (Y) { Y(n) = X(n) }", (ones(0),), False),
+        # What lies apart in the lanes takes long; what is copied first, as a matrix, does not.
+        (POOL.format(1), (ones(100, 800),), False),
+        (POOL.format(2), (ones(100, 1600),), True),
+        ("def f(float(M, K) A) -> (S) { S(m) +=! A(m, k) }", (ones(64, 1500),), False),
     ],
 )
 def test_what_is_worth_it(text: str, inputs: tuple[Any, ...], worth: bool) -> None:
