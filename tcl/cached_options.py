@@ -12,7 +12,7 @@ from typing import Any
 
 from tcl.api import Definitions, OptionsFactory, size
 from tcl.arrays.arguments import Argument
-from tcl.backends.targets import CpuTarget, target, target_of
+from tcl.backends.targets import target, target_of
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
@@ -129,8 +129,7 @@ class _FromCache(CacheFactory):
         found = inputs_of(definition, inputs)
         where, sized = target_of(found, None, self.threads), size(definition, found.arrays)
         if classes:
-            device = CpuTarget(self.threads).device
-            query = ForAll.of(definition, sized.sizes, classes).query(device)
+            query = ForAll.of(definition, sized.sizes, classes).query(where.device)
         else:
             query = where.query(sized, found.arrays)
         return named_options(TuningCache(self.path), query, nearest=self.nearest, relax=self.relax)

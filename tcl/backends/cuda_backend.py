@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from numpy.lib.stride_tricks import as_strided
@@ -21,6 +21,7 @@ from tcl.codegen.cuda.run.compile import Cubin
 from tcl.codegen.cuda.run.cubin_store import cubin
 from tcl.codegen.cuda.run.launch import Launcher
 from tcl.codegen.cuda.run.occupancy import occupancy
+from tcl.codegen.cuda.run.varying import ModuleForAll, emitted_for_all
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import gpu_layouts
@@ -28,6 +29,8 @@ from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 from tcl.executors import machine
+from tcl.grammar.sized import SizedDef
+from tcl.grammar.varying import Undecided
 from tcl.tuner.measure.backend import Kernel, Problem
 from tcl.tuner.measure.harness import Bench
 from tcl.tuner.measure.placement import ALIGNED
@@ -42,23 +45,40 @@ class GpuBackend(ProgramBackend):
 
     profile: GpuProfile
 
-    def layouts(self) -> dict[str, ir.Layout]:
-        return gpu_layouts(self.sized, self.strides())
+    def layouts(
+        self, sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
+    ) -> dict[str, ir.Layout]:
+        return gpu_layouts(sized, strides)
 
     def explained(self, options: MappingOptions) -> dict[str, str]:
         """What becomes of the def with these options, as texts by title."""
-        program = self._scheduled(options)
-        return {"Loop program": show(program), "CUDA C++": self._emitted(program).source}
+        program, module = self._made(options)
+        return {"Loop program": show(program), "CUDA C++": module.source}
 
     def module(self, options: MappingOptions) -> Module:
-        """The kernels. Raises ``OptionsError``."""
-        return self._emitted(self._scheduled(options))
+        """The kernels; where sizes vary those for all of them, as they are launched for these.
+        Raises ``OptionsError``."""
+        _, module = self._made(options)
+        if not self.classes:
+            return module
+        sizes = {name: self.sized.sizes[name] for name, _ in self.classes}
+        return ModuleForAll.of(module).at(sizes)
 
-    def _scheduled(self, options: MappingOptions) -> ir.Built:
-        return schedule(self.sized, options, self.profile, self.layouts())
+    def _made(self, options: MappingOptions) -> tuple[ir.Built, Module]:
+        if not self.classes:
+            return self._emitted(self.sized, options, self.layouts(self.sized, self.strides()))
+        symbolic = self.all_.symbolic
+        layouts = self.layouts(symbolic)
+        try:
+            return emitted_for_all(options, lambda o: self._emitted(symbolic, o, layouts))
+        except (Undecided, ir.IRError) as error:
+            raise OptionsError(f"they cannot be for all of {self.all_}: {error}") from None
 
-    def _emitted(self, program: ir.Built) -> Module:
-        return with_room(lambda: emit(program, self.profile))
+    def _emitted(
+        self, sized: SizedDef, options: MappingOptions, layouts: Mapping[str, ir.Layout]
+    ) -> tuple[ir.Built, Module]:
+        program = schedule(sized, options, self.profile, layouts)
+        return program, with_room(lambda: emit(program, self.profile))
 
 
 @dataclass(frozen=True, slots=True)

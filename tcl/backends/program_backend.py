@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,8 +15,10 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.rounding import Rounding
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
+from tcl.executors.size_classes import ForAll
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
+from tcl.grammar.size_classes import SizeClass
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.cache.key import ArrayLayout
 from tcl.tuner.measure.backend import Kernel, Problem, Runner
@@ -49,6 +51,9 @@ class ProgramBackend:
 
     values: tuple[bytes, ...] = field(default=(), repr=False, kw_only=True)
     """Of the inputs, if they are not in the folder."""
+    classes: tuple[tuple[str, SizeClass], ...] = field(default=(), kw_only=True)
+    """Of the sizes that vary, with their names: kernels serve all of them, and run on these
+    inputs."""
 
     @classmethod
     def described(
@@ -71,13 +76,29 @@ class ProgramBackend:
         """The definition with its sizes."""
         return sized_once(self.source, self.entry, tuple(i.shape for i in self.inputs))
 
-    def layouts(self) -> dict[str, ir.Layout]:
-        """How all tensors lie in memory."""
+    def for_all(self: _B, classes: Mapping[str, SizeClass]) -> _B:
+        """The same with kernels for all sizes of these classes."""
+        return replace(self, classes=tuple(classes.items()))
+
+    @property
+    def all_(self) -> ForAll:
+        """What kernels are for, where sizes vary."""
+        shapes = tuple(i.shape for i in self.inputs)
+        return _for_all(self.source, self.entry, shapes, self.classes)
+
+    def layouts(
+        self, sized: SizedDef, strides: Mapping[str, tuple[int, ...]] | None = None
+    ) -> dict[str, ir.Layout]:
+        """How all tensors lie in memory, of inputs with these strides in bytes."""
         raise NotImplementedError
 
     def program(self) -> ir.Program:
-        """The loop nests that options map, before anything is done to them."""
-        return lower(self.sized, self.layouts())
+        """The loop nests that options map, before anything is done to them; for the usual sizes
+        of classes."""
+        if not self.classes:
+            return lower(self.sized, self.layouts(self.sized, self.strides()))
+        usual, _ = self.all_.usual()
+        return lower(usual, self.layouts(usual))
 
     def strides(self) -> dict[str, tuple[int, ...]]:
         """Of the inputs, by name."""
@@ -150,3 +171,14 @@ def sized_once(source: str, entry: str, shapes: tuple[tuple[int, ...], ...]) -> 
     """A def of a text for inputs of these shapes, which is kept."""
     checked = check(source)[entry]
     return infer(checked, {t.name: s for t, s in zip(checked.inputs, shapes, strict=True)})
+
+
+@functools.lru_cache(maxsize=8)
+def _for_all(
+    source: str,
+    entry: str,
+    shapes: tuple[tuple[int, ...], ...],
+    classes: tuple[tuple[str, SizeClass], ...],
+) -> ForAll:
+    sized = sized_once(source, entry, shapes)
+    return ForAll.of(sized.checked, sized.sizes, dict(classes))

@@ -89,9 +89,13 @@ class Target(ABC):
         self, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], varying: Sequence[str] = ()
     ) -> Query:
         """How a cache is asked for options of a def on these inputs. ``varying``: names of sizes
-        that vary. Where one kernel can be for their classes, it is asked for these; a CPU alone has
-        such kernels."""
-        return Query(sized, self.key(sized, arrays), self.device)
+        that vary. Where one kernel can be for their classes, it is asked for these."""
+        names = [name for name in varying if name in sized.checked.sizes]
+        found = for_all(sized.checked, sized.sizes, names, self.device) if names else None
+        if found is None:
+            return Query(sized, self.key(sized, arrays), self.device)
+        usual, layouts = found.usual()
+        return Query(usual, self.layout_key(usual, layouts), self.device, found.classes)
 
 
 @dataclass(frozen=True)
@@ -118,13 +122,6 @@ class CpuTarget(Target):
 
     def space(self, backend: Any, fixed: Mapping[str, Value] | None = None) -> ProgramSpace:
         return MappingSpace(backend.program(), self.device, fixed)
-
-    def query(
-        self, sized: SizedDef, arrays: Sequence[Array | ArrayLayout], varying: Sequence[str] = ()
-    ) -> Query:
-        names = [name for name in varying if name in sized.checked.sizes]
-        found = for_all(sized.checked, sized.sizes, names, self.device) if names else None
-        return super().query(sized, arrays) if found is None else found.query(self.device)
 
 
 @dataclass(frozen=True)

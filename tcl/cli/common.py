@@ -49,7 +49,7 @@ varying_option = click.option(
     metavar="SIZE,...",
     callback=_names,
     help="Sizes that vary: kernels and options are for all sizes of a class, of the same order of "
-    "magnitude and multiples of 16 or not. May be given several times. Only with --device cpu.",
+    "magnitude and multiples of 16 or not. May be given several times.",
 )
 
 
@@ -61,17 +61,6 @@ def check_varying(checked: CheckedDef, names: Iterable[str], where: str = "--var
             raise ArgumentError(
                 f"{where} names {name}, which is no size of {checked.name}; {there}"
             )
-
-
-def without_varying(device: str, names: tuple[str, ...]) -> None:
-    """Refuse sizes that vary for kernels that a CPU does not run."""
-    if names:
-        raise click.UsageError(for_a_cpu(device))
-
-
-def for_a_cpu(device: str) -> str:
-    """What is wrong with sizes that vary on another device."""
-    return f"--varying is for kernels of a CPU; leave it out with --device {device}"
 
 
 threads_option = click.option(

@@ -173,11 +173,6 @@ def _planned(
     number: int, about: GridPoint, choice: Choice, cache: TuningCache, estimate: Estimate
 ) -> Point:
     point = Point(number, about, choice, None, Standing(), 0, 0.0, 0, 0.0)
-    if about.varying and choice.target.name != "cpu":
-        device = choice.target.name
-        return replace(
-            point, problem=f"varying is for kernels of a CPU; leave it out with device = {device}"
-        )
     try:
         shapes, layouts = layouts_of(about.checked, about.sizes)
         sized = infer(about.checked, shapes)

@@ -19,7 +19,6 @@ from tcl.cli.common import (
     varying_option,
     was_given,
     without_threads,
-    without_varying,
 )
 from tcl.cli.signals import dying
 from tcl.common.number_format import duration, plural
@@ -103,12 +102,12 @@ def command(
     from tcl.backends.targets import target
 
     without_threads(device, threads)
-    without_varying(device, varying)
     where = target(device, count)
-    work = Work.load(file, entry, sizes, seed)
-    query = where.query(work.sized, work.inputs)
+    work = Work.load(file, entry, sizes, seed, varying)
+    query = where.query(work.sized, work.inputs, varying)
     with work.indexing():
-        _run_on_gpu(work, _chosen(query, options, path, relax, work.title), where, compare=compare)
+        chosen = _chosen(query, options, path, relax, work.title)
+        _run_on_gpu(work, chosen, where, query, compare=compare)
 
 
 def _chosen(
@@ -151,13 +150,18 @@ def _run_on_cpu(work: Work, executor: Executor, *, compare: bool) -> None:
     seconds = measure(lambda: executor(*work.inputs, outputs=outputs)).median
     used = plural(executor.threads, "thread")
     click.echo(f"  {duration(seconds)} a call on {used}, with options {executor.options}")
-    if isinstance(executor, VaryingExecutor):
-        click.echo(f"  the kernel serves {executor.serves}")
+    _show_class(work, str(executor.serves) if isinstance(executor, VaryingExecutor) else None)
+
+
+def _show_class(work: Work, serves: str | None) -> None:
+    """Say which sizes the kernel is for, where some vary."""
+    if serves is not None:
+        click.echo(f"  the kernel serves {serves}")
     elif work.varying:
         click.echo("  the kernel is for these sizes alone: there can be none for their class")
 
 
-def _run_on_gpu(work: Work, wanted: Chosen, target: Target, *, compare: bool) -> None:
+def _run_on_gpu(work: Work, wanted: Chosen, target: Target, query: Query, *, compare: bool) -> None:
     """Likewise, on a GPU or one that is emulated, of which times mean nothing."""
     from tcl.backends.targets import EMULATED, check_emulated
     from tcl.common.scratch_folder import workspace
@@ -168,6 +172,8 @@ def _run_on_gpu(work: Work, wanted: Chosen, target: Target, *, compare: bool) ->
     if emulated:
         check_emulated(work.sized)
     backend = target.backend(work.text, work.checked.name, work.inputs)
+    if query.classes:
+        backend = backend.for_all(query.classes)
     with workspace() as folder:
         backend = backend.holding(work.inputs, folder)
         problem, (chosen, code) = backend.problem(), applied(wanted, backend.compile)
@@ -182,10 +188,11 @@ def _run_on_gpu(work: Work, wanted: Chosen, target: Target, *, compare: bool) ->
     if emulated:
         gpu = target.identity.partition(";")[0]
         click.echo(f"  every access was checked on an emulated {gpu}, with options {chosen}")
-        return
-    with bench.alone():
-        seconds = measure(run, settings=target.timing, timer=bench.seconds).median
-    click.echo(f"  {duration(seconds)} a call on {target.identity}, with options {chosen}")
+    else:
+        with bench.alone():
+            seconds = measure(run, settings=target.timing, timer=bench.seconds).median
+        click.echo(f"  {duration(seconds)} a call on {target.identity}, with options {chosen}")
+    _show_class(work, str(backend.all_) if query.classes else None)
 
 
 def _show_results(work: Work, outputs: Sequence[Array], *, compare: bool) -> None:

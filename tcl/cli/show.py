@@ -13,7 +13,6 @@ from tcl.cli.common import (
     choose,
     entry_option,
     file_argument,
-    for_a_cpu,
     reporting,
     sizes_option,
     tell,
@@ -141,7 +140,6 @@ def _for_all(
 ) -> str:
     """A stage of a def for the class of its sizes."""
     from tcl.arrays.annotations import sizes_of
-    from tcl.backends.cpu_stages import cpu_stage_for_all
     from tcl.cli.kernels import parse_options
     from tcl.codegen.devices.cpu import CpuProfile
     from tcl.executors.size_classes import for_all
@@ -152,9 +150,7 @@ def _for_all(
     if stage in ("ast", "canonical", "reference"):
         raise click.UsageError(f"--varying makes no difference to --stage {stage}; leave it out")
     profile = _device(device, threads)
-    if not isinstance(profile, CpuProfile):
-        raise click.UsageError(for_a_cpu(device))
-    if stage == "resources":
+    if stage == "resources" and isinstance(profile, CpuProfile):
         raise click.UsageError(_OF_A_GPU)
     _, checked = choose(file, entry)
     check_varying(checked, varying)
@@ -169,7 +165,14 @@ def _for_all(
     if stage == "ranges":
         return f"for all of {found}\n{ranges_text(found.symbolic)}"
     chosen = parse_options(options)
-    return cpu_stage_for_all(stage, found, chosen or DEFAULT, profile, asked=chosen is not None)
+    asked = chosen is not None
+    if isinstance(profile, CpuProfile):
+        from tcl.backends.cpu_stages import cpu_stage_for_all
+
+        return cpu_stage_for_all(stage, found, chosen or DEFAULT, profile, asked=asked)
+    from tcl.backends.gpu_stages import gpu_stage_for_all
+
+    return gpu_stage_for_all(stage, found, chosen or DEFAULT, profile)
 
 
 def _check(options: str | None, device: str, threads: int | None) -> None:

@@ -20,7 +20,6 @@ from tcl.cli.common import (
     sizes_option,
     threads_option,
     varying_option,
-    without_varying,
 )
 from tcl.common.files import check_whole
 from tcl.grammar.errors import ArgumentError
@@ -213,8 +212,6 @@ def _tune(
     check_executor(executor)
     device = "cpu" if settings["device"] is None else settings["device"]
     chosen = timed_target(device, count, here=executor == LOCAL)
-    if chosen.name != "cpu":
-        without_varying(device, varying)
     with own_names(usage=True):
         config = search_config(settings)
     start = parse_options(settings["options"])

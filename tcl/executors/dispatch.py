@@ -226,9 +226,7 @@ class Kernels:
         return family.executor(
             sizes,
             wanted,
-            lambda all_: self._chosen(
-                definition, found, self.size(definition, views), None if found.gpu else all_
-            ),
+            lambda all_: self._chosen(definition, found, self.size(definition, views), all_),
         )
 
     def _chosen(
@@ -241,7 +239,8 @@ class Kernels:
         if options is not None:
             return options
         cpu = replace(host_cpu(), threads=self.threads)
-        query = Query.of(sized, given.views, found.gpu or cpu) if all_ is None else all_.query(cpu)
+        device = found.gpu or cpu
+        query = Query.of(sized, given.views, device) if all_ is None else all_.query(device)
         mode = self.modes.of(definition.name)
         if self._first_use is None or self.nearest or mode.name in ("off", "predict"):
             mode = mode if all_ is None else TuneMode("off")

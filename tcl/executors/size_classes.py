@@ -21,7 +21,7 @@ from tcl.grammar.shown import shown
 from tcl.grammar.size_classes import SizeClass, classes_of
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.varying import Undecided
-from tcl.selection.best_options import Query, layout_key
+from tcl.selection.best_options import Device, Query, layout_key
 from tcl.selection.suggested_options import DEFAULT
 from tcl.tuner.cache.key import ArrayLayout
 
@@ -69,18 +69,29 @@ class ForAll:
         usual = {**sizes, **{name: each.usual for name, each in classes.items()}}
         return cls(classes, usual, infer(definition, shapes))
 
-    def check(self, device: CpuProfile) -> None:
+    def check(self, device: Device) -> None:
         """Raises one of ``NOT_FOR_ALL`` unless there can be a kernel for all of these sizes, which
         does not depend on options: those that nobody asked for are made to fit."""
-        scheduled_for_all(self.symbolic, DEFAULT, device, asked=False)
+        if isinstance(device, CpuProfile):
+            scheduled_for_all(self.symbolic, DEFAULT, device, asked=False)
+            return
+        from tcl.codegen.cuda.emit.emit import emit_module
+        from tcl.codegen.cuda.run.varying import emitted_for_all
 
-    def query(self, device: CpuProfile) -> Query:
+        emitted_for_all(DEFAULT, lambda options: emit_module(self.symbolic, options, device))
+
+    def query(self, device: Device) -> Query:
         """How a cache is asked for options. Raises what ``infer`` raises."""
+        sized, layouts = self.usual()
+        return Query(sized, layout_key(sized, layouts, device), device, self.classes)
+
+    def usual(self) -> tuple[SizedDef, tuple[ArrayLayout, ...]]:
+        """The def for the usual sizes of the classes, and its inputs, whose axes say their classes.
+        Raises what ``infer`` raises."""
         definition = self.symbolic.checked
         layouts = tuple(map(self._layout, definition.inputs))
         shapes = {t.name: i.shape for t, i in zip(definition.inputs, layouts, strict=True)}
-        sized = infer(definition, shapes)
-        return Query(sized, layout_key(sized, layouts, device), device, self.classes)
+        return infer(definition, shapes), layouts
 
     def _layout(self, tensor: Tensor) -> ArrayLayout:
         """Of a row-major input."""
@@ -97,7 +108,7 @@ def for_all(
     definition: CheckedDef,
     sizes: Mapping[str, int],
     varying: Sequence[str],
-    device: CpuProfile,
+    device: Device,
 ) -> ForAll | None:
     """The widest classes of these sizes for which there can be one kernel; None if there are
     none, and these sizes have a kernel of their own."""

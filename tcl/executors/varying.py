@@ -31,6 +31,7 @@ from tcl.grammar.ranges import infer
 from tcl.grammar.size_classes import SizeClass, classes_of
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.varying import Undecided, calculator, formula
+from tcl.selection.best_options import Device
 from tcl.selection.suggested_options import DEFAULT, Chosen, applied
 
 _log = logger("executors")
@@ -282,8 +283,8 @@ class Family:
         try:
             all_ = ForAll.of(self._definition, sizes, classes)
             # Before anything is looked up for them, or measured.
-            if not self._asked and self._device == HOST:
-                all_.check(replace(host_cpu(), threads=self._threads))
+            if not self._asked:
+                all_.check(self._profile())
         except NOT_FOR_ALL as reason:
             self._tell(classes, reason)
             return None
@@ -309,6 +310,14 @@ class Family:
         except NOT_FOR_ALL as reason:
             self._tell(classes, reason)
             return None
+
+    def _profile(self) -> Device:
+        """What kernels are for."""
+        if self._device == HOST:
+            return replace(host_cpu(), threads=self._threads)
+        from tcl.executors.machine import this_machine
+
+        return this_machine().profile(self._device)
 
     def _tell(self, classes: Mapping[str, SizeClass], reason: Exception) -> None:
         """Log why options are for no kernel for these classes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,21 @@ from cuda_modules import needs_nvrtc
 from emulating_cuda import Emulating, driver
 
 import tcl
+from tcl.backends.cuda_backend import EmulatedBackend
+from tcl.backends.targets import CudaTarget, EmulatedTarget
+from tcl.cli.kernels import Work
+from tcl.cli.tuned import Session
+from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cuda.emulator import why_not
+from tcl.codegen.devices.gpu import A100
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.selection.suggested_options import DEFAULT
+from tcl.tuner.cache.tuning_cache import TuningCache, default_path
+from tcl.tuner.config import TunerConfig
+from tcl.tuner.measure.verdict import Outcome, Verdict
 
 __all__ = ["driver"]
 pytest.importorskip("cupy", reason="needs CuPy: pip install '.[cuda]'")
@@ -77,6 +90,54 @@ def test_options_are_honoured(driver: Emulating) -> None:
     assert [x.blocks for x in driver.launched] == [3 * 3, 13 * 3]
     assert {x.threads for x in driver.launched} == {64}
     assert len(driver.codes) == 1
+
+
+def test_options_of_the_class_are_found(driver: Emulating) -> None:
+    chosen = MappingOptions("mlp").with_nest(0, NestOptions(chunk=(8, 8), threads=(8, 8)))
+    shapes = {"A": (17, 20), "B": (20, 24)}
+    arrays = [np.zeros(shape, np.float32) for shape in shapes.values()]
+    sized = infer(check(MM)["mm"], shapes)
+    query = CudaTarget(0, driver.profile).query(sized, arrays, ("M",))
+    assert query.key.sizes == "float32[16..255,20] float32[20,24]"
+    cache = TuningCache(default_path())
+    outcome = Outcome(Verdict.CORRECT, (1e-6,))
+    cache.store(query.key, chosen.to_json(), outcome, run="r", entry="mm")
+    t = tcl.define(MM, varying=("M",))
+    product(t, 100)  # another size than the one that was tuned
+    product(t, 17)
+    assert {x.threads for x in driver.launched} == {64}
+    product(t, 32)  # another class, of which nothing is known
+    assert driver.launched[-1].threads != 64
+    assert len(driver.codes) == 2
+
+
+def test_a_search_is_for_the_class(tmp_path: Path) -> None:
+    file, cache = tmp_path / "mm.tc", tmp_path / "own.db"
+    file.write_text(MM)
+    work = Work.load(file, "mm", "M=17,K=20,N=24", 0, ("M",))
+    where = EmulatedTarget(0, A100)
+    query = where.query(work.sized, work.inputs, ("M",))
+    backend = where.backend(MM, "mm", work.inputs)
+    assert "size_M" in backend.for_all(query.classes).module(DEFAULT).source
+    assert "size_M" not in backend.module(DEFAULT).source
+    config = TunerConfig().generations(1).population(2).threads(1).seed(1)
+    session = Session(
+        *(work, where, config, cache, None), threads=1, fixed={}, resume=False, as_json=False
+    )
+    ended = session.run(None, default=False)
+    assert ended.code == 0 and not ended.problems
+    (found,) = TuningCache(cache).list()
+    assert found.key == query.key and found.key.sizes == "float32[16..255,20] float32[20,24]"
+
+
+def test_what_no_kernel_of_the_class_can_have_is_refused() -> None:
+    arrays = [np.zeros(shape, np.float32) for shape in ((16, 100), (100, 24))]
+    sized = infer(check(MM)["mm"], {"A": (16, 100), "B": (100, 24)})
+    query = EmulatedTarget(0, A100).query(sized, arrays, ("K",))
+    backend = EmulatedBackend.described(MM, "mm", arrays, A100).for_all(query.classes)
+    rows = NestOptions(chunk=(16, 8), threads=(16, 8), stage=(1, 1))
+    with pytest.raises(OptionsError, match=r"they cannot be for all of K=16\.\.255: "):
+        backend.compile(MappingOptions("naive").with_nest(0, rows))
 
 
 def test_subscripts_are_checked_against_the_size_at_hand(driver: Emulating) -> None:

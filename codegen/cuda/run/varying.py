@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cuda.emit.module import Module
@@ -15,6 +15,8 @@ from tcl.codegen.loopir.layouts import gpu_layouts
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.varying import Undecided, calculator, formula
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,9 @@ def ready_for_all(
     return lambda sizes: Launcher.of(found.at(sizes), loaded, driver, device)
 
 
-def emitted_for_all(options: MappingOptions, emit: Callable[[MappingOptions], Module]) -> Module:
-    """The module that is emitted with these options. What a preset would split is left whole where
-    the number of parts depends on the sizes."""
+def emitted_for_all(options: MappingOptions, emit: Callable[[MappingOptions], _T]) -> _T:
+    """What is emitted with these options for all sizes of a class. What a preset would split is
+    left whole where the number of parts depends on the sizes."""
     try:
         return emit(options)
     except (Undecided, OptionsError):

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tcl.cli import main
+from tcl.codegen.cuda.emulator import why_not
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 SIZES = "--sizes=M=20,K=8,N=24"
@@ -43,6 +44,24 @@ def test_stages_have_sizes_by_their_names(file: str) -> None:
     assert "input A: float32(M, 8) strides (32, 4)" in found.output
 
 
+def test_stages_of_a_gpu(file: str) -> None:
+    words = ("show", file, SIZES, "--varying", "M", "--device", "h200")
+    assert "input A: float32(M, 8) strides (32, 4)" in run(*words).output
+    assert "size_M" in run(*words, "--stage", "source").output
+    assert "preset mlp" in run(*words, "--stage", "plan").output
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+def test_a_run_on_a_gpu_says_what_the_kernel_serves(file: str) -> None:
+    words = ("run", file, "--varying", "M", "--device", "cuda-emulated")
+    found = run(*words, SIZES)
+    assert found.exit_code == 0, found.output
+    assert "agrees with the reference" in found.output
+    assert found.output.endswith("\n  the kernel serves M=16..255\n")
+    found = run(*words, "--sizes=M=0,K=8,N=24")
+    assert found.output.endswith("there can be none for their class\n")
+
+
 @pytest.mark.parametrize("command", ["run", "show", "tune"])
 def test_unknown_names_are_refused(
     own_cache: None, tmp_path: Path, file: str, command: str
@@ -60,8 +79,8 @@ def test_unknown_names_are_refused(
     [
         (("run", "--varying", ","), "--varying needs names of sizes, as in --varying M,N"),
         (
-            ("show", SIZES, "--varying", "M", "--device", "h200"),
-            "--varying is for kernels of a CPU; leave it out with --device h200",
+            ("show", SIZES, "--varying", "M", "--stage", "resources"),
+            "--stage resources is what kernels take of a GPU; say of which, as in --device h200",
         ),
         (
             ("show", SIZES, "--varying", "M", "--stage", "canonical"),
