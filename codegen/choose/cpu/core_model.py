@@ -188,7 +188,7 @@ class Core:
         if inner is None or inner.name in self.listed:
             return 1
         between = self._between_lanes(inner, lane)
-        if 1 < between < inner.extent:
+        if 1 < between < min(inner.extent, _FEW):
             return between
         if self._whole(inner, lane, sizes):
             return inner.extent
