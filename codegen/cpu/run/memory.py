@@ -3,9 +3,10 @@
 A page that no process had before is cleared by the system when it is first touched, which takes
 longer than most kernels take to fill it. So large pieces, which the C library would give back to
 the system at once, come from a pool: when an array is garbage, with all views of it, its memory
-waits for the next array of about the same size. Kept is what ``VARIABLE`` allows of each size, the
-latest pieces first, and of all sizes together whenever there is need of a new piece;
-``release_memory`` gives all of it back.
+waits for the next array of about the same size. Pieces have few lengths, so that arrays of sizes
+that vary find some that wait; what an array leaves over of its piece is never touched. Kept is what
+``VARIABLE`` allows of each length, the latest pieces first, and of all together whenever there is
+need of a new piece; ``release_memory`` gives all of it back.
 
 Nothing is shared with processes that are forked: theirs are copies. Nothing is locked: pieces
 come and go by single operations on queues, which Python does whole, as a piece may come back in the
@@ -177,6 +178,19 @@ def _makers(whole: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
     return make
 
 
+def large(size: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
+    """What makes arrays of so many bytes, at least ``POOLED``, of these shapes and types, as
+    ``empty`` does."""
+    if not _PRIVATE:
+        return np.empty
+    unit = HUGE if size >= HUGE else POOLED
+    step = max(unit, 1 << ((size - 1).bit_length() - 2))  # two lengths for each power of two
+    whole = -(-size // step) * step
+    if whole > _pool().most:  # it may wait if it is no longer than it has to be
+        whole = -(-size // unit) * unit
+    return _makers(whole)
+
+
 def empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """As ``numpy.empty``. The memory of a large array begins on a page, and is used again when the
     array is garbage. ``MemoryError`` where there is not enough."""
@@ -187,10 +201,7 @@ def maker(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Callable[[], Array]:
     """What makes arrays as ``empty`` does, time and again."""
     kind = np.dtype(dtype)
     size = math.prod(shape) * kind.itemsize
-    if size < POOLED or not _PRIVATE:
-        return functools.partial(np.empty, shape, kind)
-    unit = HUGE if size >= HUGE else POOLED
-    return functools.partial(_makers(-(-size // unit) * unit), shape, kind)
+    return functools.partial(np.empty if size < POOLED else large(size), shape, kind)
 
 
 def release_memory() -> int:

@@ -72,6 +72,16 @@ def test_memory_is_used_again_once_no_view_is_left() -> None:
     assert at in {a.ctypes.data for a in [make() for _ in range(2)]}
 
 
+def test_arrays_of_about_the_same_size_find_memory_that_waits() -> None:
+    for least, most in ((POOLED + 1, 2 * POOLED), (HUGE + 1, 2 * HUGE), (33 << 20, 48 << 20)):
+        places = {
+            empty((size,), np.uint8).ctypes.data for size in (most, least, (least + most) // 2)
+        }
+        assert len(places) == 1
+    gc.collect()
+    assert waiting() == 2 * POOLED + 2 * HUGE + (48 << 20)
+
+
 def test_outputs_are_the_callers_own() -> None:
     definitions = tcl.define(COPY, threads=1)
     a = np.arange(LARGE[0], dtype=np.float32)
@@ -102,6 +112,20 @@ def test_no_more_is_kept_than_is_allowed() -> None:
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert done.stdout.strip() == expected
+
+
+def test_what_may_just_be_kept_is_kept() -> None:
+    code = (
+        "from tcl.codegen.cpu.run import memory as m\n"
+        "m.empty((9 * m.HUGE,), 'u1'); print(m._pool().held() // m.HUGE)\n"
+        "m.empty((10 * m.HUGE,), 'u1'); print(m._pool().held() // m.HUGE)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, memory.VARIABLE: str(9 * memory.HUGE)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["9", "9"]
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")
