@@ -50,6 +50,12 @@ class SizeClass:
         middle = 1 << ((least.bit_length() + most.bit_length()) // 2)
         return middle + multiple if least < middle + multiple <= most else least
 
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        """The kinds (``kind_of``) of the sizes that it is the class of."""
+        lengths = range(self.least.bit_length(), self.most.bit_length() + 1)
+        return tuple(2 * length + (self.multiple == MULTIPLE) for length in lengths)
+
     def symbol(self, name: str) -> int:
         """The size of this name, as what compilers work with."""
         least, most, multiple = self.least, self.most, self.multiple

@@ -8,6 +8,7 @@ so little is done here, and little is touched.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -15,10 +16,10 @@ import numpy as np
 
 from tcl.arrays.arguments import LARGE, output_arrays
 from tcl.codegen.common.dtypes import numpy_dtype
-from tcl.codegen.cpu.run.memory import POOLED, empty
+from tcl.codegen.cpu.run.memory import POOLED, large
 from tcl.executors.calls import result_of
 from tcl.grammar.checked import CheckedDef
-from tcl.grammar.size_classes import kind_of
+from tcl.grammar.size_classes import SizeClass, kind_of
 from tcl.grammar.sized import SizedDef
 
 _ROW_MAJOR = 0x101
@@ -37,6 +38,10 @@ class Code(Protocol):
 
 class Known(Protocol):
     """A class of sizes."""
+
+    @property
+    def classes(self) -> Mapping[str, SizeClass]:
+        """By the names of the sizes that vary."""
 
     def sized(self, sizes: Mapping[str, int]) -> tuple[SizedDef, Any]:
         """The def for some of the sizes, as far as a call needs it, first."""
@@ -84,7 +89,7 @@ class OtherSizes:
             return None
         if sizes == self.latest:
             return None
-        known = self._known.get(key) or self._looked_up(key, sizes, unchecked)
+        known = self._known.get(key) or self._looked_up(sizes, unchecked)
         if known is None:
             return None
         class_, code = known
@@ -106,14 +111,15 @@ class OtherSizes:
         self.latest = sizes
         return self._make(results)
 
-    def _looked_up(
-        self, key: tuple[object, ...], sizes: Mapping[str, int], unchecked: bool
-    ) -> tuple[Known, Code] | None:
+    def _looked_up(self, sizes: Mapping[str, int], unchecked: bool) -> tuple[Known, Code] | None:
         class_ = self._find(sizes)
         code = None if class_ is None else class_.code(unchecked=unchecked)
         if class_ is None or code is None:
             return None
-        self._known[key] = class_, code
+        # At once for all of the class: another kind of its sizes need not be looked up.
+        kinds = (class_.classes[name].kinds for name in sizes)
+        for each in itertools.product((unchecked,), *kinds):
+            self._known[each] = class_, code
         return class_, code
 
     def _new(self, wanted: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[Any, ...] | None:
@@ -128,7 +134,7 @@ class OtherSizes:
             if size > LARGE:
                 return None
             try:
-                results.append(empty(shape, dtype))
+                results.append(large(size)(shape, dtype))
             except MemoryError:
                 return None
         return tuple(results)

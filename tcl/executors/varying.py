@@ -65,6 +65,11 @@ class Class:
         self._at = calculator((sizes, *boxes, steps))
 
     @property
+    def classes(self) -> Mapping[str, SizeClass]:
+        """Those of the sizes that vary, by their names."""
+        return self.all_.classes
+
+    @property
     def symbolic(self) -> SizedDef:
         """The definition with formulas for sizes."""
         return self.all_.symbolic

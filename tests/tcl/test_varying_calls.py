@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 
 import tcl
 from tcl.executors.dispatch import Kernels
+from tcl.executors.varying import Family
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 TWO = "def two(float(N) A, float(M) B) -> (S, P) { S +=! A(n)  P(n, m) = A(n) * B(m) }"
@@ -46,6 +47,23 @@ def test_sizes_of_a_class_need_no_executor(executors: list[str]) -> None:
         a, b = mm_inputs(m)
         np.testing.assert_allclose(t.mm(a, b), a @ b, rtol=1e-5, atol=1e-5)
     assert executors == ["mm"]
+
+
+def test_a_class_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    plain = Family._found
+
+    def found(self: Family, values: Mapping[str, int]) -> Any:
+        asked.append(values["M"])
+        return plain(self, values)
+
+    monkeypatch.setattr(Family, "_found", found)
+    t = tcl.define(MM, varying=("M",), threads=1)
+    for m in (17, 200, 70, 33, 48, 240, 16, 64, 255):
+        a, b = mm_inputs(m)
+        np.testing.assert_allclose(t.mm(a, b), a @ b, rtol=1e-5, atol=1e-5)
+    # The first call at other sizes of each class; one that had no kernel, first.
+    assert asked == [200, 48, 240]
 
 
 def test_the_same_size_again_is_made_quick(executors: list[str]) -> None:

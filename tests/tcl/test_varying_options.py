@@ -106,6 +106,15 @@ def test_sizes_of_a_kind_are_in_the_same_classes() -> None:
     assert all(len(classes) == 1 for classes in found.values())
 
 
+def test_a_class_knows_the_kinds_of_its_sizes() -> None:
+    for size in (*range(1, 5000), *(1 << k for k in range(31)), 2**31 - 1):
+        for narrow in (False, True):
+            found = class_of(size, narrow=narrow)
+            assert found is not None and kind_of(size) in found.kinds
+    kinds = [kind for each in {*map(class_of, range(1, 5000))} if each for kind in each.kinds]
+    assert len(kinds) == len({*kinds})
+
+
 def test_a_class_holds_its_multiples_alone() -> None:
     assert str(SizeClass(16, 16, 255)) == "16*(1..15)"
     assert str(SizeClass(1, 16, 255)) == "16..255"
