@@ -250,9 +250,10 @@ def compared(subject: Subject, draws: int, made: list[str]) -> dict[str, Any]:
 def first_calls(subject: Subject, count: int) -> dict[str, Any]:
     """Time calls at new sizes of known classes, one after the other, without their kernels."""
     kernels: list[float] = []
-    plain = Launcher.run
+    plain = Launcher.__init__
 
-    def run(self: Launcher, *arguments: Any) -> Any:
+    def made(self: Launcher, *arguments: Any) -> None:
+        plain(self, *arguments)
         call = self.call
 
         def timed(record: int) -> int:
@@ -262,10 +263,8 @@ def first_calls(subject: Subject, count: int) -> dict[str, Any]:
             return status
 
         self.call = timed
-        failed = plain(self, *arguments)
-        self.call = call
-        return failed
 
+    Launcher.__init__ = made  # type: ignore[assignment, method-assign]
     many = subject.many()
     sizes = [size for size in subject.drawn(4 * count) if size > 3]  # which all defs can have
     random.Random(subject.seed).shuffle(sizes)
@@ -276,16 +275,17 @@ def first_calls(subject: Subject, count: int) -> dict[str, Any]:
             new.append(subject.inputs(size))
     for size in known.values():
         many(*subject.inputs(size))
-    found = []
-    Launcher.run = run  # type: ignore[assignment, method-assign]
-    for inputs in new[:count]:
+
+    def took(inputs: Sequence[Array]) -> float | None:
+        """Microseconds besides the kernel; None if the size has a kernel of its own."""
         kernels.clear()
         begun = time.perf_counter()
         many(*inputs)
-        took = time.perf_counter() - begun
-        if kernels:  # else the size has a kernel of its own
-            found.append((took - kernels[0]) * 1e6)
-    Launcher.run = plain  # type: ignore[method-assign]
+        ended = time.perf_counter()
+        return (ended - begun - kernels[0]) * 1e6 if kernels else None
+
+    found = [each for inputs in new[:count] if (each := took(inputs)) is not None]
+    Launcher.__init__ = plain  # type: ignore[method-assign]
     if not found:
         return {"first_call_us": None}
     return {
