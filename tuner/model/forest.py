@@ -40,14 +40,17 @@ class Forest:
         if not self.leaves.size or not len(rows):
             return found
         columns, thresholds, questions = self._asked
-        answers = (rows.T[columns] > thresholds[:, None]).view(np.uint8)
+        values = np.ascontiguousarray(rows.T)
+        answers = (values[columns] > thresholds[:, None]).view(np.uint8)
         leaf = np.zeros((len(self.leaves), len(rows)), np.uint8)
-        for level in range(questions.shape[1]):
-            leaf |= answers[questions[:, level]] << np.uint8(level)
+        for level in reversed(range(questions.shape[1])):
+            leaf += leaf  # in a fourth of the time that a shift takes
+            leaf += answers.take(questions[:, level], axis=0)
+        places = leaf.astype(np.intp)
         first = 0
-        for member, trees in enumerate(self.members):
+        for sums, trees in zip(found, self.members, strict=True):
             for tree in range(first, first + trees):
                 # One tree after the other: sums do not depend on how many rows there are.
-                found[member] += self.leaves[tree].take(leaf[tree])
+                sums += self.leaves[tree].take(places[tree], mode="clip")
             first += trees
         return found
