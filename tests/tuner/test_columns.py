@@ -17,7 +17,7 @@ from tcl.tuner.model.candidates import candidates
 from tcl.tuner.model.features import extract, extract_columns
 from tcl.tuner.model.loops import READ
 from tcl.tuner.model.subject import Subject
-from tcl.tuner.space.columns import Rows, alike
+from tcl.tuner.space.columns import Column, Rows, alike, combined, different
 from tcl.tuner.space.cpu.mapping import MappingSpace
 
 DEFS = {
@@ -104,3 +104,24 @@ def test_rows_that_are_alike_have_one_number() -> None:
     assert len({*same.tolist()}) == 3
     large = alike([np.array([0, 1 << 40, 0])] * 3)
     assert large.tolist() == [0, 1, 0]
+
+
+def test_what_columns_give_is_asked_once_for_rows_that_are_alike() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def joined(letter: str, number: int) -> str:
+        asked.append((letter, number))
+        return f"{letter}{number}"
+
+    letters, numbers = Column.of(["a", "b", "a", "a"]), Column.of([1, 1, 2, 1])
+    found = combined(joined, [letters, numbers])
+    assert [found.values[code] for code in found.codes] == ["a1", "b1", "a2", "a1"]
+    assert sorted(asked) == [("a", 1), ("a", 2), ("b", 1)]
+    none = combined(joined, [letters.part(np.zeros(0, np.intp))])
+    assert none.values == () and not len(none.codes)
+
+
+def test_the_first_of_equal_rows_stays() -> None:
+    places = np.array([[3, 1], [1, 3], [3, 1], [0, 70_000], [1, 3]], np.intp)
+    assert different(places).tolist() == [0, 1, 3]
+    assert different(np.zeros((3, 0), np.intp)).tolist() == [0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcl.tuner.space.around import changes
-from tcl.tuner.space.columns import Places, Rows
+from tcl.tuner.space.columns import Places, Rows, different
 from tcl.tuner.space.search_space import Config, SearchSpace
 
 _KNOBS = (2, 2, 2, 3, 4)
@@ -39,8 +39,7 @@ def candidates(space: SearchSpace, centre: Config, count: int, seed: int = 0) ->
         picked = of_knob[first[which] + (rng.random(len(rows)) * sizes[which]).astype(np.intp)]
         many[rows, knobs[picked]] = values[picked]
     places = np.vstack([start[None], ones, many])
-    unique = np.sort(np.unique(places, axis=0, return_index=True)[1])
-    found = Rows(space, places[unique][:count])
+    found = Rows(space, places[different(places)][:count])
     return found.part(_worth_trying(space, found))
 
 

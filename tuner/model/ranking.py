@@ -14,7 +14,7 @@ from tcl.tuner.model.candidates import candidates
 from tcl.tuner.model.description import Device, description
 from tcl.tuner.model.loops import Floats
 from tcl.tuner.model.model import Model, Prediction
-from tcl.tuner.space.columns import Rows
+from tcl.tuner.space.columns import Rows, different
 from tcl.tuner.space.program_space import ProgramSpace
 
 
@@ -89,7 +89,7 @@ def ranked(
     wanted = count - len(near.places)
     far, more = described(candidates(space.space, near.config(best), wanted, seed + 1))
     places = np.vstack([near.places, far.places])
-    unique = np.sort(np.unique(places, axis=0, return_index=True)[1])
+    unique = different(places)
     rows = Rows(space.space, places[unique])
     features = np.vstack([features, more])[unique]
     expected = model.of_rows(features)

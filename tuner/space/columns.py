@@ -4,13 +4,13 @@ alike in these."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tcl.tuner.space.knobs import Knob, Value
+from tcl.tuner.space.knobs import Value
 from tcl.tuner.space.search_space import Config, SearchSpace
 
 Places: TypeAlias = NDArray[np.intp]
@@ -50,6 +50,12 @@ class Rows:
     space: SearchSpace
     places: Places
     """N x K: the place of each knob's value among its choices."""
+    _order: dict[str, int] = field(init=False, repr=False, compare=False)
+    """The place of each knob, by its name."""
+
+    def __post_init__(self) -> None:
+        order = {knob.name: k for k, knob in enumerate(self.space.knobs)}
+        object.__setattr__(self, "_order", order)
 
     @staticmethod
     def of(space: SearchSpace, configs: Sequence[Config]) -> Rows:
@@ -67,24 +73,31 @@ class Rows:
         """Some of them."""
         return Rows(self.space, self.places[rows])
 
+    def knob(self, name: str) -> Column[Value]:
+        """The values of a knob."""
+        place = self._order[name]
+        return Column(self.space.knobs[place].choices, self.places[:, place])
+
     def column(self, function: Callable[[Mapping[str, Value]], _T]) -> Column[_T]:
         """What a function gives for the values of each row. It is asked once for all rows that are
         alike in what it has read."""
-        order = {knob.name: k for k, knob in enumerate(self.space.knobs)}
         values: list[_T] = []
         codes = np.zeros(len(self.places), np.intp)
         left = np.arange(len(self.places))
         while len(left):
-            read = _Looked(self.space.knobs, order, self.places[left[0]].tolist())
-            function(read)
+            read = _Looked(self, int(left[0]))
+            value = function(read)
+            if not read:
+                return Column((value,), codes)
             names = [*read]
-            at = [order[name] for name in names]
-            same, firsts = _alike([self.places[left, k] for k in at], len(left))
+            columns = [self.knob(name) for name in names]
+            same, firsts = _alike([column.codes[left] for column in columns], len(left))
             known = np.zeros(len(firsts), np.intp)
-            pairs = tuple(zip(names, at, strict=True))
-            for place, row in enumerate(self.places[left[firsts]].tolist()):
-                looked = _Looked(self.space.knobs, order, row)
-                looked.update({n: self.space.knobs[k].choices[row[k]] for n, k in pairs})
+            rows = left[firsts]
+            given = [[c.values[code] for code in c.codes[rows].tolist()] for c in columns]
+            for place, (row, *each) in enumerate(zip(rows.tolist(), *given, strict=True)):
+                looked = _Looked(self, row)
+                looked.update(zip(names, each, strict=True))
                 value = function(looked)
                 # Rows that were thought to be alike may not be in what else this one has read.
                 enough = len(looked) == len(names)
@@ -95,23 +108,47 @@ class Rows:
             left = left[codes[left] < 0]
         return Column(tuple(values), codes)
 
+    def value(self, name: str, row: int) -> Value:
+        """Of a knob in a row."""
+        place = self._order[name]
+        return self.space.knobs[place].choices[int(self.places[row, place])]
+
+    def has(self, name: str) -> bool:
+        """Whether there is a knob of this name."""
+        return name in self._order
+
 
 class _Looked(dict[str, Value]):
     """The values of a row that have been looked at."""
 
-    __slots__ = ("_knobs", "_order", "_row")
+    __slots__ = ("_row", "_rows")
 
-    def __init__(self, knobs: Sequence[Knob], order: Mapping[str, int], row: list[int]) -> None:
-        self._knobs, self._order, self._row = knobs, order, row
+    def __init__(self, rows: Rows, row: int) -> None:
+        self._rows, self._row = rows, row
 
     def __missing__(self, name: str) -> Value:
-        k = self._order[name]
-        value = self[name] = self._knobs[k].choices[self._row[k]]
+        value = self[name] = self._rows.value(name, self._row)
         return value
 
     def get(self, name: str, default: Value | None = None) -> Value | None:  # type: ignore[override]
         """A value."""
-        return self[name] if name in self._order else default
+        return self[name] if self._rows.has(name) else default
+
+
+def combined(function: Callable[..., _T], columns: Sequence[Column[Any]]) -> Column[_T]:
+    """What a function gives for the values of columns in each row. It is asked once for all rows
+    that are alike in these."""
+    same, firsts = _alike([column.codes for column in columns], len(columns[0].codes))
+    given = [[c.values[code] for code in c.codes[firsts].tolist()] for c in columns]
+    return Column(tuple(map(function, *given)), same)
+
+
+def different(places: Places) -> Places:
+    """The first of the rows (N x K) of each kind, in their order."""
+    firsts: dict[bytes, int] = {}
+    for place, row in enumerate(places.astype(np.int32)):
+        firsts.setdefault(row.tobytes(), place)
+    return np.array([*firsts.values()], np.intp)
 
 
 def alike(columns: Sequence[Places]) -> Places:
@@ -122,6 +159,8 @@ def alike(columns: Sequence[Places]) -> Places:
 def _alike(columns: Sequence[Places], count: int) -> tuple[Places, Places]:
     """``alike``, of ``count`` rows, and the first row of each number."""
     codes, most = np.zeros(count, np.intp), 1
+    if not count:
+        return codes, codes
     for column in columns:
         width = int(column.max()) + 1
         if most * width >= 1 << 62:

@@ -86,10 +86,7 @@ class MappingSpace(ProgramSpace):
     def columns(self, rows: Rows) -> dict[int, dict[str, Column[Any]]]:
         """What each row of this space's configurations says, by position of the nest and name of
         the option, of nests with knobs: as ``to_options`` does it for one."""
-        return {
-            position: {name: rows.column(of) for name, of in knobs.said.items()}
-            for position, knobs in self._nests.items()
-        }
+        return {position: knobs.columns(rows) for position, knobs in self._nests.items()}
 
     def _normal(self, values: Mapping[str, Value]) -> dict[str, Value]:
         return {name: v for nest in self._nests.values() for name, v in nest.normal(values).items()}

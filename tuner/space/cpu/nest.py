@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.loopir import ir
 from tcl.codegen.options.kinds import WIDTHS
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import outputs
+from tcl.tuner.space.columns import Column, Places, Rows, combined
 from tcl.tuner.space.cpu.chunks import ChunkKnobs
 from tcl.tuner.space.cpu.dots import DotKnobs
 from tcl.tuner.space.cpu.matrix import MatrixKnobs
@@ -134,6 +137,36 @@ class NestKnobs:
         """What the knobs say of the nest, its chunks included."""
         return NestOptions(**{name: of(values) for name, of in self.said.items()})
 
+    def columns(self, rows: Rows) -> dict[str, Column[Any]]:
+        """``said``, of many configurations at once."""
+        found = {name: rows.column(of) for name, of in self.said.items() if name != "stage"}
+        return {**found, "stage": self._stage_levels(rows, found)}
+
+    def _stage_levels(self, rows: Rows, said: Mapping[str, Column[Any]]) -> Column[tuple[int, ...]]:
+        """``stage_levels``, where the other options are known. It follows from which dimensions are
+        tiled, whatever the size of the tiles: rows differ in few ways in that."""
+        names = [knob.name for knob in self.stage.knobs]
+        if not names:
+            return Column(((),), np.zeros(len(rows.places), np.intp))
+        rank, chunk = len(self.nest.dims), said["chunk"]
+
+        def sizes(column: Column[tuple[int, ...]]) -> Places:
+            table = np.array([(*v, *(0,) * rank)[:rank] for v in column.values], np.intp)
+            return table.reshape(-1, rank)[column.codes]
+
+        points = np.array([d.extent for d in self.nest.dims], np.intp)
+        spans, tiles = sizes(chunk), sizes(said["tile"])
+        tiled = (tiles > 0) & (tiles < np.where(spans > 0, np.minimum(spans, points), points))
+
+        def levels(chunked: bool, order: tuple[int, ...], *more: Any) -> tuple[int, ...]:
+            dims = self.nest.dims
+            loops = [dims[i].name for i in order or range(rank) if more[i]]
+            return self.stage.levels(dict(zip(names, more[rank:], strict=True)), loops, chunked)
+
+        chunked = Column((False, True), np.asarray((spans > 0).any(axis=1), np.intp))
+        each = [Column((False, True), column) for column in tiled.T.astype(np.intp)]
+        return combined(levels, [chunked, said["order"], *each, *map(rows.knob, names)])
+
     def fused(self, values: Mapping[str, Value]) -> bool:
         """The option."""
         return self.chunks is not None and self.nest.name in self.chunks[0].fused(values)
@@ -178,7 +211,7 @@ class NestKnobs:
         return self.dot.sizes(values)
 
     def stage_levels(self, values: Mapping[str, Value]) -> tuple[int, ...]:
-        """The option."""
+        """The option; ``columns`` gives it for many values at once."""
         if not any(values[k.name] for k in self.stage.knobs):
             return ()
         chunk = self.chunk(values)
