@@ -79,7 +79,7 @@ def estimate(loops: Loops) -> Estimate:
     reduced = np.where(loops.reduced, loops.extents, 1).prod()
     results = np.where(loops.reduced, 1.0, loops.pieces(_of_vectors(loops))).prod(axis=1)
     stores = results * (reduced / held) * _STORE * _each(loops, subject.target)
-    serial = np.where(loops.reduced & ~_lanes(loops), written, 1.0).prod(axis=1)
+    serial = np.where(loops.reduced & ~loops.along_lanes, written, 1.0).prod(axis=1)
     latency = steps * serial * _LATENCY * float(subject.nest.reduces)
     copies = sum((_copying(loops, k) for k in range(len(packed))), np.zeros(loops.count))
     footprints, traffic = _traffic(loops, packed)
@@ -100,26 +100,19 @@ def estimate(loops: Loops) -> Estimate:
     )
 
 
-def _lanes(loops: Loops) -> Bools:
-    """N x D: whether lanes run along a dimension."""
-    found: Bools = np.arange(loops.rank) == loops.lane[:, None]
-    return found
-
-
 def _of_vectors(loops: Loops) -> Ints:
     """N x D: points of a vector."""
-    return np.where(_lanes(loops), loops.width[:, None], 1)
+    return np.where(loops.along_lanes, loops.width[:, None], 1)
 
 
 def _each(loops: Loops, touched: Touched) -> Floats:
     """Cycles to read or write one vector of a tensor where it lies."""
-    dims = loops.subject.nest.dims
-    pairs = [*zip(loops.lane.tolist(), loops.width.tolist(), strict=True)]
-    found = {
-        (lane, width): touched.access.cycles(dims[lane].name if lane >= 0 else None, width)
-        for lane, width in dict.fromkeys(pairs)
-    }
-    return np.array([*map(found.__getitem__, pairs)])
+    dims, lanes = loops.subject.nest.dims, loops.lanes
+    found = [
+        touched.access.cycles(dims[lane].name if lane >= 0 else None, width)
+        for lane, width in lanes.values
+    ]
+    return np.array(found)[lanes.codes]
 
 
 def _held(loops: Loops) -> Floats:
@@ -141,11 +134,10 @@ def _copying(loops: Loops, operand: int) -> Floats:
     if not (level >= 0).any():
         return np.zeros(loops.count)
     names = [d.name for d in loops.subject.nest.dims]
-    lanes, places = np.unique(loops.lane, return_inverse=True)
     l2 = loops.device.l2_bytes
-    each = np.array([touched.access.copying(names[k] if k >= 0 else None, l2) for k in lanes])[
-        places.ravel()
-    ]
+    known = {lane for lane, _ in loops.lanes.values}
+    cycles = {k: touched.access.copying(names[k] if k >= 0 else None, l2) for k in known}
+    each = np.array([cycles[lane] for lane, _ in loops.lanes.values])[loops.lanes.codes]
     return each * _copied(loops, operand)
 
 
@@ -166,18 +158,19 @@ def _traffic(loops: Loops, packed: list[Bools]) -> tuple[Floats, tuple[Floats, F
     """Footprints of all accesses together, and bytes from behind each cache."""
     device = loops.device
     parts = [*(loops.footprint(k, p) for k, p in enumerate(packed)), loops.footprint(len(packed))]
+    moved = [part * loops.executions for part in parts]
     whole: Floats = np.sum(parts, axis=0)
+    levels = np.arange(len(whole))[:, None]
 
     def behind(size: int) -> Floats:
         # The outermost level that fits, or the innermost of all.
         fits = np.maximum((whole <= size).sum(axis=0) - 1, 0)
-        levels = np.arange(len(whole))[:, None]
-        found = np.zeros(loops.count)
-        for part in parts:
-            kept = np.take_along_axis(part, fits[None], axis=0)
+        outside, found = levels >= fits, np.zeros(loops.count)
+        for part, bytes_ in zip(parts, moved, strict=True):
+            kept = part[fits, np.arange(loops.count)]
             # Loops outside of that level which touch nothing else of it leave it where it is.
-            stays = (levels >= fits) & (part <= kept)
-            found += np.where(stays, part * loops.executions, np.inf).min(axis=0)
+            stays = outside & (part <= kept)
+            found += np.where(stays, bytes_, np.inf).min(axis=0)
         return found
 
     return whole, (behind(device.l1_bytes), behind(device.l2_bytes), behind(device.l3_bytes))

@@ -57,7 +57,7 @@ def _in_order(d: Described) -> Floats:
     for k, touched in enumerate(loops.subject.reads):
         strides = [touched.access.strides.get(x.name, 0) for x in loops.subject.nest.dims]
         step = np.array([*strides, 0])[loops.lane]
-        found += (loops.stage[:, k] >= 0) | np.isin(step, (0, touched.access.itemsize))
+        found += (loops.stage[:, k] >= 0) | (step == 0) | (step == touched.access.itemsize)
     return found / max(1, len(loops.subject.reads))
 
 
@@ -132,8 +132,7 @@ def _lost(d: Described, unit: str) -> Floats:
 
 def _lost_lanes(d: Described) -> Floats:
     loops = d.loops
-    at = np.arange(loops.rank) == loops.lane[:, None]
-    unit = np.where(at, loops.width[:, None], 1)
+    unit = np.where(loops.along_lanes, loops.width[:, None], 1)
     found: Floats = np.log2((loops.pieces(unit) * unit / loops.extents).prod(axis=1))
     return found
 
@@ -407,31 +406,34 @@ def extract_columns(
     """
     if not count or not subject.nests:
         return np.zeros((count, len(NAMES))), np.ones(count)
-    whole_rows, every_time = _by_nest(subject, columns)
-    own, usual = whole_rows[:, :, :-1], whole_rows[:, :, -1:]
+    rows, every_time = _by_nest(subject, columns)
+    own, usual = rows[:, :, :-1], rows[:, :, -1:]
     seconds, before = every_time[:, :-1], every_time[:, -1:]
     # What counts is what changes: the nest of which most time is another one's than the default's.
     differs = (own != usual).any(axis=1)
     several = np.where(differs.any(axis=0), differs, True)
     at = np.where(several, before, -1.0).argmax(axis=0)
-    every = np.arange(count)
-    row = own[at, :, every]
+    # F x N, so that each feature lies together.
+    found = np.empty((len(NAMES), count))
+    own_part, about = len(SCHEMA.features), len(NAMES) - len(SCHEMA.whole)
+    for nest in range(len(rows)):
+        taken = slice(None) if len(rows) == 1 else np.flatnonzero(at == nest)
+        row = own[nest][:, taken]
+        found[:own_part, taken] = row
+        found[own_part:about, taken] = row[SCHEMA.compared] - usual[nest][SCHEMA.compared]
     # One after the other: other orders of adding up have other last digits.
     total, whole = np.zeros(count), 0.0
-    for taken, of_default in zip(seconds, before, strict=True):
-        total += taken
+    for each, of_default in zip(seconds, before, strict=True):
+        total += each
         whole += float(of_default[0])
-    about = np.stack(
-        [
-            np.log2(total / whole),
-            np.log2(seconds[at, every] / before[at, 0]),
-            before[at, 0] / whole,
-            differs.sum(axis=0).astype(np.float64),
-        ],
-        axis=1,
+    every = np.arange(count)
+    found[about:] = (
+        np.log2(total / whole),
+        np.log2(seconds[at, every] / before[at, 0]),
+        before[at, 0] / whole,
+        differs.sum(axis=0),
     )
-    changed = row[:, SCHEMA.compared] - usual[at][:, SCHEMA.compared, 0]
-    return np.hstack([row, changed, about]), total
+    return found.T, total
 
 
 def _columns_of(choices: Sequence[tuple[NestOptions, ...]]) -> list[dict[str, Column[Any]]]:
@@ -447,17 +449,20 @@ def _by_nest(
 ) -> tuple[Floats, Floats]:
     """Of each nest: its features (P x F x N + 1), and what it takes (P x N + 1), the
     default's last."""
-    rows, seconds = [], []
-    for nest, candidates, default in zip(subject.nests, columns, subject.default, strict=True):
+    count = len(columns[0][READ[0]].codes) + 1
+    rows = np.empty((len(subject.nests), len(SCHEMA.features), count))
+    seconds = np.empty((len(subject.nests), count))
+    nests = zip(subject.nests, columns, subject.default, strict=True)
+    for place, (nest, candidates, default) in enumerate(nests):
         chosen = {name: candidates[name].and_one(getattr(default, name)) for name in READ}
         same = alike([chosen[name].codes for name in READ])
         firsts = np.unique(same, return_index=True)[1]
         own = {name: chosen[name].part(firsts) for name in READ}
         loops = Loops.of(nest, subject.device, len(firsts), own)
         described = Described(subject, loops, estimate(loops))
-        rows.append(_row(described)[:, same])
-        seconds.append(described.estimate.seconds[same])
-    return np.stack(rows), np.stack(seconds)
+        _row(described).take(same, axis=1, out=rows[place], mode="clip")
+        seconds[place] = described.estimate.seconds[same]
+    return rows, seconds
 
 
 def _row(described: Described) -> Floats:

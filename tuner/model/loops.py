@@ -31,7 +31,10 @@ READ = (
 
 @dataclass(frozen=True, slots=True)
 class Loops:
-    """One nest of N candidates, with D dimensions and A operands."""
+    """One nest of N candidates, with D dimensions and A operands.
+
+    Arrays are in Fortran's order, as far as numbers of all candidates are worked with at once.
+    """
 
     subject: SubjectNest
     device: CpuProfile
@@ -53,6 +56,8 @@ class Loops:
     """N: the dimension of the lanes, -1 without any."""
     width: Ints
     """N: lanes."""
+    lanes: Column[tuple[int, int]]
+    """Both."""
     tile_order: Ints
     """N x D: dimensions of the loops over tiles, outermost first."""
     point_order: Ints
@@ -93,7 +98,7 @@ class Loops:
 
         def coded(name: str, row: Callable[[Any], tuple[int, ...]], width: int) -> Ints:
             table = np.array([row(v) for v in chosen[name].values], np.int64)
-            found: Ints = table.reshape(-1, width)[chosen[name].codes]
+            found: Ints = table.reshape(-1, width).T[:, chosen[name].codes].T
             return found
 
         def sizes(name: str, width: int, absent: int) -> Ints:
@@ -112,7 +117,7 @@ class Loops:
 
         lane = coded("vectorize", lanes, 2)
         dots = np.maximum(sizes("dot", rank, 1), 1)
-        base = np.ones((count, rank), np.int64)
+        base = np.ones((count, rank), np.int64, order="F")
         if any(chosen["mma"].values):
             fragment = next(fragments(device, matrix=True))
 
@@ -123,7 +128,7 @@ class Loops:
 
             base = coded("mma", rows_and_words, rank)
         base = base * dots
-        at = np.arange(rank) == lane[:, :1]
+        at = (np.arange(rank)[:, None] == lane[:, 0]).T
         base = np.where(at, base * lane[:, 1:], base)
         register = np.minimum(np.maximum(sizes("register", rank, 1), 1), -(-tile // base))
         return Loops(
@@ -138,6 +143,7 @@ class Loops:
             vectors=register,
             lane=lane[:, 0],
             width=lane[:, 1],
+            lanes=Column(tuple(map(lanes, chosen["vectorize"].values)), chosen["vectorize"].codes),
             tile_order=coded("order", lambda v: v or natural, rank),
             point_order=coded("inner_order", lambda v: v or natural, rank),
             stage=sizes("stage", reads, -1),
@@ -151,7 +157,7 @@ class Loops:
 
     def _inside(self) -> Floats:
         rank = len(self.extents)
-        natural = np.broadcast_to(np.arange(rank), self.tile.shape)
+        natural = np.broadcast_to(np.arange(rank)[:, None], self.tile.shape[::-1]).T
 
         def ranks(order: Ints) -> Ints:
             """N x D: place of each dimension, 0 outermost."""
@@ -163,12 +169,15 @@ class Loops:
         steps = (
             (ranks(self.point_order), self.tile),
             (ranks(self.tile_order), self.chunk),
-            (natural, np.broadcast_to(self.extents, self.tile.shape)),
+            (natural, np.broadcast_to(self.extents[:, None], self.tile.shape[::-1]).T),
         )
         for places, whole in steps:
             before = parts[-1]
             parts += [np.where(places >= rank - k, whole, before) for k in range(1, rank + 1)]
-        return np.stack(parts).astype(np.float64)
+        found = np.empty((len(parts), rank, self.count))
+        for level, part in zip(found, parts, strict=True):
+            level[...] = part.T
+        return found.transpose(0, 2, 1)
 
     @property
     def count(self) -> int:
@@ -180,6 +189,12 @@ class Loops:
         """D."""
         return len(self.extents)
 
+    @property
+    def along_lanes(self) -> Bools:
+        """N x D: whether lanes run along a dimension."""
+        found: Bools = (np.arange(self.rank)[:, None] == self.lane).T
+        return found
+
     def along(self, each: Ints | Floats | Bools) -> Floats:
         """Of an N x D array, what stands at the lanes' dimension; 1 without lanes."""
         found = np.take_along_axis(np.asarray(each), np.maximum(self.lane, 0)[:, None], axis=1)
@@ -189,15 +204,17 @@ class Loops:
         """N x D: turns of all loops over pieces of at most ``unit`` points along a dimension, what
         is cut short at the ends of tiles and chunks included."""
 
-        def in_tile(points: Ints) -> Ints:
-            return -(-points // unit)
+        # Floats count as exactly up to 2 ** 53, and divide in a fraction of the time.
+        size, tile, chunk = (each.astype(np.float64) for each in (unit, self.tile, self.chunk))
+        in_tile = np.ceil(tile / size)
 
-        def in_chunk(points: Ints) -> Ints:
-            tiles: Ints = points // self.tile * in_tile(self.tile) + in_tile(points % self.tile)
-            return tiles
+        def in_chunk(points: Floats) -> Floats:
+            tiles = np.floor(points / tile)
+            found: Floats = tiles * in_tile + np.ceil((points - tiles * tile) / size)
+            return found
 
-        whole = self.extents // self.chunk * in_chunk(self.chunk)
-        return (whole + in_chunk(self.extents % self.chunk)).astype(np.float64)
+        chunks = np.floor(self.extents / chunk)
+        return chunks * in_chunk(chunk) + in_chunk(self.extents - chunks * chunk)
 
     def footprint(self, access: int, packed: Bools | None = None) -> Floats:
         """L x N: bytes of the lines of a cache that an access (operands, then the target) touches;
@@ -211,15 +228,16 @@ class Loops:
         shape = self.inside.shape[:2]
         run, rows, full = np.ones(shape), np.ones(shape), np.ones(shape, np.bool_)
         for axis in touched.axes:
-            if axis.anywhere:
-                span = np.minimum(axis.extent, points)
-            else:
-                span = np.ones(shape)
+            span = points
+            if not axis.anywhere:
+                first = 1 - sum(elements for _, elements in axis.steps)
+                span = np.full(shape, float(first))
                 for dim, elements in axis.steps:
-                    span += elements * (self.inside[:, :, dim] - 1)
-                span = np.minimum(span, axis.extent)
+                    span += elements * self.inside[:, :, dim]
+            span = np.minimum(axis.extent, span)
             # What is touched of rows that are touched as a whole is one longer row.
-            run, rows = np.where(full, run * span, run), np.where(full, rows, rows * span)
+            run *= np.where(full, span, 1.0)
+            rows *= np.where(full, 1.0, span)
             full &= span >= axis.extent
         itemsize = touched.access.itemsize
         return run * rows, rows * np.ceil(run * itemsize / LINE) * LINE
