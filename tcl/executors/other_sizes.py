@@ -22,6 +22,7 @@ from tcl.grammar.checked import CheckedDef
 from tcl.grammar.size_classes import SizeClass, kind_of
 from tcl.grammar.sized import SizedDef
 
+_ARRAY = np.ndarray
 _ROW_MAJOR = 0x101
 """NumPy's flags of an array that is contiguous in C's order and aligned."""
 
@@ -82,22 +83,26 @@ class OtherSizes:
         ``ArgumentError`` for outputs that do not fit, and ``IndexError``, as the kernel does."""
         if len(inputs) != len(self._inputs) or not isinstance(unchecked, bool):
             return None
+        sizes: dict[str, int] = {}
+        kinds: list[int] = []
         try:
-            sizes = {name: inputs[place].shape[axis] for name, place, axis in self._where}
-            key = (unchecked, *[kind_of(size) for size in sizes.values()])
+            for name, place, axis in self._where:
+                sizes[name] = size = inputs[place].shape[axis]
+                kinds.append(kind_of(size))
         except (AttributeError, IndexError, TypeError):  # no array, or of another rank
             return None
         if sizes == self.latest:
             return None
-        known = self._known.get(key) or self._looked_up(sizes, unchecked)
+        known = self._known.get((unchecked, *kinds)) or self._looked_up(sizes, unchecked)
         if known is None:
             return None
         class_, code = known
         shapes, new, *more = code.needs(sizes)
         for array, dtype, shape in zip(inputs, self._inputs, shapes, strict=True):
-            if type(array) is not np.ndarray or array.shape != shape:
+            if type(array) is not _ARRAY or array.shape != shape:
                 return None
-            if array.dtype is not dtype and array.dtype != dtype:
+            given = array.dtype
+            if given is not dtype and given != dtype:
                 return None
             if array.flags.num & _ROW_MAJOR != _ROW_MAJOR:
                 return None
