@@ -7,7 +7,9 @@ Options are honoured or refused with ``OptionsError``; nothing has been compiled
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from tcl.codegen.choose.cpu.presets import CpuPreset
 from tcl.codegen.choose.cpu.thread_worth import with_threads_worth
@@ -16,7 +18,7 @@ from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.nest_options import NestOptions
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import DEFAULT, MappingOptions
 from tcl.codegen.passes.base import Pass
 from tcl.codegen.passes.cpu.build import Build
 from tcl.codegen.passes.cpu.dot import dotted, in_groups, why_not_dotted
@@ -36,6 +38,7 @@ from tcl.codegen.passes.tile import points_inside
 from tcl.codegen.passes.vectorize import vector_dim
 from tcl.codegen.schedule.plan import NestPlan, Plan, asked_for, planned, with_chunks
 from tcl.grammar.sized import SizedDef
+from tcl.grammar.varying import Undecided
 
 
 def plan(
@@ -103,6 +106,20 @@ def plan_cpu(program: ir.Program, options: MappingOptions, device: CpuProfile) -
     Raises ``OptionsError`` for choices for a nest that the program lacks, and for those that no
     CPU has.
     """
+    if options == DEFAULT:
+        with suppress(Undecided):  # whether it is one of the last, where sizes are formulas
+            return replace(default_plan(program, device), program=program)
+    return _made(program, options, device)
+
+
+@lru_cache(maxsize=4)
+def default_plan(program: ir.Program, device: CpuProfile) -> CpuPlan:
+    """The last plans of programs of which nobody says anything: one takes 10 ms and more, and who
+    chooses options asks for it, then who compiles."""
+    return _made(program, DEFAULT, device)
+
+
+def _made(program: ir.Program, options: MappingOptions, device: CpuProfile) -> CpuPlan:
     nests = asked_for(program, options, "CPU")
     options.default.check_on("CPU", "all nests")
     for nest, own in zip(program.nests, options.nests, strict=False):

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from nests import NARROW, WIDE
 
+from tcl.codegen.choose.cpu.presets import CpuPreset
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.lower import lower
-from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.options.options import DEFAULT, MappingOptions
+from tcl.codegen.schedule.cpu import default_plan
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.tuner.model.candidates import candidates
@@ -69,6 +72,21 @@ def test_columns_say_what_each_configuration_does(name: str, device: CpuProfile)
     expected, longer = extract(subject, choices)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(seconds, longer)
+
+
+def test_who_chooses_plans_the_default_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_for: list[str] = []
+    plain = CpuPreset.of
+
+    def of(name: str, program: ir.Program, device: CpuProfile) -> CpuPreset:
+        made_for.append(name)
+        return plain(name, program, device)
+
+    monkeypatch.setattr(CpuPreset, "of", of)
+    default_plan.cache_clear()
+    _, space = made("two", WIDE)
+    assert space.from_options(DEFAULT) is not None
+    assert made_for == [DEFAULT.preset]
 
 
 def test_what_is_drawn_is_new_worth_trying_and_always_the_same() -> None:

@@ -51,7 +51,6 @@ class MappingSpace(ProgramSpace):
         )
         chosen = sorted(by_points[:_NESTS])
         default = plan_cpu(program, DEFAULT, device).options
-        self._default = default
         self._chunks = ChunkKnobs.all_of(program, device, default)[:_GROUPS]
         of_nest = {n.name: (c, k) for c in self._chunks for k, n in enumerate(c.group.nests)}
         self._nests = {
@@ -92,8 +91,6 @@ class MappingSpace(ProgramSpace):
         return {name: v for nest in self._nests.values() for name, v in nest.normal(values).items()}
 
     def _resolved(self, options: MappingOptions) -> dict[str, NestOptions]:
-        if options == DEFAULT:
-            return self._default
         return plan_cpu(self._program, options, self._device).options
 
     def _said(self, resolved: Mapping[str, NestOptions]) -> dict[str, Value] | None:
@@ -113,6 +110,5 @@ class MappingSpace(ProgramSpace):
     def _mapped(self, options: MappingOptions) -> list[ir.Nest]:
         if len(self._nests) == len(self._program.nests):
             return []
-        plan = plan_cpu(self._program, options, self._device)
-        *_, (_, program) = plan.applied()
+        *_, (_, program) = plan_cpu(self._program, options, self._device).applied()
         return [n for i, n in enumerate(program.nests) if i not in self._nests]
