@@ -47,6 +47,8 @@ class Executor(Calls[Any]):
         self._most = thread_count(threads)
         self._remembers = True
         """Whether calls like the next one, if it goes well, are to be quick."""
+        self._tells: tuple[int, int, int] | None = None
+        """As of ``HostRepeat``."""
         self._kernels: dict[tuple[bool, Strides], Launcher] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -81,7 +83,8 @@ class Executor(Calls[Any]):
         kernel(arrays)
         make = self.results(places)
         if self._remembers and not given.copied:
-            repeat = HostRepeat(kernel, given, (results, views), self._sized, (places, make))
+            about = self._sized, (places, make), self._tells
+            repeat = HostRepeat(kernel, given, (results, views), *about)
             self._keep(given, unchecked, places, repeat)
         if isinstance(outputs, tuple | list):  # the caller's own, of whichever class they are
             results = tuple(outputs)

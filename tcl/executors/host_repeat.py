@@ -26,7 +26,7 @@ class HostRepeat:
 
     __slots__ = (
         *("_alike", "_comparison", "_empty", "_frames", "_kernel", "_make"),
-        *("_permits", "_scratch", "_sized"),
+        *("_permits", "_scratch", "_sized", "_tells"),
     )
 
     def __init__(
@@ -36,15 +36,19 @@ class HostRepeat:
         results: tuple[Sequence[Any], Sequence[Array]],
         sized: SizedDef,
         returned: tuple[tuple[int, ...], Callable[[tuple[Any, ...]], Any]],
+        tells: tuple[int, int, int] | None = None,
     ) -> None:
         """``results`` are the wanted outputs, and as NumPy sees them; ``returned`` their places
-        among the def's, and what is made of them."""
+        among the def's, and what is made of them. ``tells``: the place of an input, one of its
+        dimensions, and its size, where calls at other sizes are common: these are then told by it,
+        before outputs are made."""
         outputs, views = results
         places, self._make = returned
         library, tensors = given.library, sized.checked.outputs
         assert isinstance(library, HostLibrary)
         self._kernel = kernel
         self._sized = sized
+        self._tells = tells
         self._scratch = [t for place, t in enumerate(tensors) if place not in places]
         self._frames = [] if self._scratch else kernel.frames
         chosen = [tensors[place] for place in places]
@@ -80,6 +84,8 @@ class HostRepeat:
     def __call__(self, inputs: tuple[Any, ...], outputs: Any, /) -> Any:
         """Run, and return the outputs; None if this call is not alike, or may be wrong. Raises
         ``IndexError``, as the kernel does."""
+        if self._tells is not None and not _told(inputs, *self._tells):
+            return None
         results = outputs if type(outputs) is tuple else self._results(outputs)
         if results is None:
             return None
@@ -117,6 +123,13 @@ class HostRepeat:
             return tuple([make() for make in self._empty])
         except (MemoryError, RuntimeError):  # torch's, of the same
             return None
+
+
+def _told(inputs: tuple[Any, ...], place: int, axis: int, size: int) -> bool:
+    try:
+        return bool(inputs[place].shape[axis] == size)
+    except (AttributeError, IndexError, TypeError):  # no array, or of another rank
+        return False
 
 
 def _by_python(

@@ -116,6 +116,12 @@ class OtherSizes:
         self.latest = sizes
         return self._make(results)
 
+    def tells(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
+        """What mostly tells that a call is at other sizes than these: the place of an input, one of
+        its dimensions, and its size."""
+        name, place, axis = self._where[0]
+        return place, axis, sizes[name]
+
     def _looked_up(self, sizes: Mapping[str, int], unchecked: bool) -> tuple[Known, Code] | None:
         class_ = self._find(sizes)
         code = None if class_ is None else class_.code(unchecked=unchecked)

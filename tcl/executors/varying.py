@@ -192,6 +192,7 @@ class VaryingExecutor(OfClass, Executor):
         super().__init__(sized, class_.options, class_.threads, wanted)
         self._class, self._sizes = class_, sizes
         self._others = others if wanted is None else None
+        self._tells = None if self._others is None else self._others.tells(sizes)
         # Sizes that vary may never come again.
         self._remembers = others is not None and others.latest == sizes
 

@@ -12,6 +12,7 @@ import pytest
 
 import tcl
 from tcl.executors.dispatch import Kernels
+from tcl.executors.host_repeat import HostRepeat
 from tcl.executors.varying import Family
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
@@ -64,6 +65,27 @@ def test_a_class_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(t.mm(a, b), a @ b, rtol=1e-5, atol=1e-5)
     # The first call at other sizes of each class; one that had no kernel, first.
     assert asked == [200, 48, 240]
+
+
+def test_other_sizes_are_told_before_outputs_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = tcl.define(MM, varying=("M",), threads=1)
+    for _ in range(4):
+        t.mm(*mm_inputs(21))
+    made: list[object] = []
+    plain = HostRepeat._results
+
+    def results(self: HostRepeat, outputs: Any) -> Any:
+        made.append(outputs)
+        return plain(self, outputs)
+
+    monkeypatch.setattr(HostRepeat, "_results", results)
+    a, b = mm_inputs(33)
+    np.testing.assert_allclose(t.mm(a, b), a @ b, rtol=1e-5, atol=1e-5)
+    assert not made
+    np.testing.assert_allclose(t.mm(*mm_inputs(21)), mm_inputs(21)[0] @ mm_inputs(21)[1], rtol=1e-5)
+    assert made
+    with pytest.raises(tcl.ArgumentError):
+        t.mm(3.0, b)
 
 
 def test_the_same_size_again_is_made_quick(executors: list[str]) -> None:
