@@ -55,7 +55,8 @@ def gpu_stage_for_all(
     """``gpu_stage`` for all sizes of classes; ``resources`` as for the usual ones."""
     if stage == "resources":
         usual, _ = all_.usual()
-        return gpu_stage(stage, usual, options, profile)
+        sizes = ", ".join(f"{name}={usual.sizes[name]}" for name in all_.classes)
+        return f"as for {sizes} alone\n{gpu_stage(stage, usual, options, profile)}"
     try:
         return emitted_for_all(options, lambda o: gpu_stage(stage, all_.symbolic, o, profile))
     except (Undecided, IRError) as error:

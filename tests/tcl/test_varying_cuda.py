@@ -102,13 +102,13 @@ def test_options_of_the_class_are_found(driver: Emulating) -> None:
     cache = TuningCache(default_path())
     outcome = Outcome(Verdict.CORRECT, (1e-6,))
     cache.store(query.key, chosen.to_json(), outcome, run="r", entry="mm")
-    t = tcl.define(MM, varying=("M",))
-    product(t, 100)  # another size than the one that was tuned
-    product(t, 17)
-    assert {x.threads for x in driver.launched} == {64}
+    from_file = tcl.make_load_from_cache_options_factory(default_path())
+    for t in (tcl.define(MM, from_file, varying=("M",)), tcl.define(MM, varying=("M",))):
+        product(t, 100)  # another size than the one that was tuned
+        product(t, 17)
+        assert {x.threads for x in driver.launched} == {64}
     product(t, 32)  # another class, of which nothing is known
     assert driver.launched[-1].threads != 64
-    assert len(driver.codes) == 2
 
 
 def test_a_search_is_for_the_class(tmp_path: Path) -> None:
