@@ -170,7 +170,12 @@ def _makers(whole: int) -> Callable[[tuple[int, ...], np.dtype[Any]], Array]:
         try:
             piece = waiting.pop()
         except IndexError:
-            piece = pool.new(whole)
+            try:
+                piece = pool.new(whole)
+            except MemoryError:
+                with contextlib.suppress(MemoryError):  # pieces are longer than arrays
+                    return np.empty(shape, dtype)
+                raise
         held = lease.from_address(piece.address)
         held.__del__ = functools.partial(waiting.append, piece)
         return np.ndarray(shape, dtype, held)

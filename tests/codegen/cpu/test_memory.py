@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import mmap
 import os
@@ -245,6 +246,20 @@ def test_a_search_refuses_it_before_kernels_fail_of_it(monkeypatch: pytest.Monke
     monkeypatch.setenv(memory.VARIABLE, "1GB")
     with pytest.raises(tcl.ArgumentError, match="must be a whole number of bytes, not '1GB'"):
         tcl.autotune(COPY, "copy", np.zeros(9, np.float32), progress=False)
+
+
+def test_an_array_may_fit_where_its_piece_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = mmap.mmap
+
+    def limited(number: int, length: int, **flags: int) -> mmap.mmap:
+        if length > 9 * HUGE:  # as a limit on the address space
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        return whole(number, length, **flags)
+
+    monkeypatch.setattr(mmap, "mmap", limited)
+    array = empty((8 * HUGE + 1,), np.uint8)
+    array[:] = 7
+    assert array.nbytes == 8 * HUGE + 1 and array[-1] == 7
 
 
 def test_what_the_system_has_no_room_for_is_an_error() -> None:
