@@ -118,6 +118,14 @@ class Table:
             asked = strategy.ask()
         return len(self.places)
 
+    def ranked(self, expected: Prediction) -> int:
+        """Evaluations until a good candidate if all are tried in the order of a model, after the
+        default, and nothing is learned meanwhile."""
+        others = [c for c in self.places if c != self.default]
+        others.sort(key=lambda c: expected.logs[self.places[c]])
+        found = [n for n, config in enumerate(others) if self.good(config)]
+        return found[0] + 2 if found else len(self.places)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -132,6 +140,8 @@ class Row:
     """Evaluations without a model."""
     held_out: dict[str, float]
     """Evaluations with a model, by what it has not seen."""
+    ranked: dict[str, int]
+    """Evaluations in the order of that model, without a search."""
 
 
 def parted(problems: Sequence[Problem], held_out: str) -> list[list[int]]:
@@ -166,6 +176,7 @@ def searched(
             float(problem.best / problem.seconds[table.places[table.default]]),
             needed(None),
             {h: needed(Expectations(table.places, own[place])) for h, own in expected.items()},
+            {h: table.ranked(own[place]) for h, own in expected.items()},
         )
 
 
@@ -179,6 +190,7 @@ def summary(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
             "problems": len(rows),
             "alone": alone,
             "model": model,
+            "ranked": fmean(row.ranked[held_out] for row in rows),
             "ratio": model / alone,
             "mean_ratio": geometric_mean(m / a for a, m in pairs),
             "half": fmean(m <= a / 2 for a, m in pairs),

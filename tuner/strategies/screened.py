@@ -97,7 +97,7 @@ class Screened(Evolution):
             sampled = (memory.space.sample(memory.rng) for _ in range(_DRAWN))
             drawn = [config for config in sampled if config is not None]
         else:
-            drawn = [*memory.space.neighbours(best)]
+            drawn = [*self._beside(best)]
             open_ = [k for k, knob in enumerate(memory.space.knobs) if knob.cardinality > 1]
             for _ in range(_AROUND):
                 changed = list(best)
@@ -149,6 +149,8 @@ class Screened(Evolution):
             stranger = memory.space.sample(memory.rng)
             if stranger is not None and stranger not in memory.seen:
                 pool[stranger] = None
+        if self._prior is not None:
+            pool.update(dict.fromkeys(self._drawn()))
         return list(pool)
 
     def _screen(self, pool: list[Config], count: int) -> list[Config]:

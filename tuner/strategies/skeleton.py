@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from random import Random
 
@@ -96,6 +96,12 @@ class Evolution(Search):
         memory, best = self._memory, self._best
         if best is None or not count:
             return []
+        return [c for c in islice(self._beside(best), count) if memory.add(c)]
+
+    def _beside(self, best: Config) -> Iterator[Config]:
+        """New configurations that differ from it in one knob, those first of whose kind most was
+        gained elsewhere."""
+        memory = self._memory
 
         def new(changes: tuple[Change, ...]) -> Config | None:
             config = list(best)
@@ -104,7 +110,7 @@ class Evolution(Search):
             found = tuple(config)
             return found if found not in memory.seen and memory.space.valid(found) else None
 
-        return [c for c in islice(singles(memory.space.knobs, best, new), count) if memory.add(c)]
+        return singles(memory.space.knobs, best, new)
 
     def _spread(self, found: list[Config], count: int) -> list[Config]:
         """``found``, brought to ``count`` by configurations far from all others."""
