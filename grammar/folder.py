@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from tcl.grammar.errors import TclError
+from tcl.grammar.interrupts import of_system
 from tcl.grammar.warn import warn_once
 
 
@@ -52,7 +53,9 @@ def made(folder: Path) -> bool:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        _without(f"{folder} cannot be written: {error.strerror or error}")
+        if not of_system(error):
+            raise
+        _without(f"{folder} cannot be written: {error.strerror}")
         return False
     return True
 

@@ -3,7 +3,8 @@
 Python runs a signal's handler between any two steps of the main thread, and what it raises, as
 ``KeyboardInterrupt``, ends whatever runs there. Most code bears that. Some does not: what frees
 memory of a library by hand may free it twice, and an exception inside of a comparison that C code
-asked for may be dropped, its result with it.
+asked for may be dropped, its result with it. And a handler may raise an ``OSError``, which is what
+``TimeoutError`` is: whoever passes over what the system refuses would pass over that, too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,22 @@ _SIGNALS = [
 """Those whose handlers are likely to raise something."""
 
 _Handler = Callable[[int, FrameType | None], object]
+
+
+def of_system(error: OSError) -> bool:
+    """Whether the system refused something, which it says by a number; else a signal's handler
+    raised the error, as ``TimeoutError`` is raised by those of alarms."""
+    return error.errno is not None
+
+
+@contextmanager
+def system_errors_passed_over() -> Iterator[None]:
+    """What the system refuses within ends it, without an error (``of_system``)."""
+    try:
+        yield
+    except OSError as error:
+        if not of_system(error):
+            raise
 
 
 def interruptible() -> bool:

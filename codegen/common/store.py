@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from tcl.codegen.common.envelope import seal, unseal
 from tcl.grammar.folder import cache_folder, made
+from tcl.grammar.interrupts import system_errors_passed_over
 from tcl.grammar.warn import warn_once
 
 LIMIT = 256 << 20
@@ -52,11 +53,9 @@ class Store:
 
     def get(self, digest: str, class_: type[_T]) -> _T | None:
         """The instance of this class that was kept under this name, or None."""
-        try:
-            with self._opened(create=False) as folder:
-                content = None if folder is None else self._read(folder, digest + _SUFFIX)
-        except OSError:
-            return None
+        content = None
+        with system_errors_passed_over(), self._opened(create=False) as folder:
+            content = None if folder is None else self._read(folder, digest + _SUFFIX)
         return None if content is None else unseal(class_, content, digest)
 
     def put(self, digest: str, value: Any) -> None:
@@ -65,25 +64,22 @@ class Store:
         partial = f".{digest[:16]}.{os.getpid()}.{secrets.token_hex(8)}{_PARTIAL}"
         if len(content) > min(_MAX_FILE, self.limit):
             return
-        try:
-            with self._opened(create=True) as folder:
-                if folder is None:
-                    return
-                try:
-                    _write(folder, partial, content)
-                    os.rename(partial, digest + _SUFFIX, src_dir_fd=folder, dst_dir_fd=folder)
-                except OSError:
-                    with contextlib.suppress(OSError):
-                        os.unlink(partial, dir_fd=folder)
-                    raise
-                if int(digest[:2], 16) % 16 == 0:  # looking at every file for each new one is dear
-                    self._prune(folder)
-        except OSError:
-            return
+        with system_errors_passed_over(), self._opened(create=True) as folder:
+            if folder is None:
+                return
+            try:
+                _write(folder, partial, content)
+                os.rename(partial, digest + _SUFFIX, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with system_errors_passed_over():
+                    os.unlink(partial, dir_fd=folder)
+                raise
+            if int(digest[:2], 16) % 16 == 0:  # looking at every file for each new one is dear
+                self._prune(folder)
 
     def prune(self) -> None:
         """Remove the least recently used until a quarter of the room is free, if it is short."""
-        with contextlib.suppress(OSError), self._opened(create=False) as folder:
+        with system_errors_passed_over(), self._opened(create=False) as folder:
             if folder is not None:
                 self._prune(folder)
 
@@ -113,7 +109,7 @@ class Store:
             if not _trusted(status, f"{self.folder}/{name}"):
                 return None
             content = file.read()
-            with contextlib.suppress(OSError):
+            with system_errors_passed_over():
                 os.utime(file.fileno())  # for the order in which files are removed
             return content
 
@@ -122,7 +118,7 @@ class Store:
         files: list[tuple[float, int, str]] = []
         with os.scandir(folder) as entries:
             for entry in entries:
-                with contextlib.suppress(OSError):
+                with system_errors_passed_over():
                     status = entry.stat(follow_symlinks=False)
                     if entry.name.endswith(_SUFFIX):
                         files.append((status.st_mtime, status.st_size, entry.name))
@@ -132,7 +128,7 @@ class Store:
         if total <= self.limit:
             return
         for _, size, name in sorted(files):
-            with contextlib.suppress(OSError):
+            with system_errors_passed_over():
                 os.unlink(name, dir_fd=folder)
             total -= size
             if total <= self.limit * 3 // 4:

@@ -44,7 +44,8 @@ def check_varying(varying: object, defs: Collection[CheckedDef]) -> tuple[str, .
             near = closest(name, known) if isinstance(name, str) else None
             hint = f"did you mean '{near}'?" if near else f"there are: {', '.join(known) or 'none'}"
             raise ArgumentError(f"varying: no def has a size {shown(name)}; {hint}")
-    return tuple(dict.fromkeys(varying))
+    # Plain strings: NumPy's print otherwise, also in formulas.
+    return tuple(dict.fromkeys(map(str, varying)))
 
 
 @dataclass(frozen=True, slots=True)

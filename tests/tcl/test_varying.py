@@ -311,3 +311,10 @@ def test_names_that_are_no_sizes(varying: Any, message: str) -> None:
     with pytest.raises(tcl.ArgumentError) as caught:
         tcl.define(MM, varying=varying)
     assert str(caught.value) == message
+
+
+def test_names_that_are_strings_of_numpy() -> None:
+    t = tcl.define(MM, varying=(np.str_("M"),), threads=1)
+    for m in (17, 18, 18):
+        a, b = np.ones((m, 3), np.float32), np.ones((3, 2), np.float32)
+        np.testing.assert_array_equal(t.mm(a, b), a @ b)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tcl.grammar.interrupts import of_system
 from tcl.grammar.warn import warn
 from tcl.tuner.cache import schema as cache_schema
 from tcl.tuner.errors import CacheError
@@ -40,7 +41,9 @@ class Standing:
         """The file that stands at ``path`` now."""
         try:
             found = path.stat()
-        except OSError:
+        except OSError as error:
+            if not of_system(error):
+                raise
             return cls(None, 0)
         return cls((found.st_dev, found.st_ino), found.st_size)
 
@@ -124,7 +127,9 @@ def _make_private(path: Path) -> None:
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except OSError as error:
-        reason = error.strerror or str(error)
+        if not of_system(error):
+            raise
+        reason = error.strerror
         raise CacheError(f"the tuning cache {path} cannot be created: {reason}") from error
 
 
@@ -213,6 +218,8 @@ def _readable(path: Path) -> Iterator[Path]:
             for suffix in ("", "-wal"):
                 shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
         except OSError as error:
+            if not of_system(error):
+                raise
             raise CacheError(
                 f"the tuning cache {path} cannot be read by way of a copy: {error.strerror}"
             ) from error
@@ -323,6 +330,8 @@ def set_aside(path: Path, why: str, detail: str, found: tuple[int, int] | None) 
     except FileNotFoundError:
         return
     except OSError as error:
+        if not of_system(error):
+            raise
         raise CacheError(
             f"the tuning cache {path} cannot be used ({detail}), nor set aside: {error.strerror}"
         ) from error

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tcl.grammar.interrupts import of_system
 from tcl.tuner.errors import ModelError
 from tcl.tuner.model.description import BACKENDS, description
 from tcl.tuner.model.forest import MAX_DEPTH, Forest
@@ -52,7 +53,9 @@ def read(path: Path, backend: str) -> Model:
         ours, theirs = (description(each).title for each in (backend, str(error)))
         raise ModelError(f"the model {path} is of {theirs}; one of {ours} is needed here") from None
     except OSError as error:
-        raise ModelError(f"the model {path} cannot be read: {error.strerror or error}") from None
+        if not of_system(error):
+            raise
+        raise ModelError(f"the model {path} cannot be read: {error.strerror}") from None
     except SchemaError as error:
         raise ModelError(f"the model {path} does not fit this version of tcl: {error}") from None
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile, known
+from tcl.grammar.interrupts import of_system
 from tcl.tuner.errors import ModelError
 from tcl.tuner.model.file import read
 from tcl.tuner.model.model import Model
@@ -71,6 +72,8 @@ def _digest(path: Path) -> str:
         about = path.stat()
         return _digest_of(path, about.st_mtime_ns, about.st_size, about.st_ino)
     except OSError as error:  # it cannot be read, or is gone since
+        if not of_system(error):
+            raise
         return f"errno {error.errno}"
 
 

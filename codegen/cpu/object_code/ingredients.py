@@ -6,7 +6,6 @@ without scheduling or emitting anything, so that a process that finds it needs n
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import json
@@ -19,6 +18,7 @@ import llvmlite
 from tcl import codegen, grammar
 from tcl.codegen.common.version import CODEGEN_VERSION
 from tcl.codegen.devices.cpu import CpuProfile
+from tcl.grammar.interrupts import system_errors_passed_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def state_of(folders: Iterable[str]) -> str:
 def _sources(folders: Iterable[str], inside: str = "") -> Iterator[tuple[str, int, int]]:
     for folder in folders:
         path = f"{inside}/{os.path.basename(folder)}"
-        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        with system_errors_passed_over(), os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name.endswith((".py", ".lark")):
                     status = entry.stat()
