@@ -13,6 +13,7 @@ from cuda_modules import needs_nvrtc
 from emulating_cuda import Emulating, driver
 
 import tcl
+from tcl import first_use
 from tcl.backends.cuda_backend import EmulatedBackend
 from tcl.backends.targets import CudaTarget, EmulatedTarget
 from tcl.cli.kernels import Work
@@ -22,6 +23,7 @@ from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.gpu import A100
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
+from tcl.executors.dispatch import FirstCall
 from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.selection.suggested_options import DEFAULT
@@ -128,6 +130,27 @@ def test_a_search_is_for_the_class(tmp_path: Path) -> None:
     assert ended.code == 0 and not ended.problems
     (found,) = TuningCache(cache).list()
     assert found.key == query.key and found.key.sizes == "float32[16..255,20] float32[20,24]"
+
+
+def test_the_first_use_tunes_for_the_class(
+    driver: Emulating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[FirstCall] = []
+
+    def target(call: FirstCall) -> EmulatedTarget:
+        searched.append(call)
+        return EmulatedTarget(call.number, driver.profile)
+
+    monkeypatch.setattr(first_use, "_target", target)
+    source = "def twice(float(N) A) -> (O) { O(n) = A(n) + A(n) }"
+    for t in [tcl.define(source, tune_mode=["naive", "mlp"], varying=("N",)) for _ in range(2)]:
+        for n in (17, 100, 18):
+            a = RNG.standard_normal(n, np.float32)
+            np.testing.assert_array_equal(on_host(t.twice(cupy_array(a))), a + a)
+    (call,) = searched
+    (found,) = TuningCache(default_path()).list()
+    assert found.key == call.query.key and found.key.sizes == "float32[16..255]"
+    assert len(driver.codes) == 2  # of a class for each of the two texts
 
 
 def test_what_no_kernel_of_the_class_can_have_is_refused() -> None:
