@@ -352,8 +352,47 @@ def limits(value: int) -> tuple[int, int]:
     """Two integers between which all values lie, as near as is easily told."""
     if not isinstance(value, Size):
         return value, value
-    from_below, from_above = _shifted(value.terms, 1), _shifted(value.terms, -1)
-    return _end(from_below, value.terms, min), _end(from_above, value.terms, max)
+    terms = value.terms
+    low, high = _ends(terms)
+    if any(isinstance(atom, Quotient) for monomial, _ in terms for atom in monomial):
+        # 2 * (N / 2) is told from N by what a quotient is, and not by where both of them lie.
+        below, scale = _divided(terms, 1)
+        low = max(low, -(-_ends(below)[0] // scale))
+        above, scale = _divided(terms, -1)
+        high = min(high, _ends(above)[1] // scale)
+    return low, high
+
+
+def _ends(terms: Terms) -> tuple[int, int]:
+    from_below, from_above = _shifted(terms, 1), _shifted(terms, -1)
+    return _end(from_below, terms, min), _end(from_above, terms, max)
+
+
+def _divided(terms: Terms, sign: int) -> tuple[Terms, int]:
+    """A polynomial without quotients, and a scale: divided by it, it is no more than the terms if
+    the sign is positive, and no less if it is negative. ``p / d``, rounded down, lies between
+    ``(p - (d - 1)) / d`` and ``p / d``, and what it is multiplied with is not negative."""
+    scale = 1
+    while True:
+        found: dict[Monomial, int] = {}
+        quotients = {a for m, _ in terms for a in m if isinstance(a, Quotient)}
+        if not quotients:
+            return terms, scale
+        atom = max(quotients, key=lambda each: len(str(each)))  # before those that are within it
+        for monomial, c in terms:
+            if atom not in monomial:
+                found[monomial] = found.get(monomial, 0) + c * atom.divisor
+                continue
+            left = list(monomial)
+            left.remove(atom)
+            dividend = dict(atom.terms)
+            if c * sign > 0:
+                dividend[()] = dividend.get((), 0) - (atom.divisor - 1)
+            for other, d in dividend.items():
+                key = tuple(sorted((*left, *other), key=str))
+                found[key] = found.get(key, 0) + c * d
+        scale *= atom.divisor
+        terms = terms_of(Size.made(found))
 
 
 def _end(shifted: Mapping[Monomial, int], terms: Terms, end: Any) -> int:

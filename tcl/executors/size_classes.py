@@ -102,7 +102,12 @@ class ForAll:
         return ArrayLayout(shape, strides, dtype.name, classes if any(classes) else ())
 
     def __str__(self) -> str:
-        return ", ".join(f"{name}={each}" for name, each in self.classes.items())
+        return text_of(self.classes)
+
+
+def text_of(classes: Mapping[str, SizeClass]) -> str:
+    """Classes as sentences name them, such as ``M=16..255``."""
+    return ", ".join(f"{name}={each}" for name, each in classes.items())
 
 
 def for_all(
@@ -118,7 +123,8 @@ def for_all(
             found = ForAll.of(definition, sizes, classes)
             found.check(device)
         except NOT_FOR_ALL as reason:
-            _log.info("%s: no kernel for all of %s: %s", definition.name, classes, reason)
+            about = definition.name, text_of(classes), reason
+            _log.info("%s: no kernel for all of %s: %s", *about)
         else:
             return found
     return None

@@ -24,7 +24,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.executors.calls import Calls, Strides
 from tcl.executors.executor import Executor
 from tcl.executors.other_sizes import OtherSizes
-from tcl.executors.size_classes import NOT_FOR_ALL, ForAll
+from tcl.executors.size_classes import NOT_FOR_ALL, ForAll, text_of
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.log import logger
 from tcl.grammar.ranges import infer
@@ -327,7 +327,8 @@ class Family:
 
     def _tell(self, classes: Mapping[str, SizeClass], reason: Exception) -> None:
         """Log why options are for no kernel for these classes."""
-        _log.info("%s: no kernel for all of %s: %s", self._definition.name, classes, reason)
+        about = self._definition.name, text_of(classes), reason
+        _log.info("%s: no kernel for all of %s: %s", *about)
 
     def _class(self, all_: ForAll, options: MappingOptions) -> Class:
         about = all_, options, self._threads, self._asked

@@ -43,6 +43,16 @@ def expression(rng: random.Random, names: tuple[int, int], level: int = 3) -> in
     return result
 
 
+def test_what_is_left_of_a_quotient() -> None:
+    n, m = Size.of("N", least=1, most=255, value=65), Size.of("M", least=1, most=9, value=3)
+    assert n >= n // 2 * 2 and n < n // 2 * 2 + 2
+    assert limits(n - n // 3 * 3) == limits(n % 3) == (0, 2)
+    assert n // 2 // 3 * 6 <= n
+    assert n * m >= n // 4 * m * 4 and not n * m < n // 4 * (m // 2) * 8
+    # The last of the windows of 3 points, 2 apart, that fit.
+    assert 2 * ((n + 6 - 3) // 2) + 3 <= n + 6
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_what_is_decided_holds_for_all_values(seed: int) -> None:
     rng = random.Random(seed)

@@ -126,6 +126,23 @@ def test_sizes_that_contradict_each_other_are_refused_as_ever() -> None:
         t.mm(np.zeros((3, 5), np.float32), np.zeros((6, 4), np.float32))
 
 
+@pytest.mark.parametrize("window", [2, 3])
+def test_strided_windows_share_a_kernel(compilations: list[str], window: int) -> None:
+    # As many of them as fit: where the last one ends depends on what is left over.
+    text = f"""
+    def pool(float(H, W) I) -> (O) {{
+        O(h, w) max=! I(2 * h + kh, 3 * w + kw) where kh in 0:{window}, kw in 0:2
+    }}
+    """
+    t = tcl.define(text, varying=("H", "W"))
+    rng = np.random.default_rng(5)
+    for h, w in ((17, 18), (18, 19), (33, 20), (34, 250), (255, 21)):
+        a = rng.standard_normal((h, w), np.float32)
+        windows = np.lib.stride_tricks.sliding_window_view(a, (window, 2))[::2, ::3]
+        np.testing.assert_array_equal(t.pool(a), windows.max((2, 3)))
+    assert compilations == ["class"]
+
+
 def test_what_depends_on_the_value_gets_a_kernel_of_its_own(compilations: list[str]) -> None:
     text = "def f(float(N) A) -> (O) { O(i) = A(i) where i in 0:min(N, 50) }"
     t = tcl.define(text, varying=["N"])

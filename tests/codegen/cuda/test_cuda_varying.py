@@ -270,6 +270,15 @@ def test_a_panel_of_any_size_is_refused() -> None:
             [2, 3, 64, 65, 700],
             BEST,
         ),
+        # As many windows as fit.
+        (
+            "def f(float(N, M) A) -> (O) { O(m, n) max=! A(2 * n + k, m) where k in 0:3 }",
+            {"M": 5},
+            "N",
+            Size.of("N", least=16, most=255, value=65),
+            [16, 17, 18, 31, 64, 99],
+            BEST,
+        ),
         # Panels that are filled ahead in a loop of any length.
         (
             MATMUL,
