@@ -72,6 +72,15 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
 
 
+@pytest.fixture
+def searches_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches of this process begin no processes, which takes a third of the time: for what they
+    find, keep and say, where it does not matter who measured it."""
+    from tuner_fakes import in_threads
+
+    in_threads(monkeypatch)
+
+
 @pytest.fixture(autouse=True)
 def _signals_are_heard_as_before() -> Iterator[None]:
     """A command that a test runs in this process may end with signals ignored, as its own process

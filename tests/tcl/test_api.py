@@ -259,6 +259,7 @@ def test_threads() -> None:
     assert not problems
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_a_search_from_other_options_measures_the_default_too(tmp_path: Path) -> None:
     A, B = rand(64, 64), rand(64, 64)
     config = tcl.TunerConfig().generations(1).pop_size(2).threads(1).seed(0)
@@ -275,7 +276,7 @@ def test_a_search_from_other_options_measures_the_default_too(tmp_path: Path) ->
 
 def test_autotune_and_the_cache(tmp_path: Path) -> None:
     A, B = rand(64, 64), rand(64, 64)
-    config = tcl.TunerConfig().generations(2).pop_size(6).threads(1).seed(0)
+    config = tcl.TunerConfig().generations(1).pop_size(3).threads(1).seed(0)
     path = tmp_path / "tuned.db"
     best = tcl.autotune(
         MM, "mm", A, B, tuner_config=config, cache_filename=path, store_to_cache=True
@@ -293,9 +294,10 @@ def test_autotune_and_the_cache(tmp_path: Path) -> None:
     assert again is not None
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_define_uses_what_was_tuned() -> None:
     A, B = rand(48, 48), rand(48, 48)
-    config = tcl.TunerConfig(generations=2, population=6, threads=1, seed=0)
+    config = tcl.TunerConfig(generations=1, population=3, threads=1, seed=0)
     best = tcl.autotune(MM, "mm", A, B, tuner_config=config, store_to_cache=True)
     executor, _ = tcl.define(MM).executor("mm", (A, B))
     assert executor.options == best

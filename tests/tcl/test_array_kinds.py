@@ -246,6 +246,7 @@ def test_overlaps() -> None:
         T.mm(torch.ones(4, 4), torch.ones(4, 4), outputs=(memory,))
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_tuning_on_tensors(tmp_path: Path) -> None:
     """What is found for them is found for the same NumPy arrays."""
     a, b = rand(8, 9), rand(9, 5)

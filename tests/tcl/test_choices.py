@@ -341,6 +341,7 @@ def test_run_with_a_cache(cache: TuningCache, tmp_path: Path) -> None:
         assert refused.exit_code == code and sentence in refused.output, refused.output
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_what_is_said_after_tuning_can_be_typed(
     cache: TuningCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

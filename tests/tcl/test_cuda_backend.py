@@ -83,7 +83,7 @@ class WithoutBarriers(EmulatedBackend):
 @needs_emulator
 def test_a_whole_search(emulated: EmulatedBackend) -> None:
     space = GpuMappingSpace(emulated.program(), emulated.profile)
-    config = TunerConfig().generations(2).population(5).threads(1).seed(1)
+    config = TunerConfig().generations(2).population(3).threads(1).seed(1)
     timing = MeasureSettings(budget=0.01)
     result = Tuner(emulated, space, config=config, timing=timing).tune([MappingOptions("mlp")])
     assert result.best is not None
@@ -105,6 +105,7 @@ def test_what_races_is_no_candidate(emulated: EmulatedBackend) -> None:
 
 
 @needs_emulator
+@pytest.mark.usefixtures("searches_in_threads")
 def test_a_search_of_the_command_line(tmp_path: Path) -> None:
     """As ``tcl tune`` does it on a GPU: with a cache, from which the best is taken, and a page."""
     file = tmp_path / "mm.tc"
@@ -127,6 +128,7 @@ def test_a_search_of_the_command_line(tmp_path: Path) -> None:
     assert known_options(TuningCache(cache), others) is None
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_a_grid_for_a_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,8 @@ A, B = np.ones((40, 24), np.float32), np.ones((24, 36), np.float32)
 TILES = likes("tiles", 0.5)
 SAID = "the search starts from the model cpu.json"
 
+pytestmark = pytest.mark.usefixtures("searches_in_threads")
+
 
 @pytest.fixture(autouse=True)
 def folder(own_cache: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -31,7 +33,7 @@ def folder(own_cache: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def tuned(**settings: Any) -> tuple[list[bool], list[str]]:
     """Whether each candidate of the first generation has tiles, and what was said of models."""
     said: list[Any] = []
-    config = tcl.TunerConfig(generations=1, population=8, seed=1, **settings)
+    config = tcl.TunerConfig(generations=1, population=8, threads=1, seed=1, **settings)
     result = tcl.Tuner(MM, threads=1).tune("mm", (A, B), None, config, report=said.append)
     first = [bool(c.options.nests[0].tile) for c in result.history if c.generation == 1]
     return first, [e.message for e in said if isinstance(e, Note) and "model" in e.message]
@@ -61,7 +63,7 @@ def test_a_model_that_cannot_be_read_is_said(folder: Path) -> None:
 def test_varying_sizes_have_no_model(folder: Path) -> None:
     (folder / "cpu.json").write_text(TILES)
     said: list[Any] = []
-    config = tcl.TunerConfig(generations=1, population=2, seed=1)
+    config = tcl.TunerConfig(generations=1, population=2, threads=1, seed=1)
     tuner = tcl.Tuner(MM, threads=1, varying=("M",))
     tuner.tune("mm", (A, B), None, config, report=said.append)
     assert SAID not in [e.message for e in said if isinstance(e, Note)]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import here
 from cpu_kernels import MATMUL, NAIVE, sized_of
 from tuner_fakes import FakeBackend, FakeOptions
 
@@ -168,9 +167,10 @@ def test_what_was_tuned_for_other_threads_is_not_used() -> None:
     assert len(digests) == 3
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_tuned_for_a_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = ones(64, 64), ones(64, 64)
-    config = tcl.TunerConfig(generations=1, population=4, threads=1, seed=0)
+    config = tcl.TunerConfig(generations=1, population=2, threads=1, seed=0)
     tcl.autotune(MM, "mm", *arrays, tuner_config=config, store_to_cache=True, threads=1)
     path, best = default_path(), MappingOptions("naive").tile(3, 5)
     key = cache_key(sized_of(MM, *arrays), arrays, 1)
@@ -206,11 +206,7 @@ def test_command_line(arguments: tuple[str, ...], code: int, sentence: str, tmp_
     file = tmp_path / "mm.tc"
     file.write_text(MM)
     command, *rest = arguments
-    done = subprocess.run(
-        [sys.executable, "-m", "tcl", command, str(file), "-s", "M=4,K=4,N=4", *rest],
-        capture_output=True,
-        text=True,
-    )
+    done = here(command, file, "-s", "M=4,K=4,N=4", *rest)
     assert done.returncode == code, done.stderr
     assert sentence in done.stdout + done.stderr
 
@@ -219,7 +215,7 @@ def test_tuning_on_two_cores() -> None:
     if usable_cores() < 2:
         pytest.skip("needs two cores")
     arrays = ones(128, 128), ones(128, 128)
-    config = tcl.TunerConfig(generations=1, population=6, seed=0)
+    config = tcl.TunerConfig(generations=1, population=4, seed=0)
     events: list[Any] = []
     best = tcl.autotune(
         MM, "mm", *arrays, tuner_config=config, threads=2, report=events.append, store_to_cache=True

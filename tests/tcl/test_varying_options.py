@@ -218,6 +218,7 @@ def test_forward_and_backward_never_share(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_a_search_tunes_the_kernel_of_the_class(tmp_path: Path) -> None:
     path = tmp_path / "own.db"
     tuner = tcl.Tuner(MM, path, threads=1, varying=("M",))
@@ -235,6 +236,7 @@ def test_a_search_tunes_the_kernel_of_the_class(tmp_path: Path) -> None:
     assert known.load(MM, "mm", (a, b), threads=1) == []
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_what_has_no_class_is_tuned_for_itself(tmp_path: Path) -> None:
     text = "def f(float(N) A) -> (O) { O(i) = A(i) where i in 0:min(N, 50) }"
     told: list[object] = []

@@ -656,6 +656,7 @@ def test_tuned_options_are_measured_beside_the_default(
     assert MappingOptions.from_json(facts["tuned"]["options"]) == MappingOptions("naive")
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_options_come_from_a_search_and_from_the_cache(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

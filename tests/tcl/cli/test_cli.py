@@ -187,7 +187,7 @@ def test_run_explains(mm: Path, tmp_path: Path, arguments: tuple[str, ...], sent
 
 def test_tune_saves_and_a_second_process_loads(mm: Path, cache: Path) -> None:
     sizes = "M=64,K=64,N=64"
-    search = ("--generations", "2", "--population", "6", "--seed", "1")
+    search = ("--generations", "1", "--population", "3", "--seed", "1")
     done = tcl("tune", mm, "-s", sizes, *search, cache=cache)
     assert done.returncode == 0, done.stderr
     for row in ("the untuned default", "the winner", "naive options", "NumPy"):
@@ -217,7 +217,7 @@ def test_interrupt_saves_the_best(mm: Path, cache: Path, number: signal.Signals,
     """One signal: what is in flight finishes, the best is saved."""
     command = [sys.executable, "-m", "tcl", "tune", str(mm), "-s", "M=200,K=200,N=200"]
     process = subprocess.Popen(
-        [*command, "--generations", "1000"],
+        [*command, "--generations", "1000", "--population", "4", "--jobs", "1", "-t", "1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -287,7 +287,7 @@ def test_check_goes_on_after_a_bad_file(mm: Path, tmp_path: Path) -> None:
     [
         (("run", "--seed", "-1"), "-1 is not in the range"),
         (("tune", "--seed", "-1"), "-1 is not in the range"),
-        (("run", "-s", "M=100000000,N=100000000,K=1"), "output 'C' of mm needs 40 PB"),
+        (("run", "-s", "M=10000000,N=10000000,K=1"), "output 'C' of mm needs 400 TB"),
         (("run", "-s", "M=5,K=5,N=5", "-o", "none.json"), "none.json cannot be read: No such"),
         (("run", "-s", "M=5,K=5,N=5", "-o", sys.executable), "is not UTF-8 text"),
         (("tune", "-s", "M=5,K=5,N=5", "--cache", __file__), "is not a tuning cache"),

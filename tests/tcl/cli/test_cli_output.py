@@ -17,13 +17,14 @@ from known_machine import known_machine
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }\n"
 SIZES = ("-s", "M=8,N=8,K=8")
+SEARCH = (*SIZES, "--generations", "1", "--population", "2", "--jobs", "1", "-t", "1")
 COMMANDS = {
     "help": ("--help",),
     "check": ("check", "mm.tc"),
     "show": ("show", "mm.tc", *SIZES, "--stage", "source"),
     "run": ("run", "mm.tc", *SIZES),
-    "tune": ("tune", "mm.tc", *SIZES, "--generations", "1", "--population", "2"),
-    "tune in JSON": ("tune", "mm.tc", *SIZES, "--json", "--generations", "1", "--population", "2"),
+    "tune": ("tune", "mm.tc", *SEARCH),
+    "tune in JSON": ("tune", "mm.tc", *SEARCH, "--json"),
     "cache": ("cache", "list"),
     "devices": ("devices",),
 }

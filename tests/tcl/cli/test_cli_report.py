@@ -1,4 +1,4 @@
-"""``tcl tune --report`` and ``--json``, as a user runs them: in a process of its own."""
+"""``tcl tune --report`` and ``--json``: what they write, and when."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ import pytest
 from command_line import MM, here, tcl
 
 from tcl.bench.ceilings import Ceilings
-from tcl.bench.roofline import kept_ceilings, measure_ceilings
+from tcl.bench.roofline import measure_ceilings
 from tcl.codegen.options.options import MappingOptions
 from tcl.selection.best_options import DEFAULT
 
-QUICK = ("--generations", "1", "--population", "4", "--seed", "1", "--threads", "1")
+LEAST = ("--generations", "1", "--population", "2", "--jobs", "1")
+QUICK = (*LEAST, "--seed", "1", "--threads", "1")
+
+pytestmark = pytest.mark.usefixtures("searches_in_threads", "brief_tables")
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def cache(tmp_path: Path) -> Path:
 
 def test_report(mm: Path, cache: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    done = tcl("tune", mm, "-s", "M=32,N=32,K=32", *QUICK, "--report", page, cache=cache)
+    done = here("tune", mm, "-s", "M=32,N=32,K=32", *QUICK, "--report", page, cache=cache)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"report in {page}" in done.stdout
     assert "measuring what this machine can do" not in done.stdout
@@ -50,15 +53,26 @@ def test_report(mm: Path, cache: Path, tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["cache", "mm.tc", "page.html"]
 
 
-def test_machine_is_measured_once(mm: Path, tmp_path: Path) -> None:
+def test_machine_is_measured_once(
+    mm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[int] = []
+
+    def rates(threads: int) -> list[Ceilings]:
+        measured.append(threads)
+        return [Ceilings(1e10, 2e10, 3e12)] * 3
+
+    monkeypatch.setattr("tcl.bench.roofline._sampled_apart", rates)
+
     def told() -> str:
-        return tcl("tune", mm, "-s", "M=8,N=8,K=8", *QUICK, cache=tmp_path / "new").stdout
+        done = here("tune", mm, "-s", "M=8,N=8,K=8", *QUICK, cache=tmp_path / "new")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "this machine, 1 thread: 3 TFLOP/s; memory: 10 GB/s read" in done.stdout
+        return done.stdout
 
     assert "measuring what this machine can do" in told()
-    if kept_ceilings(1, tmp_path / "new") is not None:  # else it was too busy
-        second = told()
-        assert "measuring what this machine can do" not in second
-        assert "this machine, 1 thread: " in second
+    assert "measuring what this machine can do" not in told()
+    assert measured == [1]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +105,7 @@ def test_what_is_given_is_checked_before_anything_is_measured(mm: Path, tmp_path
 def test_what_cannot_be_measured_is_not_tried_again_at_once(mm: Path, tmp_path: Path) -> None:
     folder = tmp_path / "busy"
     measure_ceilings(1, folder, lambda threads: [])
-    done = tcl("tune", mm, "-s", "M=8,N=8,K=8", *QUICK, cache=folder)
+    done = here("tune", mm, "-s", "M=8,N=8,K=8", *QUICK, cache=folder)
     assert done.returncode == 0
     assert "could not be measured" not in done.stdout  # as was said when it failed
     assert "measuring what this machine can do" not in done.stdout
@@ -100,7 +114,7 @@ def test_what_cannot_be_measured_is_not_tried_again_at_once(mm: Path, tmp_path: 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_report_on_a_full_disk_costs_the_report_alone(mm: Path, cache: Path) -> None:
     size = ("-s", "M=8,N=8,K=8")
-    done = tcl("tune", mm, *size, *QUICK, "--report", "/dev/full", cache=cache)
+    done = here("tune", mm, *size, *QUICK, "--report", "/dev/full", cache=cache)
     assert done.returncode == 1
     assert done.stderr == "error: the report /dev/full cannot be written: No space left on device\n"
     assert "saved in" in done.stdout
@@ -109,7 +123,7 @@ def test_report_on_a_full_disk_costs_the_report_alone(mm: Path, cache: Path) -> 
 def started(mm: Path, cache: Path, *more: str | Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tcl", "tune", str(mm), "-s", "M=200,K=200,N=200", "-t", "1"]
     return subprocess.Popen(
-        [*command, "--generations", "1000", *map(str, more)],
+        [*command, "--generations", "1000", "--jobs", "1", *map(str, more)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -144,7 +158,7 @@ def test_interrupted_search_has_its_report(
 
 
 def test_json(mm: Path, cache: Path) -> None:
-    done = tcl("tune", mm, "-s", "M=32,N=32,K=32", *QUICK, "--json", cache=cache)
+    done = here("tune", mm, "-s", "M=32,N=32,K=32", *QUICK, "--json", cache=cache)
     assert (done.returncode) == 0, done.stderr
     found = list(events_of(iter(done.stdout.splitlines())))
     assert [found[0]["event"], found[-2]["event"], found[-1]["event"]] == [
@@ -170,8 +184,8 @@ def test_a_time_limit_that_passes_at_once_costs_no_result(tmp_path: Path, cache:
     """What everybody has without a search is timed and saved; nothing else is tried."""
     file, page = tmp_path / "mm.tc", tmp_path / "page.html"
     file.write_text(MM)
-    size = ("-s", "M=300,N=300,K=300")
-    done = tcl(
+    size = ("-s", "M=32,N=32,K=32")
+    done = here(
         "tune", file, *size, *QUICK, "--time-limit", "0.001", "--json", "--report", page,
         cache=cache,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import MM, here, tcl
+from command_line import MM, here
 from places import ROOT
 
 from tcl.bench.ceilings import Ceilings
@@ -35,12 +35,14 @@ def scaled(float(N) A) -> (B) {{ B(n) = 2 * A(n) }}
 
 def conv(float(N) A, float(K) W) -> (B) {{ B(n) +=! A(n + k) * W(k) }}
 """
-QUICK = "generations = 1\npopulation = 4\nthreads = 1\n"
+QUICK = "generations = 1\npopulation = 4\nthreads = 1\njobs = 1\n"
 SCALED = '[[tune]]\nfile = "defs.tc"\nentry = "scaled"\n'
 CONV = '[[tune]]\nfile = "defs.tc"\nentry = "conv"\n'
 TWO = f"{QUICK}{SCALED}sizes = {{ N = [100, 200] }}\n"
 
 Make = Callable[[str], Path]
+
+pytestmark = pytest.mark.usefixtures("searches_in_threads", "brief_tables")
 
 
 @pytest.fixture
@@ -86,7 +88,8 @@ def test_a_table_has_settings_of_its_own(make: Make) -> None:
     first, second = read_grid(make(f"{text}{SCALED}sizes = {{ N = 2 }}\n"))
     assert first.settings["population"] == 6
     assert first.settings["time_limit"] == 1.5
-    assert second.settings == {"generations": 1, "population": 4, "threads": 1, "seed": 7}
+    quick = {"generations": 1, "population": 4, "threads": 1, "jobs": 1}
+    assert second.settings == {**quick, "seed": 7}
 
 
 @pytest.mark.parametrize(
@@ -284,7 +287,7 @@ def runs(cache: Path) -> int:
 
 def test_two_points_then_nothing_is_left(make: Make, cache: Path, tmp_path: Path) -> None:
     path, pages = make(TWO), tmp_path / "pages"
-    done = tcl("tune", "--grid", path, "--report", pages, cache=cache)
+    done = here("tune", "--grid", path, "--report", pages, cache=cache)
     assert (done.returncode, done.stderr) == (0, "")
     for sentence in (
         "point 1 of 2: scaled N=100 (1 thread)",
@@ -297,7 +300,7 @@ def test_two_points_then_nothing_is_left(make: Make, cache: Path, tmp_path: Path
     names = sorted(p.name for p in pages.iterdir())
     assert names == ["001-scaled-N=100-1-thread.html", "002-scaled-N=200-1-thread.html"]
     assert runs(cache) == 2
-    again = tcl("tune", "--grid", path, "--resume", cache=cache)
+    again = here("tune", "--grid", path, "--resume", cache=cache)
     assert (again.returncode, again.stderr) == (0, "")
     assert "2 points: 2 known" in again.stdout
     assert runs(cache) == 2
@@ -313,21 +316,24 @@ def test_two_points_then_nothing_is_left(make: Make, cache: Path, tmp_path: Path
 def test_a_class_of_sizes_is_tuned_once(make: Make, cache: Path) -> None:
     table = f"{SCALED}sizes = {{ N = [100, 200] }}\nvarying = ['N']\n"
     path = make(f"{QUICK}{table}")
-    done = tcl("tune", "--grid", path, cache=cache)
+    done = here("tune", "--grid", path, cache=cache)
     assert (done.returncode, done.stderr) == (0, "")
     assert "point 1 of 1: scaled N=100 varying N (1 thread)" in done.stdout
-    again = tcl("tune", "--grid", path, "--resume", cache=cache)
+    again = here("tune", "--grid", path, "--resume", cache=cache)
     assert "1 point: 1 known" in again.stdout
     assert runs(cache) == 1
 
 
-def test_a_point_that_fails_does_not_end_the_grid(make: Make, cache: Path) -> None:
+def test_a_point_that_fails_does_not_end_the_grid(
+    make: Make, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["tcl", "tune"])  # what the command to go on with repeats
     (cache.parent / "lut.tc").write_text(
         "# values I: 100..101\n"
         "def lut(float(N) T, int32(M) I) -> (B) { B(m) = T(I(m)) where m in 0:M }\n"
     )
     text = f"{QUICK}[[tune]]\nfile = 'lut.tc'\nsizes = {{ N = 4, M = 8 }}\n"
-    done = tcl(
+    done = here(
         "tune", "--grid", make(f"{text}{SCALED}sizes = {{ N = 9 }}\n"), "--json", cache=cache
     )
     assert done.returncode == 1, done.stderr
@@ -353,7 +359,7 @@ def test_another_search_does_not_count(make: Make, tmp_path: Path) -> None:
     cache = tmp_path / "t.db"
     tuner = Tuner(DEFS, cache, threads=1)
     A = np.zeros(100, np.float32)
-    config = TunerConfig(generations=1, population=4, seed=1)
+    config = TunerConfig(generations=1, population=4, threads=1, seed=1)
 
     def standing(**given: Any) -> tuple[bool, bool]:
         found = planned(path, cache, **given).points[0].standing
@@ -399,7 +405,7 @@ def test_interrupted_grid_goes_on(make: Make, cache: Path) -> None:
     assert "--generations 60 --resume\n" in err
     *_, last = (json.loads(line) for line in out.splitlines())
     assert [p["status"] for p in last["points"]] == ["left", "left"]
-    done = tcl("tune", "--grid", path, "--resume", cache=cache)
+    done = here("tune", "--grid", path, "--resume", cache=cache)
     assert (done.returncode, done.stderr) == (0, "")
     assert "going on in generation 1, with " in done.stdout
     assert "2 points: 2 tuned" in done.stdout

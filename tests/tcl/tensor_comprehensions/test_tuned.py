@@ -21,11 +21,11 @@ def tensordot(float(N, C1, C2, H, W) I0, float(N, C2, C3, H, W) I1) -> (O) {
 ADD = "def add(float(N) A, float(N) B) -> (C) { C(i) = A(i) + B(i) }"
 
 
-pytestmark = pytest.mark.usefixtures("quiet")
+pytestmark = pytest.mark.usefixtures("quiet", "searches_in_threads")
 
 
 def short() -> tc.TunerConfig:
-    return tc.TunerConfig().threads(2).generations(2).pop_size(3)
+    return tc.TunerConfig().threads(1).generations(1).pop_size(3)
 
 
 def test_tuning_and_compiling_at_once() -> None:
@@ -88,7 +88,7 @@ SUMS = "{SUMS}"
 if __name__ == "__main__":
     tc.SILENT = True
     T = tc.define(SUMS, tc.make_autotuned_options_factory(
-        tuner_config=tc.TunerConfig().threads(2).generations(2).pop_size(3),
+        tuner_config=tc.TunerConfig().threads(1).generations(1).pop_size(3),
         cache_filename=sys.argv[1], load_from_cache=True, store_to_cache=True))
     I = torch.randn(8, 60)
     torch.testing.assert_close(T.sums(I), I.sum(1), rtol=1e-5, atol=1e-5)
