@@ -97,6 +97,7 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     assert f"{tmp_path} cannot be written: Permission denied" in line
 
 
+@pytest.mark.usefixtures("searches_in_threads")
 def test_a_search_that_keeps_nothing_needs_no_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

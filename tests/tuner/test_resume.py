@@ -178,7 +178,7 @@ tuner.tune((FakeOptions(400), FakeOptions(975)), report, resume)
 def test_a_killed_process_loses_nothing_and_another_one_goes_on(tmp_path: Path) -> None:
     expected = whole(tmp_path / "whole.db")
     path = tmp_path / "killed.db"
-    for count in (1, 4, 11, 15, 20):
+    for count in (1, 11, 20):
         process = started(_SCRIPT, str(path), str(count))
         _, errors = process.communicate(timeout=60)
         assert process.returncode == -9, errors

@@ -354,7 +354,7 @@ def test_dask_cluster_of_two_workers_one_of_which_is_killed(tmp_path: Path) -> N
         file.write_text("def scaled(float(N) A) -> (B) { B(n) = 2 * A(n) }")
         command = [
             *(sys.executable, "-m", "tcl", "tune", str(file), "--sizes", "N=1000"),
-            *("--threads", "1", "--generations", "3", "--population", "8", "--json"),
+            *("--threads", "1", "--generations", "2", "--population", "6", "--json"),
             *("--executor", f"dask:{address}"),
         ]
         done = subprocess.Popen(
@@ -374,7 +374,7 @@ def test_dask_cluster_of_two_workers_one_of_which_is_killed(tmp_path: Path) -> N
         assert done.stderr is not None
         assert "2 workers on 1 machine" in done.stderr.read()
     assert {m["verdict"] for m in measured} == {"correct"}
-    assert len(measured) == 2 + 8 + 4 + 4  # two presets open it
+    assert len(measured) == 2 + 6 + 3  # two presets open it
     assert last["event"] == "result" and last["unsaved"] == 0
     (summary,) = TuningCache(tmp_path / "tuning.db").list()
     assert summary.measured >= len(measured)

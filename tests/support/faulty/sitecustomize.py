@@ -1,5 +1,6 @@
 """Python imports this when it starts, if this folder is on ``PYTHONPATH``: in ``tcl tune``, and in
-the worker processes that it starts. It makes kernels of the CPU backend misbehave.
+the worker processes that it starts. It makes kernels of the CPU backend misbehave, and has what
+stands beside a winner timed in one round, as nothing is decided by it.
 
 ``TCL_TEST_FAULTS`` names a folder. The n-th options that are compiled, counted from 0 over all
 processes, behave as the file ``plan.json`` there says. ``TCL_TEST_REFERENCE``: seconds that the
@@ -23,19 +24,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-_MODULE = "tcl.backends.cpu_backend"
 _MARK = b"faulty kernel: "
 
 
 class _Patcher(importlib.abc.MetaPathFinder):
-    """Patches the backend when it is imported: importing it now would cost every process."""
+    """Patches modules when they are imported: importing them now would cost every process."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name != _MODULE:
+        if name not in _PATCHES:
             return None
-        sys.meta_path.remove(self)
         found = importlib.machinery.PathFinder.find_spec(name, path, target)
         assert found is not None
         assert found.loader is not None
@@ -43,13 +42,14 @@ class _Patcher(importlib.abc.MetaPathFinder):
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
-            _patch(module.CpuBackend)
+            _PATCHES[name](module)
 
         found.loader.exec_module = exec_module  # type: ignore[method-assign]
         return found
 
 
-def _patch(backend: Any) -> None:
+def _patch(module: Any) -> None:
+    backend = module.CpuBackend
     compile_, load, reference = backend.compile, backend.load, backend.reference
 
     def compile(self: Any, options: Any) -> bytes:
@@ -69,6 +69,13 @@ def _patch(backend: Any) -> None:
         return reference(self, inputs, outputs)
 
     backend.compile, backend.load, backend.reference = compile, load_, reference_
+
+
+def _in_one_round(module: Any) -> None:
+    module.interleaved.__defaults__ = (1,)
+
+
+_PATCHES = {"tcl.backends.cpu_backend": _patch, "tcl.bench.turns": _in_one_round}
 
 
 def _kind(options: str) -> str:

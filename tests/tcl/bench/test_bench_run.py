@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tuner_fakes import in_threads
 
 from tcl.bench import contender
 from tcl.bench.ceilings import Meter
@@ -106,6 +107,7 @@ def shared(folder: Path) -> Shared:
         patch.setattr("tcl.bench.tuning._GENERATIONS", 1)
         config = partial(TunerConfig, population=4, elites=1)
         patch.setattr("tcl.bench.tuning.TunerConfig", config)
+        in_threads(patch)
         assert tune([tiny()], 120, cache, 0, lambda text: None) == {}
     settings = replace(QUICK, placements=("aligned", "numpy"))
     huge = replace(tiny(), name="huge", sizes=f"M={1 << 40},N=1,K=1")

@@ -187,7 +187,7 @@ def test_run_explains(mm: Path, tmp_path: Path, arguments: tuple[str, ...], sent
 
 def test_tune_saves_and_a_second_process_loads(mm: Path, cache: Path) -> None:
     sizes = "M=64,K=64,N=64"
-    search = ("--generations", "1", "--population", "3", "--seed", "1")
+    search = ("--generations", "1", "--population", "3", "--seed", "1", "--jobs", "1")
     done = tcl("tune", mm, "-s", sizes, *search, cache=cache)
     assert done.returncode == 0, done.stderr
     for row in ("the untuned default", "the winner", "naive options", "NumPy"):
@@ -324,7 +324,7 @@ def test_a_damaged_cache_is_reported_in_one_line(tmp_path: Path) -> None:
 def test_ctrl_c_before_and_after_the_search(mm: Path, cache: Path, line: str) -> None:
     """While the reference is computed, and while the final table is measured: something is saved,
     what the search begins with at least."""
-    settings = ["-s", "M=512,N=512,K=512", "--generations", "1", "--population", "2"]
+    settings = ["-s", "M=512,N=512,K=512", "--generations", "1", "--population", "2", "-j", "1"]
     process = subprocess.Popen(
         [sys.executable, "-m", "tcl", "tune", str(mm), *settings],
         stdout=subprocess.PIPE,

@@ -71,7 +71,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def bad(kept: Path) -> Iterator[TuningProcess]:
     """A search with every bad candidate there is. Most of its time it waits for the one that
     hangs, so that other tests run meanwhile, and those of its end stand at the end."""
-    size = ("--generations", "2", "--population", "12")
+    size = ("--generations", "2", "--population", "8")
     # A busy machine takes long to use up memory.
     process = TuningProcess(kept / "bad.db", *size, faults=BAD, TCL_TEST_REFERENCE="2")
     yield process
