@@ -66,7 +66,9 @@ class CpuBackend(ProgramBackend):
             try:
                 made, built = scheduled_for_all(symbolic, options, self.device, asked=False)
             except (Undecided, ir.IRError) as error:
-                raise OptionsError(f"they cannot be for all of {self.all_}: {error}") from None
+                raise OptionsError(
+                    f"these options cannot be for all of {self.all_}: {error}"
+                ) from None
             return built, made.target
         layouts = self.layouts(self.sized, self.strides())
         made = plan(self.sized, options, self.device, layouts, all_threads=False)

@@ -72,7 +72,7 @@ class GpuBackend(ProgramBackend):
         try:
             return emitted_for_all(options, lambda o: self._emitted(symbolic, o, layouts))
         except (Undecided, ir.IRError) as error:
-            raise OptionsError(f"they cannot be for all of {self.all_}: {error}") from None
+            raise OptionsError(f"these options cannot be for all of {self.all_}: {error}") from None
 
     def _emitted(
         self, sized: SizedDef, options: MappingOptions, layouts: Mapping[str, ir.Layout]

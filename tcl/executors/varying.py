@@ -302,7 +302,7 @@ class Family:
             try:
                 found.compile(usual)
             except (Undecided, IRError) as reason:  # other options may be for all of them
-                raise OptionsError(f"they cannot be for all of {all_}: {reason}") from None
+                raise OptionsError(f"these options cannot be for all of {all_}: {reason}") from None
             return found
 
         try:
