@@ -63,10 +63,27 @@ def check_varying(checked: CheckedDef, names: Iterable[str], where: str = "--var
             )
 
 
+class _Threads(click.IntRange):
+    """A number of threads, which is refused in one sentence."""
+
+    def __init__(self) -> None:
+        super().__init__(1, MOST)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            raise click.UsageError(
+                f"--threads needs a whole number from 1 to {MOST}, not {value!r}; "
+                "leave it out for all cores",
+                ctx,
+            ) from None
+
+
 threads_option = click.option(
     "--threads",
     "-t",
-    type=click.IntRange(1, MOST),
+    type=_Threads(),
     help="Threads that a kernel may use. Default: TCL_NUM_THREADS, else all cores.",
 )
 

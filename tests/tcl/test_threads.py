@@ -192,12 +192,16 @@ def test_measuring_needs_cores() -> None:
         tcl.autotune(MM, "mm", ones(4, 4), ones(4, 4), threads=1000)
 
 
+RANGE, ALL = "needs a whole number from 1 to 1024", "leave it out for all cores"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
         (("run", "--threads", "2", "--no-reference"), 0, "a call on 1 thread, with options"),
-        (("run", "--threads", "0"), 2, "0 is not in the range 1<=x<=1024"),
-        (("show", "--threads", "none"), 2, "'none' is not a valid integer"),
+        (("run", "--threads", "0"), 2, f"Error: --threads {RANGE}, not '0'; {ALL}\n"),
+        (("run", "--threads", "1025"), 2, f"Error: --threads {RANGE}, not '1025'; {ALL}\n"),
+        (("show", "-t", "one"), 2, f"Error: --threads {RANGE}, not 'one'; {ALL}\n"),
         (("tune", "--threads", "1000"), 1, "1000 threads are measured on as many cores"),
         (("tune", "--jobs", "-1"), 2, "-1 is not in the range"),
     ],

@@ -246,7 +246,11 @@ def test_the_command_line_itself(path: tuple[str, ...]) -> None:
             value, sentence = BEYOND[name]
             _check(_run(*path, *right, name, value), USAGE, sentence)
         if isinstance(option.type, click.types.IntParamType | click.types.FloatParamType):
-            _check(_run(*path, *right, name, "many"), USAGE, "'many' is not a valid")
+            threads = name == "--threads"
+            sentence = (
+                "from 1 to 1024, not 'many'; leave it" if threads else "'many' is not a valid"
+            )
+            _check(_run(*path, *right, name, "many"), USAGE, sentence)
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
