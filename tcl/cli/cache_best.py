@@ -9,6 +9,7 @@ import click
 from tcl.cli.cache_common import (
     SHORT,
     cache_option,
+    device_option,
     moment,
     named_key,
     needed,
@@ -33,6 +34,7 @@ from tcl.common.number_format import duration
 @sizes_option
 @threads_option
 @varying_option
+@device_option
 @relax_option
 @cache_option
 @reporting
@@ -42,6 +44,7 @@ def best(
     sizes: str | None,
     threads: int | None,
     varying: tuple[str, ...],
+    device: str,
     relax: frozenset[str],
     path: Path | None,
 ) -> None:
@@ -53,7 +56,7 @@ def best(
     from tcl.selection.best_options import stand_in
     from tcl.tuner.cache.nearby import nearby
 
-    key, name = named_key(str(file), entry, sizes, threads, varying)
+    key, name = named_key(str(file), entry, sizes, threads, varying, device)
     cache = needed(path)
     used, record = key, cache.best(key)
     if record is None and relax:

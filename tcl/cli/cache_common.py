@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcl.cli.common import check_varying, choose, fail
+from tcl.cli.common import check_varying, choose, fail, without_threads
 from tcl.common.files import write_whole
 from tcl.grammar.errors import ArgumentError
 
@@ -43,6 +43,14 @@ def _relaxed(
         if given is None:
             fail(str(error))  # the command line is right, the environment is not
         raise click.UsageError(str(error), context) from None
+
+
+device_option = click.option(
+    "--device",
+    default="cpu",
+    show_default=True,
+    help="Whose results: cpu; cuda:0, a GPU of this machine; or cuda-emulated.",
+)
 
 
 relax_option = click.option(
@@ -143,20 +151,23 @@ def named_key(
     entry: str | None,
     sizes: str | None,
     threads: int | None,
-    varying: tuple[str, ...] = (),
+    varying: tuple[str, ...],
+    device: str,
 ) -> tuple[CacheKey, str]:
     """The key of a def in a file on inputs of these sizes, and the def's name. ``varying``: names
-    of sizes of whose classes it is to be."""
+    of sizes of whose classes it is to be. ``ArgumentError`` for a ``device`` that is not here."""
     from tcl.arrays.annotations import sizes_of
-    from tcl.backends.targets import CpuTarget
+    from tcl.backends.targets import target
     from tcl.codegen.cpu.thread_count import thread_count
     from tcl.grammar.ranges import infer
 
+    if device != "cpu":
+        without_threads(device, threads)
+    where = target(device, thread_count(threads))
     _, checked = choose(Path(what), entry)
     check_varying(checked, varying)
     shapes, layouts = layouts_of(checked, sizes_of(checked, sizes))
-    target = CpuTarget(thread_count(threads))
-    return target.query(infer(checked, shapes), layouts, varying).key, checked.name
+    return where.query(infer(checked, shapes), layouts, varying).key, checked.name
 
 
 def layouts_of(

@@ -11,6 +11,7 @@ import click
 from tcl.cli.cache_common import (
     SHORT,
     cache_option,
+    device_option,
     existing,
     is_digits,
     listed_key,
@@ -27,6 +28,7 @@ from tcl.cli.common import (
     sizes_option,
     threads_option,
     varying_option,
+    was_given,
 )
 from tcl.common.number_format import duration, plural
 
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 @sizes_option
 @threads_option
 @varying_option
+@device_option
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -57,6 +60,7 @@ def show(
     sizes: str | None,
     threads: int | None,
     varying: tuple[str, ...],
+    device: str,
     top: int,
     path: Path | None,
 ) -> None:
@@ -73,6 +77,7 @@ def show(
             ("--sizes", sizes),
             ("--threads", threads),
             ("--varying", varying or None),
+            ("--device", device if was_given("device") else None),
         ):
             if value is not None:
                 raise click.UsageError(f"the key {what} says {option} itself; leave it out")
@@ -83,7 +88,7 @@ def show(
         wanted = "that is 4 to 64 digits of what tcl cache list shows"
         fail(f"{plain(what)} is no file, and no key: {wanted}")
     else:
-        key, name = named_key(what, entry, sizes, threads, varying)
+        key, name = named_key(what, entry, sizes, threads, varying, device)
         cache = needed(path)
     history = cache.history(key)
     if not history:
@@ -140,6 +145,7 @@ def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
 @sizes_option
 @threads_option
 @varying_option
+@device_option
 @cache_option
 @reporting
 def why(
@@ -148,6 +154,7 @@ def why(
     sizes: str | None,
     threads: int | None,
     varying: tuple[str, ...],
+    device: str,
     path: Path | None,
 ) -> None:
     """Why sizes are tuned, or are not.
@@ -159,7 +166,7 @@ def why(
     from tcl.tuner.cache.fingerprint import FIELDS
     from tcl.tuner.cache.nearby import explain
 
-    key, name = named_key(str(file), entry, sizes, threads, varying)
+    key, name = named_key(str(file), entry, sizes, threads, varying, device)
     cache = existing(path)
     if cache is None:
         return

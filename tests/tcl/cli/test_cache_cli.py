@@ -22,6 +22,7 @@ from command_line import MM, Done, here
 
 from tcl.cli import main
 from tcl.cli.cache_common import named_key
+from tcl.codegen.cuda.emulator import why_not
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.tuner.cache import schema as cache_schema
@@ -79,7 +80,7 @@ def tcl_among_mounts(*steps: str | tuple[str, ...]) -> list[Done]:
 
 
 def key(sizes: str = SIZES, threads: int = 1) -> CacheKey:
-    return named_key("mm.tc", None, sizes, threads)[0]
+    return named_key("mm.tc", None, sizes, threads, (), "cpu")[0]
 
 
 def options(*tile: int) -> str:
@@ -147,6 +148,43 @@ def test_show_on_a_terminal_is_as_wide_as_that(width: int, monkeypatch: pytest.M
     folded = [line for line in done.stdout.splitlines() if line.startswith("    ")][1:]
     assert folded and max(map(len, folded)) <= width
     assert options(1) in "".join(line.strip() for line in folded)
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not() or "")
+def test_results_of_another_device() -> None:
+    cache = filled("a.db")
+    emulated = named_key("mm.tc", None, SIZES, None, (), "cuda-emulated")[0]
+    tiles = options(3, 5)
+    cache.store(emulated, tiles, Outcome(Verdict.CORRECT, (7e-6,)), run="r", entry="mm")
+    there = ("mm.tc", "-s", SIZES, "--cache", "a.db", "--device", "cuda-emulated")
+    best = tcl("best", *there)
+    assert (best.returncode, best.stdout) == (0, f"{tiles}\n")
+    assert best.stderr.startswith("7.00 µs a call on ")
+    assert tcl("show", *there).stdout.splitlines()[1].startswith("cuda-emulated: ")
+    assert "was tuned: best 7.00 µs of 1 result, " in tcl("why", *there).stdout
+    assert tcl("best", "mm.tc", "-s", SIZES, "--cache", "a.db").stdout == f"{options(1)}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("best", "mm.tc", "--device", "abacus"), 1, "error: there is no device abacus here; "),
+        (
+            ("why", "mm.tc", "--device", "cuda-emulated", "-t", "2"),
+            2,
+            "Error: --threads are those of a CPU; leave it out with --device cuda-emulated\n",
+        ),
+        (
+            ("show", "abcdef", "--device", "cpu"),
+            2,
+            "Error: the key abcdef says --device itself; leave it out\n",
+        ),
+    ],
+)
+def test_devices_that_make_no_sense(words: tuple[str, ...], code: int, sentence: str) -> None:
+    done = tcl(*words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert sentence in done.stderr
 
 
 def test_why() -> None:
