@@ -93,6 +93,7 @@ def test_a_whole_search(emulated: EmulatedBackend) -> None:
 
 
 @needs_emulator
+@pytest.mark.usefixtures("searches_in_threads")
 def test_what_races_is_no_candidate(emulated: EmulatedBackend) -> None:
     broken = WithoutBarriers(
         emulated.source, emulated.entry, emulated.inputs, emulated.folder, emulated.profile
