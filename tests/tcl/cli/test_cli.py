@@ -320,11 +320,12 @@ def test_a_damaged_cache_is_reported_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-@pytest.mark.parametrize("line", ["tuning mm", "generation 1/1"])
-def test_ctrl_c_before_and_after_the_search(mm: Path, cache: Path, line: str) -> None:
+@pytest.mark.parametrize(("line", "size"), [("tuning mm", 512), ("generation 1/1", 256)])
+def test_ctrl_c_before_and_after_the_search(mm: Path, cache: Path, line: str, size: int) -> None:
     """While the reference is computed, and while the final table is measured: something is saved,
     what the search begins with at least."""
-    settings = ["-s", "M=512,N=512,K=512", "--generations", "1", "--population", "2", "-j", "1"]
+    sizes = f"M={size},N={size},K={size}"
+    settings = ["-s", sizes, "--generations", "1", "--population", "2", "-j", "1"]
     process = subprocess.Popen(
         [sys.executable, "-m", "tcl", "tune", str(mm), *settings],
         stdout=subprocess.PIPE,
