@@ -330,6 +330,26 @@ def test_but_not_where_memory_takes_longer() -> None:
     assert not any(chosen(NARROW, STENCIL, (4098, 4097)).register or ())
 
 
+@pytest.mark.parametrize("size", [28, 1000, 4000])
+@pytest.mark.parametrize("device", [NARROW, WIDE])
+def test_what_is_transposed_is_read_or_written_in_rows(device: CpuProfile, size: int) -> None:
+    """Lanes go along one dimension, and several points along the other, whichever of both."""
+    found = chosen(device, "float(M, N) A) -> (C) { C(n, m) = A(m, n) }", (size, size))
+    assert found.vectorize and found.register, found
+    lane, _ = found.vectorize
+    assert lane in (0, 1) and found.register[1 - lane] in (4, 8)
+
+
+def test_rows_that_fill_the_first_cache_are_read_once_for_several() -> None:
+    scaled = "(A(m, n) - X(m)) * rsqrt(Y(m) + 0.1) * B(n) + D(n)"
+    text = "float(M, N) A, float(M) X, float(M) Y, float(N) B, float(N) D) -> (C) "
+    text += f"{{ C(m, n) = {scaled} }}"
+    shapes = ([(64, n), (64,), (64,), (n,), (n,)] for n in (4096, 768))
+    long, short = (chosen(NARROW, text, *each) for each in shapes)
+    assert long.register and long.register[0] in (2, 3, 4)
+    assert not any(short.register or ()), "what it reads again is near"
+
+
 def test_a_place_that_data_decides_is_checked_once_for_several_vectors() -> None:
     text = "float(H, W) I, int32(L) X) -> (O) { O(l, w) = I(X(l), w) }"
     found = chosen(NARROW, text, (1000, 64), (2048,))

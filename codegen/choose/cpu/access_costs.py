@@ -102,20 +102,28 @@ class Access:
         neighbours = self.itemsize in self.strides.values()
         return _APART if far or not neighbours else _TRANSPOSED
 
-    def written(
-        self, lane: str | None, lanes: int, sizes: Mapping[str, int], masked: bool
+    def in_tile(
+        self, lane: str | None, lanes: int, sizes: Mapping[str, int], masked: bool = True
     ) -> float:
-        """As ``cycles``, as part of a register tile: neighbours in memory are transposed, and each
-        lane's row of them is written, its rest in one piece if there are ``masked`` stores, else
-        in powers of two."""
+        """As ``cycles``, for each vector of a register tile: where lanes are apart and other points
+        of the tile are neighbours in memory, these are transposed, and each lane's row of them is
+        read or written, its rest in one piece if that can be ``masked``, else in powers of two."""
         cycles = self.cycles(lane, lanes)
+        if self.scattered or cycles < lanes or lane is None:
+            return cycles
         row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)
-        if cycles < lanes or row == 1:
+        if row == 1:
             return cycles
         size = min(lanes, 1 << (row - 1).bit_length())
         whole, rest = divmod(row, size)
         pieces = whole + (min(rest, 1) if masked else rest.bit_count())
         return min(cycles, math.log2(size) + lanes * pieces / row)
+
+    def transposed(self, dim: str, lane: str | None, lanes: int) -> bool:
+        """Whether lanes are far apart, and neighbours along ``dim`` lie side by side."""
+        if lane is None or self.scattered or self.strides.get(dim) != self.itemsize:
+            return False
+        return self.cycles(lane, lanes) >= lanes
 
     @property
     def apart(self) -> bool:

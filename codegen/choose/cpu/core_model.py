@@ -360,7 +360,7 @@ class Core:
         # What is brought into all lanes is part of the arithmetic, where memory is near.
         spread = sum(a.count(sizes) for a in self.reads if lane not in a.strides)
         busy = max(work, loads) + _OVERLAP * min(work, loads - spread * SCALAR_LOAD)
-        each = self.target.written(lane, lanes, sizes, self.masked)
+        each = self.target.in_tile(lane, lanes, sizes, self.masked)
         stored = self.target.count(sizes) * 2 * each
         if not self.nest.reduces:
             return busy + stored

@@ -1,8 +1,9 @@
 """What the points of a register tile share where nothing is reduced, for the model of a core.
 
 Without a tile, each vector of results reads all that it needs by itself. In a tile, what several
-points read is read once, as by windows that overlap, and a place that data decides is checked once
-for all vectors that lie there.
+points read is read once, as by windows that overlap; what lies side by side in memory where lanes
+do not is read in pieces of rows, and transposed; and a place that data decides is checked once for
+all vectors that lie there.
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ from typing import TYPE_CHECKING
 
 from tcl.codegen.choose.cpu.access_costs import Access
 from tcl.codegen.choose.cpu.far_reads import MEMORY, kept
+from tcl.codegen.devices.cpu import LINE
 
 if TYPE_CHECKING:
     from tcl.codegen.choose.cpu.core_model import Core
 
+_AGAIN = 0.5
+"""Cycles more to read a vector again that other rows have pushed out of the first cache ..."""
+_LINE_AGAIN = 1.0
+"""... and to read again from a line that others have, for each lane."""
 _CHECK = 2.0
 """Cycles to see that a subscript lies in its tensor, and to find the place: LLVM moves neither out
 of a loop."""
@@ -30,7 +36,7 @@ def reading(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
     total = 0.0
     checked = set()
     for access in core.reads:
-        each = access.cycles(lane, lanes)
+        each = access.in_tile(lane, lanes, sizes)
         if access.scattered:
             total += access.count(sizes) * each
             if access.checked is not None:
@@ -38,9 +44,39 @@ def reading(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
             continue
         strides = tuple(sorted(access.strides.items()))
         places = {(access.tensor, strides, p) for p in _places(access, lane, lanes, sizes)}
+        each += _AGAIN if _comes_again(core, access, lane) else 0.0
+        each += _LINE_AGAIN * lanes / _pieces(core, access, lane, sizes)
         total += len(places - seen) * each / core.turns_inside(access.strides, lane)
         seen |= places
     return total + _CHECK * sum(math.prod(sizes.get(d, 1) for d in dims) for dims in checked)
+
+
+def _comes_again(core: Core, access: Access, lane: str | None) -> bool:
+    """Whether whole rows are read again and again, with more between two times than the first cache
+    holds."""
+    moving = [d for d in core.nest.dims if d.extent > 1]
+    if not moving or moving[-1].name != lane or access.strides.get(lane) != access.itemsize:
+        return False
+    if all(d.name in access.strides for d in moving):
+        return False
+    row = sum(a.itemsize for a in (*core.reads, core.target) if lane in a.strides)
+    return row * moving[-1].extent > core.device.l1_bytes
+
+
+def _pieces(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]) -> float:
+    """Elements of a row that are read at once where rows are transposed, and more lines are read
+    until their turn comes again than the first cache holds; infinitely many where it does not.
+    Without lanes that is so for the points one after the other."""
+    dims = [d.name for d in core.nest.dims]
+    along = dims[-1] if lane is None and dims else lane
+    for k, dim in enumerate(core.nest.dims):
+        if access.transposed(dim.name, along, core.lanes):
+            inside = [d for d in core.nest.dims[k + 1 :] if d.name in access.strides]
+            if any(d.name == along for d in inside):
+                lines = math.prod(d.extent for d in inside)
+                far = lines * LINE > core.device.l1_bytes
+                return float(sizes.get(dim.name, 1)) if far else math.inf
+    return math.inf
 
 
 def _places(
@@ -64,8 +100,10 @@ def memory(core: Core) -> float:
 
 def shared(core: Core, lane: str | None) -> list[str]:
     """The dimensions along which neighbouring points, or vectors of them, can read or compute the
-    same. What does not change along the lanes LLVM moves out of the loop over them."""
+    same, or what lies side by side. What does not change along the lanes LLVM moves out of the
+    loop over them."""
     moving = [a for a in core.reads if not a.scattered]
+    every = (*moving, core.target)
     windows = {(a.tensor, tuple(sorted(a.strides.items()))) for a in moving}
     overlap = len(windows) < len(moving)
     found = []
@@ -74,6 +112,7 @@ def shared(core: Core, lane: str | None) -> list[str]:
             same = any(a.checked is not None and lane not in a.checked for a in core.reads)
         else:
             same = overlap or any(dim.name not in a.strides for a in moving)
+            same = same or any(a.transposed(dim.name, lane, core.lanes) for a in every)
             same = same or any(dim.name not in dims for dims in core.arithmetic)
         if same and dim.extent > 1:
             found.append(dim.name)
