@@ -365,13 +365,13 @@ def test_two_tuners_and_three_readers_share_a_cache(path: Path, seconds: int) ->
         assert errors == ""
         assert int(output) > 0
     for tuner in tuners:
+        tuner.until("candidate", 4)  # with both at work, however busy the machine is
         tuner.process.send_signal(signal.SIGTERM)
     for tuner in tuners:
         done = tuner.finish()
         assert done.code == 143, done.errors
         # Each says that the other one disturbs it; the cache does not.
         assert not [note for note in done.notes if "cache" in note]
-        assert len(done.candidates) > 5
         assert is_right(done.result["options"])
         assert complete(done, path)
 
