@@ -14,16 +14,17 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import geometric_mean, median
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tcl
+from benchmarks.turns import medians
 from tcl.codegen.devices.cpu import host_cpu
 
-TEXT = "def permuted(float({inside}) I) -> (O) {{ O({outside}) = I({inside}) }}"
+TEXT = "def permuted(float({sizes}) I) -> (O) {{ O({outside}) = I({inside}) }}"
 ROWS: tuple[tuple[str, str, tuple[int, ...]], ...] = (
     ("m,n", "n,m", (100, 100)),
     ("m,n", "n,m", (1000, 1000)),
@@ -36,10 +37,8 @@ ROWS: tuple[tuple[str, str, tuple[int, ...]], ...] = (
     ("n,c,h,w", "c,n,w,h", (32, 64, 56, 56)),
 )
 """Indices of the input, of the output, and the input's shape."""
-SECONDS = 0.5
-"""That all contenders of a row take together."""
-FEWEST = 11
-"""Samples of each."""
+SAMPLES = 31
+"""Of each contender."""
 
 
 def contenders(
@@ -47,8 +46,7 @@ def contenders(
 ) -> dict[str, Callable[[], object]]:
     """By name: ours, NumPy and, where it is installed, torch."""
     order = [inside.split(",").index(name) for name in outside.split(",")]
-    read = ",".join(name.upper() for name in inside.split(","))
-    text = TEXT.format(inside=inside, outside=outside).replace(f"float({inside})", f"float({read})")
+    text = TEXT.format(sizes=inside.upper(), inside=inside, outside=outside)
     kernel = tcl.define(text, threads=1).permuted
     expected = given.transpose(order)
     ours, numpys = (np.empty(expected.shape, np.float32) for _ in range(2))
@@ -70,16 +68,11 @@ def contenders(
     return found
 
 
-def measured(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Seconds of each, medians of samples that were taken in turns."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    end = time.perf_counter() + SECONDS
-    while len(times["ours"]) < FEWEST or time.perf_counter() < end:
-        for name, call in calls.items():
-            begin = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - begin)
-    return {name: median(each) for name, each in times.items()}
+def seconds_of(call: Callable[[], object]) -> float:
+    """That one call takes."""
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
 
 
 def main() -> None:
@@ -91,7 +84,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for inside, outside, shape in ROWS:
         values = np.random.default_rng(0).random(shape, np.float32)
-        seconds = measured(contenders(inside, outside, values))
+        seconds = medians(contenders(inside, outside, values), seconds_of, SAMPLES)
         best = min(s for name, s in seconds.items() if name != "ours") / seconds["ours"]
         rate = 8 * math.prod(shape) / seconds["ours"] / 1e9
         rows.append({"row": f"O({outside}) = I({inside})", "shape": shape, "seconds": seconds})

@@ -38,9 +38,9 @@ _LEARNT = 256
 _FITTED = 100
 """Results that its lengths are fitted to at most."""
 _DRAWN = 1000
-"""Random configurations that a prior chooses the first generation of."""
+"""Random configurations that a prior chooses of, before anything is known."""
 _AROUND = 400
-"""Or, where the search began with something, so many around the best of it ..."""
+"""Afterwards so many around the best, besides all that differ from it in one knob ..."""
 _CHANGED = (1, 2, 2, 3, 4)
 """... that differ from it in so many knobs."""
 _HEDGED = 30
@@ -90,8 +90,8 @@ class Screened(Evolution):
         return memory.fill(found, 1)
 
     def _drawn(self) -> list[Config]:
-        """What a prior chooses the first generation of: configurations around the best of what the
-        search began with, if it began with anything, else from anywhere."""
+        """What a prior chooses of: configurations around the best that is known, all that differ in
+        one knob among them; from anywhere before anything is known."""
         memory, best = self._memory, self._best
         if best is None:
             sampled = (memory.space.sample(memory.rng) for _ in range(_DRAWN))

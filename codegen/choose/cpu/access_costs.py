@@ -109,9 +109,7 @@ class Access:
         of the tile are neighbours in memory, these are transposed, and each lane's row of them is
         read or written, its rest in one piece if that can be ``masked``, else in powers of two."""
         cycles = self.cycles(lane, lanes)
-        if self.scattered or cycles < lanes or lane is None:
-            return cycles
-        row = max((s for d, s in sizes.items() if self.strides.get(d) == self.itemsize), default=1)
+        row = max((s for d, s in sizes.items() if self.transposed(d, lane, lanes)), default=1)
         if row == 1:
             return cycles
         size = min(lanes, 1 << (row - 1).bit_length())

@@ -27,10 +27,11 @@ _LONG_ROWS = (7, 8, 10, 12, 14, 16, 20, 24, 28)
 """Vectors more, where there is one row."""
 _NEIGHBOURS = (2, 3, 4)
 """Points that share what they read, where nothing is reduced ..."""
-_TRANSPOSED = (2, 4, 8)
-"""... or that lie side by side where lanes do not, as many as there are lanes at most. Of what is
-written past the caches four at most: a core puts few lines together at a time, and rows of eight
-took twice as long as rows of four."""
+_SIDE_BY_SIDE = (2, 4, 8)
+"""... or that lie side by side where lanes do not, as many as there are lanes at most ..."""
+_OF_MEMORY = 4
+"""... or so many of what caches do not keep: a core puts few lines together at a time, and rows of
+eight took twice as long as rows of four."""
 _WORTH = 0.9
 """The part of a nest's time that is left, if this is worth more code ..."""
 _NEARLY = 1.03
@@ -102,7 +103,7 @@ def _neighbours(core: Core, lane: str | None) -> dict[str, int]:
     for dim in shared(core, lane):
         choices, most = _NEIGHBOURS, extents[dim]
         if any(a.transposed(dim, lane, core.lanes) for a in (*core.reads, core.target)):
-            choices, most = _TRANSPOSED, min(most, 4 if memory(core) else core.lanes)
+            choices, most = _SIDE_BY_SIDE, min(most, _OF_MEMORY if memory(core) else core.lanes)
         tiles = ({dim: size} for size in choices if size <= most)
         found += ((core.cycles(lane, tile), tile) for tile in tiles)
     least = min((cycles for cycles, _ in found), default=whole)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _AGAIN = 0.5
 """Cycles more to read a vector again that other rows have pushed out of the first cache ..."""
 _LINE_AGAIN = 1.0
-"""... and to read again from a line that others have, for each lane."""
+"""... and for a line of it, one for each lane."""
 _CHECK = 2.0
 """Cycles to see that a subscript lies in its tensor, and to find the place: LLVM moves neither out
 of a loop."""
@@ -45,7 +45,7 @@ def reading(core: Core, lane: str | None, sizes: Mapping[str, int]) -> float:
         strides = tuple(sorted(access.strides.items()))
         places = {(access.tensor, strides, p) for p in _places(access, lane, lanes, sizes)}
         each += _AGAIN if _comes_again(core, access, lane) else 0.0
-        each += _LINE_AGAIN * lanes / _pieces(core, access, lane, sizes)
+        each += _lines_again(core, access, lane, sizes)
         total += len(places - seen) * each / core.turns_inside(access.strides, lane)
         seen |= places
     return total + _CHECK * sum(math.prod(sizes.get(d, 1) for d in dims) for dims in checked)
@@ -63,20 +63,18 @@ def _comes_again(core: Core, access: Access, lane: str | None) -> bool:
     return row * moving[-1].extent > core.device.l1_bytes
 
 
-def _pieces(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]) -> float:
-    """Elements of a row that are read at once where rows are transposed, and more lines are read
-    until their turn comes again than the first cache holds; infinitely many where it does not.
-    Without lanes that is so for the points one after the other."""
-    dims = [d.name for d in core.nest.dims]
-    along = dims[-1] if lane is None and dims else lane
-    for k, dim in enumerate(core.nest.dims):
+def _lines_again(core: Core, access: Access, lane: str | None, sizes: Mapping[str, int]) -> float:
+    """Cycles more for a vector of what is transposed, or a point without lanes, where the first
+    cache has lost its lines by the time that what lies beside it in them is read."""
+    dims = core.nest.dims
+    along = dims[-1].name if lane is None and dims else lane
+    for k, dim in enumerate(dims):
         if access.transposed(dim.name, along, core.lanes):
-            inside = [d for d in core.nest.dims[k + 1 :] if d.name in access.strides]
-            if any(d.name == along for d in inside):
-                lines = math.prod(d.extent for d in inside)
-                far = lines * LINE > core.device.l1_bytes
-                return float(sizes.get(dim.name, 1)) if far else math.inf
-    return math.inf
+            inside = {d.name: d.extent for d in dims[k + 1 :] if d.name in access.strides}
+            if along in inside and math.prod(inside.values()) * LINE > core.device.l1_bytes:
+                lines = core.lanes if lane is not None else 1
+                return _LINE_AGAIN * lines / sizes.get(dim.name, 1)
+    return 0.0
 
 
 def _places(
