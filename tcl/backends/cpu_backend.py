@@ -9,7 +9,6 @@ from tcl.arrays.arguments import Array
 from tcl.backends.program_backend import ProgramBackend
 from tcl.backends.sent import CpuRunner
 from tcl.codegen.common.envelope import seal
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.object_code.compile import compile_object
 from tcl.codegen.cpu.run.kernel import kernel_code
@@ -21,7 +20,6 @@ from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Undecided
 from tcl.tuner.measure.backend import Kernel
 
 
@@ -62,13 +60,9 @@ class CpuBackend(ProgramBackend):
 
     def _scheduled(self, options: MappingOptions) -> tuple[ir.Built, CpuProfile]:
         if self.classes:
-            symbolic = self.all_.symbolic
-            try:
-                made, built = scheduled_for_all(symbolic, options, self.device, asked=False)
-            except (Undecided, ir.IRError) as error:
-                raise OptionsError(
-                    f"these options cannot be for all of {self.all_}: {error}"
-                ) from None
+            all_ = self.all_
+            with all_.refusing():
+                made, built = scheduled_for_all(all_.symbolic, options, self.device, asked=False)
             return built, made.target
         layouts = self.layouts(self.sized, self.strides())
         made = plan(self.sized, options, self.device, layouts, all_threads=False)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.emit.emit import emit
 from tcl.codegen.cpu.object_code.compile import assembly
 from tcl.codegen.cpu.run.varying import scheduled_for_all
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.codegen.loopir.ir import Built, IRError
+from tcl.codegen.loopir.ir import Built
 from tcl.codegen.loopir.layouts import cpu_layouts
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.loopir.printer import show
@@ -16,7 +15,6 @@ from tcl.codegen.schedule.cpu import plan, stages
 from tcl.codegen.schedule.plan import plan_text
 from tcl.executors.size_classes import ForAll
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Undecided
 
 
 def cpu_stage(stage: str, sized: SizedDef, options: MappingOptions, device: CpuProfile) -> str:
@@ -39,10 +37,8 @@ def cpu_stage_for_all(
     honoured or refused."""
     if stage == "ir":
         return show(lower(all_.symbolic, cpu_layouts(all_.symbolic)))
-    try:
+    with all_.refusing():
         made, program = scheduled_for_all(all_.symbolic, options, device, asked=asked)
-    except (Undecided, IRError) as error:
-        raise OptionsError(f"these options cannot be for all of {all_}: {error}") from None
     if stage in ("plan", "schedule"):
         return plan_text(made) if stage == "plan" else show(program)
     return _written(stage, program, made.target)

@@ -30,7 +30,6 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 from tcl.executors import machine
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Undecided
 from tcl.tuner.measure.backend import Kernel, Problem
 from tcl.tuner.measure.harness import Bench
 from tcl.tuner.measure.placement import ALIGNED
@@ -67,12 +66,10 @@ class GpuBackend(ProgramBackend):
     def _made(self, options: MappingOptions) -> tuple[ir.Built, Module]:
         if not self.classes:
             return self._emitted(self.sized, options, self.layouts(self.sized, self.strides()))
-        symbolic = self.all_.symbolic
-        layouts = self.layouts(symbolic)
-        try:
-            return emitted_for_all(options, lambda o: self._emitted(symbolic, o, layouts))
-        except (Undecided, ir.IRError) as error:
-            raise OptionsError(f"these options cannot be for all of {self.all_}: {error}") from None
+        all_ = self.all_
+        layouts = self.layouts(all_.symbolic)
+        with all_.refusing():
+            return emitted_for_all(options, lambda o: self._emitted(all_.symbolic, o, layouts))
 
     def _emitted(
         self, sized: SizedDef, options: MappingOptions, layouts: Mapping[str, ir.Layout]

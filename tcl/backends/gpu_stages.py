@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cuda.emit.emit import emit_module
 from tcl.codegen.cuda.emit.module import Launch
 from tcl.codegen.cuda.run.compile import ptx, version
@@ -12,14 +11,12 @@ from tcl.codegen.cuda.run.cubin_store import cubin
 from tcl.codegen.cuda.run.occupancy import Resources, occupancy
 from tcl.codegen.cuda.run.varying import emitted_for_all
 from tcl.codegen.devices.gpu import GpuProfile
-from tcl.codegen.loopir.ir import IRError
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import plan, stages
 from tcl.codegen.schedule.plan import plan_text
 from tcl.executors.size_classes import ForAll
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Undecided
 
 _HEADS = ("kernel", "blocks", "threads", "registers", "shared", "spills", "stack", "occupancy")
 
@@ -57,10 +54,8 @@ def gpu_stage_for_all(
         usual, _ = all_.usual()
         sizes = ", ".join(f"{name}={usual.sizes[name]}" for name in all_.classes)
         return f"as for {sizes} alone\n{gpu_stage(stage, usual, options, profile)}"
-    try:
+    with all_.refusing():
         return emitted_for_all(options, lambda o: gpu_stage(stage, all_.symbolic, o, profile))
-    except (Undecided, IRError) as error:
-        raise OptionsError(f"these options cannot be for all of {all_}: {error}") from None
 
 
 def _row(taken: Resources, launch: Launch, profile: GpuProfile) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tcl.arrays.random_inputs import input_shape
@@ -81,6 +82,15 @@ class ForAll:
 
         emitted_for_all(DEFAULT, lambda options: emit_module(self.symbolic, options, device))
 
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """What options that are tried within cannot do for all of these sizes is an
+        ``OptionsError``."""
+        try:
+            yield
+        except (Undecided, IRError) as reason:
+            raise OptionsError(f"these options cannot be for all of {self}: {reason}") from None
+
     def query(self, device: Device) -> Query:
         """How a cache is asked for options. Raises what ``infer`` raises."""
         sized, layouts = self.usual()
@@ -110,6 +120,12 @@ def text_of(classes: Mapping[str, SizeClass]) -> str:
     return ", ".join(f"{name}={each}" for name, each in classes.items())
 
 
+def tell(definition: CheckedDef, classes: Mapping[str, SizeClass], reason: Exception) -> None:
+    """Logs why there is no kernel for all sizes of these classes."""
+    about = definition.name, text_of(classes), reason
+    _log.info("%s: no kernel for all of %s: %s", *about)
+
+
 def for_all(
     definition: CheckedDef,
     sizes: Mapping[str, int],
@@ -123,8 +139,7 @@ def for_all(
             found = ForAll.of(definition, sizes, classes)
             found.check(device)
         except NOT_FOR_ALL as reason:
-            about = definition.name, text_of(classes), reason
-            _log.info("%s: no kernel for all of %s: %s", *about)
+            tell(definition, classes, reason)
         else:
             return found
     return None

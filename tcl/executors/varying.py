@@ -14,27 +14,22 @@ from typing import Any
 from tcl.arrays.arguments import Wanted
 from tcl.arrays.given import Given
 from tcl.arrays.libraries import HOST
-from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.cpu.object_code.kernel_code import KernelCode
 from tcl.codegen.cpu.run.launch import Launcher, address_of
 from tcl.codegen.cpu.run.varying import ready_for_all
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.codegen.loopir.ir import IRError
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors.calls import Calls, Strides
 from tcl.executors.executor import Executor
 from tcl.executors.other_sizes import OtherSizes
-from tcl.executors.size_classes import NOT_FOR_ALL, ForAll, text_of
+from tcl.executors.size_classes import NOT_FOR_ALL, ForAll, tell
 from tcl.grammar.checked import CheckedDef
-from tcl.grammar.log import logger
 from tcl.grammar.ranges import infer
 from tcl.grammar.size_classes import SizeClass, classes_of
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.varying import Undecided, calculator, formula
+from tcl.grammar.varying import calculator, formula
 from tcl.selection.best_options import Device
 from tcl.selection.suggested_options import DEFAULT, Chosen, applied
-
-_log = logger("executors")
 
 
 @dataclass(slots=True)
@@ -292,29 +287,27 @@ class Family:
             if not self._asked:
                 all_.check(self._profile())
         except NOT_FOR_ALL as reason:
-            self._tell(classes, reason)
+            tell(self._definition, classes, reason)
             return None
         chosen = choose(all_)  # which refuses sizes that no kernel can be for
         usual = {name: each.usual for name, each in classes.items()}
 
         def made(options: MappingOptions) -> Class:
             found = self._class(all_, options)
-            try:
+            with all_.refusing():  # other options may be for all of them
                 found.compile(usual)
-            except (Undecided, IRError) as reason:  # other options may be for all of them
-                raise OptionsError(f"these options cannot be for all of {all_}: {reason}") from None
             return found
 
         try:
             return applied(chosen, made)[1]
         except NOT_FOR_ALL as reason:
-            self._tell(classes, reason)
+            tell(self._definition, classes, reason)
             if self._asked or chosen == DEFAULT:
                 return None
         try:
             return made(DEFAULT)
         except NOT_FOR_ALL as reason:
-            self._tell(classes, reason)
+            tell(self._definition, classes, reason)
             return None
 
     def _profile(self) -> Device:
@@ -324,11 +317,6 @@ class Family:
         from tcl.executors.machine import this_machine
 
         return this_machine().profile(self._device)
-
-    def _tell(self, classes: Mapping[str, SizeClass], reason: Exception) -> None:
-        """Log why options are for no kernel for these classes."""
-        about = self._definition.name, text_of(classes), reason
-        _log.info("%s: no kernel for all of %s: %s", *about)
 
     def _class(self, all_: ForAll, options: MappingOptions) -> Class:
         about = all_, options, self._threads, self._asked
