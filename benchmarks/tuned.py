@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import geometric_mean, median
+from statistics import geometric_mean
 from typing import Any
 
 from tcl.arrays.random_inputs import random_inputs
@@ -31,7 +31,9 @@ from tcl.selection.best_options import DEFAULT
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.evaluate import race_afresh, set_up
+from tcl.tuner.measure.paired import Sessions
 from tcl.tuner.measure.timing import MeasureSettings, Placed
+from tcl.tuner.measure.verdict import Outcome
 from tcl.tuner.run.brief import BriefSearch
 from tcl.tuner.run.events import Event, Note
 from tcl.tuner.run.tuner import TuningResult
@@ -100,24 +102,35 @@ def _found(seed: int, result: TuningResult[MappingOptions], notes: list[str]) ->
     }
 
 
+def in_fresh_process(backend: CpuBackend, codes: Sequence[bytes], threads: int) -> Sequence[Placed]:
+    """Times of kernels in turns, in a process of their own."""
+    _, cores = split_cores(available_cores(), threads)
+    setup = (backend.runner(), None, MeasureSettings())
+    pool = WorkerPool(1, initializer=set_up, initargs=setup, cpus=cores)
+    try:
+        found = pool.submit(race_afresh, codes, [True] * len(codes)).result()
+    finally:
+        pool.kill()
+    return [placed for placed in found if not isinstance(placed, Outcome)]
+
+
 def timed(row: Row, options: Sequence[MappingOptions], settings: Settings) -> dict[str, Any]:
-    """Seconds per call of each of these options, by placement: the median of several processes."""
+    """Seconds per call of each of these options, by placement: of the default the median of several
+    processes, of the others that by the mean ratio."""
     inputs = list(random_inputs(row.checked, row.values, 0))
-    _, cores = split_cores(available_cores(), settings.threads)
+    sessions = Sessions()
     with tempfile.TemporaryDirectory() as folder:
         backend = CpuBackend.create(row.text, row.entry, inputs, folder, settings.threads)
         codes = [backend.compile(each) for each in options]
-        races: list[list[Placed]] = []
         for _ in range(PROCESSES):
-            setup = (backend, None, MeasureSettings())
-            pool = WorkerPool(1, initializer=set_up, initargs=setup, cpus=cores)
-            try:
-                races.append(pool.submit(race_afresh, codes).result())
-            finally:
-                pool.kill()
-    names = [name for name, _ in races[0][0]]
+            placed = in_fresh_process(backend, codes, settings.threads)
+            sessions.add({str(k): each for k, each in enumerate(placed)})
+    default = dict(zip(sessions.placements("0"), sessions.seconds("0"), strict=True))
     times = [
-        {name: median(median(dict(race[k])[name]) for race in races) for name in names}
+        {
+            name: seconds * sessions.compare(str(k), "0", place).ratio
+            for place, (name, seconds) in enumerate(default.items())
+        }
         for k in range(len(codes))
     ]
     return {

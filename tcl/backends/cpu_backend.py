@@ -21,6 +21,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.cpu import plan
 from tcl.grammar.sized import SizedDef
 from tcl.tuner.measure.backend import Kernel
+from tcl.tuner.measure.harness import Bench
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,9 @@ class CpuBackend(ProgramBackend):
     ) -> CpuBackend:
         """A backend for these inputs, whose values are saved in ``folder``."""
         return cls.described(source, entry, arrays, threads).holding(arrays, folder)
+
+    def bench(self) -> Bench:
+        return Bench(one_thread=self.threads == 1)
 
     @property
     def device(self) -> CpuProfile:
@@ -77,4 +81,4 @@ class CpuBackend(ProgramBackend):
         checked = self.sized.checked
         sizes = tuple((name, self.sized.sizes[name]) for name, _ in self.classes)
         names = tuple(t.name for t in checked.inputs + checked.outputs)
-        return CpuRunner(self.sent(), names, self.source, self.entry, sizes)
+        return CpuRunner(self.sent(), names, self.source, self.entry, self.bench(), sizes)

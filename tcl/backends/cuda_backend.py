@@ -30,7 +30,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.codegen.schedule.gpu import schedule
 from tcl.executors import machine
 from tcl.grammar.sized import SizedDef
-from tcl.tuner.measure.backend import Kernel, Problem
+from tcl.tuner.measure.backend import Kernel
 from tcl.tuner.measure.harness import Bench
 from tcl.tuner.measure.placement import ALIGNED
 
@@ -121,9 +121,8 @@ class CudaBackend(GpuBackend):
 
         return run
 
-    def problem(self) -> Problem:
-        """The inputs, and outputs to write to."""
-        return self._problem(CudaBench(self.number, self.profile))
+    def bench(self) -> Bench:
+        return CudaBench(self.number, self.profile)
 
 
 def check_resources(module: Module, compiled: Cubin, profile: GpuProfile) -> None:
@@ -165,9 +164,8 @@ class EmulatedBackend(GpuBackend):
 
         return run
 
-    def problem(self) -> Problem:
-        """The inputs, and outputs to write to."""
-        return self._problem(EmulatedBench())
+    def bench(self) -> Bench:
+        return EmulatedBench()
 
 
 class EmulatedBench(Bench):

@@ -107,10 +107,11 @@ class ProgramBackend:
 
     def problem(self) -> Problem:
         """The inputs, read from their files, and outputs to write to."""
-        return self._problem(Bench())
+        return self.sent().on(self.bench())
 
-    def _problem(self, bench: Bench) -> Problem:
-        return self.sent().on(bench)
+    def bench(self) -> Bench:
+        """Where kernels run, and how they are timed."""
+        raise NotImplementedError
 
     def sent(self) -> SentProblem:
         """What runs kernels has to know of it."""

@@ -81,12 +81,13 @@ class CpuRunner:
     """Of the def, and ..."""
     entry: str
     """... its name: read only if a result has to be looked at again."""
+    bench: Bench
     sizes: tuple[tuple[str, int], ...] = ()
     """Those that vary, of the arrays, by their names."""
 
     def problem(self) -> Problem:
         """See ``tcl.tuner.measure.backend.Runner``."""
-        return self.sent.on(Bench())
+        return self.sent.on(self.bench)
 
     def load(self, code: bytes) -> Kernel:
         """See ``tcl.tuner.measure.backend.Runner``."""

@@ -27,7 +27,8 @@ from tcl.grammar.errors import TclError
 from tcl.grammar.warn import warn
 from tcl.tuner.measure.harness import Run
 from tcl.tuner.measure.machine_speed import scale
-from tcl.tuner.measure.race import FINALISTS, Entrant, race, winner
+from tcl.tuner.measure.paired import Sessions, standing
+from tcl.tuner.measure.race import race
 from tcl.tuner.measure.reliability import BUSY, NOISY
 from tcl.tuner.measure.timing import Measurement, measure, spread
 from tcl.tuner.measure.verdict import Verdict
@@ -40,6 +41,8 @@ _LAUNCH_BOUND = 2.0
 """A kernel that takes less than so many times as long as launching nothing is not worth tuning."""
 _JUDGED = 0.25
 """Seconds of measuring from which on it is said what else runs: the system counts in hundredths."""
+_FINALISTS = 6
+"""The fastest, besides the default."""
 _LOOKS = 3
 """At a candidate that seems to be far behind."""
 _LIMIT = 10.0
@@ -279,7 +282,7 @@ class Sweep:
             for t in in_order(self.found.values(), first)
             if t.verdict is Verdict.CORRECT and not t.message
         ]
-        entrants = list(dict.fromkeys([first, *sorted(ranked, key=self._median)[:FINALISTS]]))
+        entrants = list(dict.fromkeys([first, *sorted(ranked, key=self._median)[:_FINALISTS]]))
         if len(entrants) == 1:
             return first, []
         runs = [self.target.bound(candidate, self.values) for candidate in entrants]
@@ -289,8 +292,9 @@ class Sweep:
             (median(after), self._median(candidate))
             for candidate, after in zip(entrants, times, strict=True)
         ]
-        named = [Entrant(str(k), (("", samples),)) for k, samples in enumerate(times)]
-        chosen = entrants[int(winner(named, "0").name)]
+        session = {str(k): (("", samples),) for k, samples in enumerate(times)}
+        winner, *_ = standing(Sessions([session]), list(session), "0").order
+        chosen = entrants[int(winner)]
         for candidate, samples in zip(entrants, times, strict=True):
             self.found[candidate] = replace(self.found[candidate], times=samples)
         return chosen, self._doubts(pairs, times)

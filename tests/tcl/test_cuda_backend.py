@@ -446,8 +446,8 @@ class OnFake(EmulatedBackend):
 
         return kernel
 
-    def problem(self):  # type: ignore[no-untyped-def]
-        return self._problem(bench_of(self.device_))
+    def bench(self):  # type: ignore[no-untyped-def]
+        return bench_of(self.device_)
 
 
 @pytest.mark.parametrize(

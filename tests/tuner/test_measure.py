@@ -16,6 +16,7 @@ from tcl.grammar.check import check
 from tcl.grammar.ranges import infer
 from tcl.tuner.measure.correctness import accumulation_depths, mismatch, tolerance
 from tcl.tuner.measure.guarded import Guarded, fingerprint
+from tcl.tuner.measure.harness import Bench
 from tcl.tuner.measure.placement import ALIGNED, NUMPY, Placement
 from tcl.tuner.measure.timing import MeasureSettings, measure, spread, together
 
@@ -372,3 +373,22 @@ def test_depths_follow_what_is_read() -> None:
     """
     depths = accumulation_depths(infer(check(text)["f"], {"I": (3, 10)}))
     assert depths == {"I": 0, "S": 10, "E": 11, "T": 21, "O": 22, "X": 32}
+
+
+@pytest.mark.parametrize(
+    ("switches", "seconds"),
+    [((0, 0), 0.5), ((0, 3), 0.2), ((1, 3), 0.5)],
+    ids=["undisturbed", "preempted", "waited"],
+)
+def test_what_the_system_takes_from_one_thread_does_not_count(
+    switches: tuple[int, int], seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call in which .5 s pass, and its thread runs for .2 s of them."""
+    looks = iter([(5, 5), (5 + switches[0], 5 + switches[1])])
+    passed, used = iter([1.0, 2.0]), iter([1.0, 1.4])
+    monkeypatch.setattr("tcl.tuner.measure.harness._switches", lambda: next(looks))
+    monkeypatch.setattr("time.perf_counter", lambda: next(passed))
+    monkeypatch.setattr("time.thread_time", lambda: next(used))
+    found = Bench(one_thread=True).seconds(lambda: None, 2)
+    monkeypatch.undo()
+    assert found == pytest.approx(seconds)

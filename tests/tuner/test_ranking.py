@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tcl.tuner.cache.ranking import Record, ranked, winners
-from tcl.tuner.measure.race import Entrant, placed
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
 
@@ -104,13 +103,3 @@ def test_each_search_has_one_winner(h: History) -> None:
     h.add("n", 9.0, "b")
     h.add("x", None, "c")
     assert winners(h.records) == {"i", "n"}
-
-
-def test_verdict_puts_the_incumbent_before_a_tie() -> None:
-    entrants = [
-        Entrant("slow", (("here", (12.0, 12.0, 12.0)),)),
-        Entrant("new", (("here", (9.95, 9.95, 9.95)),)),
-        Entrant("old", (("here", (10.0, 10.0, 10.0)),)),
-    ]
-    assert [e.name for e in placed(entrants, "old")] == ["old", "new", "slow"]
-    assert [e.name for e in placed(entrants, None)] == ["new", "old", "slow"]

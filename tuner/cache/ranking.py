@@ -24,7 +24,7 @@ class Record:
     """As JSON."""
     verdict: Verdict
     time: float | None
-    """Median seconds per call; None unless correct."""
+    """Seconds per call; None unless correct. See ``Outcome.time``."""
     samples: tuple[float, ...]
     message: str
     when: float

@@ -21,7 +21,7 @@ from tcl.grammar.errors import TclError
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.merge import Results
 from tcl.tuner.cache.ranking import Record
-from tcl.tuner.cache.table_rows import checked, classes_data, classes_of
+from tcl.tuner.cache.table_rows import checked, classes_data, classes_of, placed_of
 from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
@@ -70,6 +70,8 @@ def _result(problem: int, record: Record) -> dict[str, object]:
         own["generation"] = record.generation
     if record.conditions is not None:
         own["conditions"] = list(astuple(record.conditions))
+    if record.placed:
+        own["placed"] = dict(record.placed)
     configuration = _configuration(record.options)
     if _options(configuration) != record.options:
         own["options"] = record.options
@@ -212,8 +214,10 @@ def _record(data: object, key: CacheKey, check: Check) -> Record:
     known = own.get("conditions")
     conditions = None if known is None else Conditions.of(known)
     outcome = Outcome(
-        verdict, samples, _of(own, "message", str), heat, place, conditions=conditions
-    )
+        verdict, samples, _of(own, "message", str), heat, place,
+        conditions=conditions,
+        placed=placed_of(own.get("placed", {})),
+    )  # fmt: skip
     when = datetime.datetime.fromisoformat(_of(data, "timestamp", str)).timestamp()
     run = _of(own, "run", str)
     return checked(Record.of(check(key, options), outcome, when, run, generation))

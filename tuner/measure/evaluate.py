@@ -310,13 +310,21 @@ class Evaluator:
         for place in self._places:
             place.reset()
 
-    def verify(self, code: bytes) -> None:
-        """Raise unless a kernel's results are right, on all placements."""
-        kernel, own = self._backend.load(code), list[Expected]()
-        for number, place in enumerate(self._places):
-            self._verified(place, kernel, own, second=number > 0)
-            if not number and not self._knows_all:
-                own += self._written(place, "that of its own call before")
+    def verify(self, code: bytes) -> Outcome | None:
+        """How a kernel fails on one of the placements; None if it is right on all of them."""
+        own = list[Expected]()
+        try:
+            kernel = self._backend.load(code)
+            for number, place in enumerate(self._places):
+                self._verified(place, kernel, own, second=number > 0)
+                if not number and not self._knows_all:
+                    own += self._written(place, "that of its own call before")
+        except _WrongError as error:
+            return Outcome(Verdict.CORRECTNESS, message=str(error))
+        except Exception as error:  # a kernel's failure is its verdict
+            self._bench.failed(error)
+            return Outcome(Verdict.RUNTIME, message=_sentence(error))
+        return None
 
     def race(
         self, codes: Sequence[bytes], rounds: int = ROUNDS, budget: float = BUDGET
@@ -374,16 +382,25 @@ def race_candidates(
     return _evaluator.race(codes, rounds, budget)
 
 
-def race_afresh(codes: Sequence[bytes]) -> list[Placed]:
-    """``race_candidates`` with kernels that are verified before, in a process that has run none:
-    one that has run some ends, so that the next one is asked."""
+def race_afresh(
+    codes: Sequence[bytes],
+    known: Sequence[bool],
+    rounds: int = ROUNDS,
+    budget: float = BUDGET,
+) -> list[Placed | Outcome]:
+    """``race_candidates`` in a process that has run none, in which those are verified that are not
+    ``known`` to be right in such a one, and how they ended that fail. A process that has run some
+    ends, so that the next one is asked."""
     if _evaluator is None:
         raise RuntimeError("this worker was not set up to evaluate")
     if _evaluator.used:
         os._exit(_USED)
-    for code in codes:
-        _evaluator.verify(code)
-    return _evaluator.race(codes, 2 * ROUNDS)
+    failed = [
+        None if right else _evaluator.verify(c) for c, right in zip(codes, known, strict=True)
+    ]
+    right = [code for code, outcome in zip(codes, failed, strict=True) if outcome is None]
+    times = iter(_evaluator.race(right, rounds, budget))
+    return [next(times) if outcome is None else outcome for outcome in failed]
 
 
 _USED = 75

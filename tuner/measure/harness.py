@@ -12,6 +12,11 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 from tcl.tuner.measure.correctness import Array
 from tcl.tuner.measure.guarded import Guarded
 from tcl.tuner.measure.placement import ALIGNED, NUMPY, Placement
@@ -45,7 +50,10 @@ class Held(Protocol):
 
 
 class Bench:
-    """The host's memory and clock."""
+    """The host's memory and clock. ``one_thread``: kernels run on their caller's thread alone."""
+
+    def __init__(self, *, one_thread: bool = False) -> None:
+        self._timer = without_preemption if one_thread else by_clock()
 
     placements: tuple[Placement, ...] = (ALIGNED, NUMPY)
     """Where arrays may lie when a kernel is called: all of them are timed."""
@@ -62,7 +70,7 @@ class Bench:
 
     def seconds(self, run: Run, calls: int) -> float:
         """As a ``Timer``."""
-        return by_clock()(run, calls)
+        return self._timer(run, calls)
 
     def alone(self) -> AbstractContextManager[object]:
         """A block in which nobody else measures on the device."""
@@ -82,3 +90,25 @@ def by_clock(clock: Callable[[], float] = time.perf_counter) -> Timer:
         return (clock() - begin) / calls
 
     return seconds
+
+
+def without_preemption(run: Run, calls: int) -> float:
+    """A ``Timer`` of what the calling thread does itself: where the system took the core away from
+    it meanwhile, the time that the thread ran counts, not the time that passed."""
+    (waited, preempted), used, begin = _switches(), time.thread_time(), time.perf_counter()
+    for _ in range(calls):
+        run()
+    passed, used = time.perf_counter() - begin, time.thread_time() - used
+    now = _switches()
+    # One that waits for something, as for a disk, is not slow for lack of a core.
+    alone = now[0] > waited or now[1] == preempted
+    return (passed if alone else min(passed, used)) / calls
+
+
+def _switches() -> tuple[int, int]:
+    """How often this thread gave its core away to wait, and how often the system took it; 0 where
+    the system does not say."""
+    if resource is None or not hasattr(resource, "RUSAGE_THREAD"):
+        return 0, 0
+    usage = resource.getrusage(resource.RUSAGE_THREAD)
+    return usage.ru_nvcsw, usage.ru_nivcsw

@@ -1,37 +1,35 @@
 """The finals of a search: the fastest candidates and the one that it began with, timed in turns.
 
 During the search candidates are timed one after the other, while the machine may change, and the
-fastest of many is partly the luckiest. In the finals all see the same machine, on all placements
-of the arrays. The incumbent, which the search began with, keeps its place unless another one is
-clearly faster, and on no placement slower.
+fastest of many is partly the luckiest. In the finals all see the same machine, in several
+processes, on all placements of the arrays; ``tcl.tuner.measure.paired`` says who wins.
 """
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from tcl.tuner.measure.harness import Timer, by_clock
-from tcl.tuner.measure.timing import Placed, together
+from tcl.tuner.measure.paired import CLEARLY
 
-FINALISTS = 6
-"""The fastest candidates, besides the incumbent."""
-HEATS = 3
-"""A candidate that was left out, but was once faster than the winner of a heat, gets another."""
+FINALISTS = 20
+"""The fastest candidates, besides the incumbent: first readings differ from the truth by more than
+the best candidates from each other ..."""
+NEAR = 1.4
+"""... up to so many times the least of them ..."""
+FEWEST = 6
+"""... but no fewer than this, however far behind, nor more where calls take long."""
 ROUNDS = 15
-BUDGET = 4.0
-"""Seconds of a heat, in which everybody runs three times at least."""
+BUDGET = 1.5
+"""Seconds of a session, in which everybody runs three times at least."""
 SAMPLE = 2e-3
 """Least duration of a sample in seconds."""
 LONG = 0.02
 """Seconds of a call that need not be repeated: what fills caches takes no part to speak of."""
 _LEAST = 3
-CLEARLY = 0.99
-"""What the challenger's time has to be of the incumbent's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +37,26 @@ class Rules:
     """Of finals."""
 
     finalists: int = FINALISTS
-    heats: int = HEATS
+    near: float = NEAR
+    least: int = 3
+    """Sessions, each in a process of its own, unless no challenger is left before ..."""
+    most: int = 12
+    """... and so many at most ..."""
+    seconds: float = 15.0
+    """... of which none begins after so long."""
     rounds: int = ROUNDS
     budget: float = BUDGET
     clearly: float = CLEARLY
 
+    def room(self, seconds: float, placements: int) -> int:
+        """How many challengers a session has time for, where a call takes so long."""
+        round_ = placements * max(SAMPLE, seconds)
+        return max(
+            min(self.finalists, FEWEST), min(self.finalists, int(self.budget / round_ / _LEAST))
+        )
+
 
 USUAL = Rules()
-
-
-_CHANCE = 0.05
-"""That a median lies outside of its interval."""
 
 
 def race(
@@ -89,23 +96,8 @@ def race(
     return [tuple(t) for t in times]
 
 
-@dataclass(frozen=True, slots=True)
-class Entrant:
-    """A candidate in the finals."""
-
-    name: str
-    """Its options as text."""
-    placed: Placed
-    """Its times."""
-
-    @property
-    def times(self) -> tuple[float, ...]:
-        """Of each round, of all placements together."""
-        return together(self.placed)
-
-
 def entering(
-    incumbent: str | None, ranked: Iterable[tuple[str, Hashable]], finalists: int = FINALISTS
+    incumbent: str | None, ranked: Iterable[tuple[str, Hashable]], finalists: int
 ) -> list[str]:
     """Who is timed: the incumbent and the first of ``ranked``, names with what tells kernels
     apart. Several options may make one kernel, which is timed once; None is like nothing else."""
@@ -118,52 +110,3 @@ def entering(
             seen.add(kernel)
             found.append(name)
     return found[: finalists + (incumbent is not None)]
-
-
-def placed(
-    entrants: Sequence[Entrant], incumbent: str | None, clearly: float = CLEARLY
-) -> list[Entrant]:
-    """The entrants in the order of the verdict: the winner, then the others by their medians."""
-    first = winner(entrants, incumbent, clearly)
-    others = (e for e in entrants if e is not first)
-    return [first, *sorted(others, key=lambda e: median(e.times))]
-
-
-def winner(entrants: Sequence[Entrant], incumbent: str | None, clearly: float = CLEARLY) -> Entrant:
-    """The one with the least median that may take the incumbent's place, else the incumbent.
-
-    It may if it is clearly faster, which it is if its median is below ``clearly`` times the
-    incumbent's and it was faster in two rounds of three, and on no placement slower."""
-    ordered = sorted(entrants, key=lambda e: median(e.times))
-    own = next((e for e in entrants if e.name == incumbent), None)
-    for best in ordered:
-        if own is None or best is own:
-            return best
-        rounds = list(zip(best.times, own.times, strict=False))
-        won = sum(b < o for b, o in rounds)
-        ahead = median(best.times) < clearly * median(own.times) and 3 * won >= 2 * len(rounds)
-        if ahead and not slower(best, own):
-            return best
-    raise ValueError("nobody takes part")
-
-
-def slower(one: Entrant, other: Entrant) -> dict[str, float]:
-    """The placements on which one is slower than another by more than the interval of the median
-    of their rounds' ratios: name to that median."""
-    found = {}
-    for (name, ours), (_, theirs) in zip(one.placed, other.placed, strict=True):
-        ratios = [a / b for a, b in zip(ours, theirs, strict=False)]
-        if interval(ratios)[0] > 1:
-            found[name] = median(ratios)
-    return found
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Where the median lies of what these are samples of, in 19 cases of 20: between two of them,
-    whose ranks follow from the binomial distribution. The whole range of less than six."""
-    ordered, count = sorted(values), len(values)
-    rank, outside = 0, 2 * 0.5**count
-    while outside + 2 * math.comb(count, rank + 1) * 0.5**count <= _CHANCE:
-        rank += 1
-        outside += 2 * math.comb(count, rank) * 0.5**count
-    return ordered[rank], ordered[count - 1 - rank]

@@ -87,12 +87,14 @@ class Outcome:
     conditions: Conditions | None = field(default=None, compare=False, repr=False)
     """Of the machine meanwhile; None if not evaluated, or not in this run."""
     placed: tuple[tuple[str, tuple[float, ...]], ...] = ()
-    """The samples on each placement of the arrays, by its name, of which ``times`` are the
-    geometric means; empty if that is not known."""
+    """The samples on each placement of the arrays, by its name; empty if that is not known."""
 
     @property
     def time(self) -> float | None:
-        """Median seconds per call; None unless ``CORRECT``."""
+        """Seconds per call, None unless ``CORRECT``: the median, or the geometric mean of the
+        medians on each placement of the arrays."""
+        if self.placed:
+            return math.prod(self.placements.values()) ** (1 / len(self.placements))
         return median(self.times) if self.times else None
 
     @property

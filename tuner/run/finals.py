@@ -1,36 +1,32 @@
-"""The finals of what a search has found, and the check of who wins them."""
+"""The finals of what a search has found: sessions in fresh processes, until it is sure who wins."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
+from statistics import geometric_mean
 from typing import Generic, TypeAlias
 
-from tcl.common.number_format import ratio_text
+from tcl.common.number_format import plural
 from tcl.tuner.measure.backend import OptionSpace, OptionsT
 from tcl.tuner.measure.machine_speed import scale, settled
-from tcl.tuner.measure.race import CLEARLY, USUAL, Entrant, Rules, entering, placed, slower
+from tcl.tuner.measure.paired import SURE, Comparison, Sessions, Standing, standing
+from tcl.tuner.measure.race import FEWEST, USUAL, Rules, entering
 from tcl.tuner.measure.reliability import Doubts
 from tcl.tuner.measure.timing import Placed
+from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.events import Candidate, Event, FinalsStarted, Note
 from tcl.tuner.run.ledger import Ledger
 
 IN_FINALS = "in the finals"
-"""The message of what was timed in turns ..."""
-AFRESH = "in the finals, by a fresh process"
-"""... and of what was timed so once more."""
-_UNCONFIRMED = (
-    "a fresh process did not time the winner of the finals: what the search began with is the "
-    "result"
-)
-_NEAR = 1.25
-"""What a search began with is timed once more if it took up to so many times as long as the
-winner."""
+"""How the message of what was timed in turns begins."""
+_UNTIMED = "no process timed what is fastest beside what the search began with, which is the result"
 
-Race: TypeAlias = Callable[[Sequence[OptionsT]], list[Placed] | None]
-"""Times of candidates, taken in turns; None if there are none, and the finals end."""
+Race: TypeAlias = Callable[[Sequence[OptionsT]], Sequence[Placed | Outcome] | None]
+"""A session, in a process of its own: times of candidates, taken in turns, or how one failed. None
+if there are none: the process ended, or nobody waits any more."""
 
 
 class Finals(Generic[OptionsT]):
@@ -50,115 +46,146 @@ class Finals(Generic[OptionsT]):
         self._report = report
         self._doubts = doubts
         self._known = {options.to_json(c.options): c for c in ledger.history if c.time is not None}
-        times = settled([c.outcome for c in self._known.values()])
-        self._compared = dict(zip(self._known, times, strict=True))
-        """Seconds to compare candidates by, whichever of them have been timed in turns."""
         self._raced: dict[str, Candidate[OptionsT]] = {}
+        """With the times that decide."""
+        self._failed: dict[str, Outcome] = {}
         self._heat = 0
-        """The number of the next one."""
+        """The number of the next verdict."""
 
-    @property
-    def _incumbent(self) -> str | None:
-        """What the search began with."""
-        start = self._ledger.start
-        return None if start is None else self._options.to_json(start.options)
-
-    def hold(self, race: Race[OptionsT], first: int = 0) -> None:
-        """Time the fastest candidates and the incumbent in turns; the winner is the best of the
-        ledger. ``first``: the number of the first heat, where a search has had finals before."""
+    def hold(
+        self,
+        race: Race[OptionsT],
+        first: int = 0,
+        going_on: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Hold sessions of the fastest candidates and the incumbent until they decide who wins,
+        who then is the best of the ledger. ``first``: the number of the first verdict, where a
+        search has had finals before. ``going_on``: whether another session may begin."""
         self._heat = first
-        for _ in range(self._rules.heats):
-            ranked = sorted(self._known, key=lambda name: self._compared[name] or math.inf)
-            # What tells kernels apart is when each was timed.
-            conditions = [self._known[name].outcome.conditions for name in ranked]
-            moments = [c.moment if c is not None else None for c in conditions]
-            known = zip(ranked, moments, strict=True)
-            names = entering(self._incumbent, known, self._rules.finalists)
-            if len(names) < 2 or self._raced.keys() >= set(names):
-                return
-            self._report(FinalsStarted(len(names)))
-            entrants = self._timed(race, names)
-            if entrants is None:
-                return
-            self._compare(entrants)
-            verdict = placed(entrants, self._incumbent, self._rules.clearly)
-            self._decide(verdict, IN_FINALS)
+        field = self._field()
+        # What fails in a fresh process is out, what the search began with as well.
+        while len(field) > 1 and not self._held(field, race, going_on):
+            field = [name for name in field if name not in self._failed]
 
-    def confirm(self, race: Race[OptionsT], killed: Callable[[], bool] = lambda: False) -> None:
-        """Time the winner once more beside what the search began with: ``race`` does that in a
-        process that has run nothing before, on memory of its own. Unless the winner is clearly
-        faster there, and on no placement slower, what the search began with is the result.
-        ``killed``: whether nothing is waited for any more; then the finals have decided."""
-        best, own = self._ledger.best, self._incumbent
-        if best is None or own is None or not self._raced:
-            return
-        winner = self._options.to_json(best.options)
-        if winner == own:
-            return
-        limit = _NEAR * (self._compared[winner] or math.inf)
-        starts = (
-            name
-            for name, candidate in self._known.items()
-            if candidate.generation == 0 and name not in (winner, own)
-        )
-        others = [own, *(n for n in starts if (self._compared[n] or math.inf) <= limit)]
-        entrants = self._timed(race, [winner, *others])
-        if entrants is None:
-            if not killed():
-                self._report(Note(_UNCONFIRMED))
-                raced = [Entrant(n, self._raced[n].outcome.placed) for n in (own, winner)]
-                self._decide(raced, IN_FINALS)
-            return
-        challenger, *rest = entrants
-        reasons = [why for other in rest if (why := why_not_faster(challenger, other))]
-        if reasons:
-            beaten = sorted(rest, key=lambda e: median(e.times))
-            self._report(
-                Note(
-                    f"the winner of the finals is not what runs fastest in a fresh process: "
-                    f"{reasons[0]}; what the search began with is the result"
-                )
-            )
-            self._decide([*beaten, challenger], AFRESH)
-        else:
-            self._decide([challenger, *sorted(rest, key=lambda e: median(e.times))], AFRESH)
+    def _held(
+        self, field: Sequence[str], race: Race[OptionsT], going_on: Callable[[], bool]
+    ) -> bool:
+        """Sessions with the first of the field as the incumbent; False if it failed."""
+        incumbent, *open_ = field
+        sessions, found, began = Sessions(), None, time.monotonic()
+        for held in range(1, self._rules.most + 1):
+            self._report(FinalsStarted(len(open_) + 1))
+            found = self._session(sessions, race, incumbent, open_, going_on) or found
+            if incumbent in self._failed:
+                return False
+            if found is None:
+                break
+            open_ = [name for name in found.open if name not in self._failed]
+            enough = not open_ or (found.settled and held >= self._rules.least)
+            if enough or not going_on() or time.monotonic() - began > self._rules.seconds:
+                break
+        if found is None:
+            self._report(Note(_UNTIMED))
+            self._decide([incumbent], {incumbent: self._known[incumbent].outcome})
+        elif open_ and found.order[0] == incumbent:
+            likely = sessions.compare(open_[0], incumbent)
+            if likely.ratio < self._rules.clearly:
+                self._report(Note(_unsure(likely, sessions.count(open_[0]))))
+        return True
 
-    def _timed(self, race: Race[OptionsT], names: Sequence[str]) -> list[Entrant] | None:
-        times = race([self._known[name].options for name in names])
-        if times is None:
+    def _session(
+        self,
+        sessions: Sessions,
+        race: Race[OptionsT],
+        incumbent: str,
+        challengers: Sequence[str],
+        going_on: Callable[[], bool],
+    ) -> Standing | None:
+        """What is known after one more session; None if that could not be held. Who fails in it is
+        out; where a process ended, each challenger is tried alone, so that the one is out that
+        ended it."""
+        names = [incumbent, *challengers]
+        found = race([self._known[name].options for name in names])
+        if found is None:
+            if len(challengers) == 1:
+                self._failed[challengers[0]] = Outcome(Verdict.RUNTIME)
+                return None
+            alone = ([name] for name in challengers if going_on())
+            each = [self._session(sessions, race, incumbent, one, going_on) for one in alone]
+            return next((s for s in reversed(each) if s is not None), None)
+        results = dict(zip(names, found, strict=True))
+        failed = {name: each for name, each in results.items() if isinstance(each, Outcome)}
+        if failed:
+            self._failed |= failed
+            self._ledger.store([replace(self._known[n], outcome=o) for n, o in failed.items()])
+        if incumbent in failed:
             return None
-        return [Entrant(*each) for each in zip(names, times, strict=True)]
+        sessions.add({n: each for n, each in results.items() if not isinstance(each, Outcome)})
+        timed = [name for name in self._known if sessions.count(name) and name not in self._failed]
+        if not self._raced:
+            self._compare({name: geometric_mean(sessions.seconds(name)) for name in timed})
+        known = standing(sessions, timed, incumbent, self._rules.clearly)
+        now = {n: self._timed(sessions, n, incumbent) for n in names if n not in failed}
+        self._decide(known.order, now)
+        return known
 
-    def _decide(self, verdict: Sequence[Entrant], message: str) -> None:
-        """Take over a heat, its winner first."""
-        for place, entrant in enumerate(verdict, start=1):
-            before = self._known[entrant.name]
-            measured = replace(before.outcome, times=entrant.times, placed=entrant.placed)
-            outcome = replace(measured, message=message, heat=self._heat, place=place)
-            self._known[entrant.name] = self._raced[entrant.name] = replace(before, outcome=outcome)
+    def _field(self) -> list[str]:
+        """The incumbent and its challengers, the fastest first."""
+        times = settled([c.outcome for c in self._known.values()])
+        self._compared = {n: t or math.inf for n, t in zip(self._known, times, strict=True)}
+        ranked = sorted(self._known, key=lambda name: self._compared[name])
+        if not ranked:
+            return []
+        least = self._compared[ranked[0]]
+        limit = max(self._rules.near * least, self._compared[ranked[:FEWEST][-1]])
+        near = [name for name in ranked if self._compared[name] <= limit]
+        # What tells kernels apart is when each was timed.
+        conditions = [self._known[name].outcome.conditions for name in near]
+        moments = [c.moment if c is not None else None for c in conditions]
+        start = self._ledger.start
+        own = None if start is None else self._options.to_json(start.options)
+        placements = len(self._known[ranked[0]].outcome.placements) or 1
+        room = self._rules.room(least, placements)
+        return entering(own, zip(near, moments, strict=True), room)
+
+    def _timed(self, sessions: Sessions, name: str, incumbent: str) -> Outcome:
+        """A kernel's time as the decision has it: the incumbent's, times the ratio of both."""
+        own = sessions.seconds(incumbent)
+        ratios = [sessions.compare(name, incumbent, part) for part in range(len(own))]
+        seconds = [t * c.ratio for t, c in zip(own, ratios, strict=True)]
+        placed = zip(sessions.placements(incumbent), seconds, strict=True)
+        message = f"{IN_FINALS}, in turns in {plural(sessions.count(name), 'session')}"
+        if name != incumbent:
+            whole = sessions.compare(name, incumbent)
+            error = whole.ratio * SURE * whole.error
+            message += f": {whole.ratio:.3f} ± {error:.3f} times as long as what it began with"
+        return replace(
+            self._known[name].outcome,
+            times=(geometric_mean(seconds),),
+            placed=tuple((place, (t,)) for place, t in placed),
+            message=message,
+        )
+
+    def _decide(self, order: Sequence[str], outcomes: Mapping[str, Outcome]) -> None:
+        """Take over a verdict, its winner first. Those without an outcome were dropped before."""
+        now = [name for name in order if name in outcomes]
+        for place, name in enumerate(now, start=1):
+            outcome = replace(outcomes[name], heat=self._heat, place=place)
+            self._raced[name] = replace(self._known[name], outcome=outcome)
         self._heat += 1
-        self._ledger.store([self._known[entrant.name] for entrant in verdict])
-        self._ledger.decide(tuple(self._raced.values()), self._raced[verdict[0].name])
+        self._ledger.store([self._raced[name] for name in now])
+        self._ledger.decide([self._raced[n] for n in order], self._raced[order[0]])
 
-    def _compare(self, entrants: Sequence[Entrant]) -> None:
-        """Make the times of a heat comparable to those of candidates that were not in it."""
-        found = {e.name: median(e.times) for e in entrants}
-        slower = scale([(t, self._compared[name] or t) for name, t in found.items()])
-        self._compared.update({name: t / slower for name, t in found.items()})
-        for text in self._doubts.raced(slower):
+    def _compare(self, seconds: Mapping[str, float]) -> None:
+        """Say if the machine is slower than it was in the search."""
+        pairs = [(now, self._compared[name]) for name, now in seconds.items()]
+        for text in self._doubts.raced(scale(pairs)):
             self._report(Note(text))
 
 
-def why_not_faster(one: Entrant, other: Entrant) -> str | None:
-    """Why the times of one do not say that it is clearly the faster one, in words; None if they
-    do."""
-    behind = slower(one, other)
-    if behind:
-        said = (f"{ratio_text(ratio)} as long on arrays {name}" for name, ratio in behind.items())
-        return f"it takes {' and '.join(said)}"
-    of_rounds = median(a / b for a, b in zip(one.times, other.times, strict=False))
-    # Where the machine is busy the two may differ, and what is told is that of the medians.
-    ratio = max(of_rounds, median(one.times) / median(other.times))
-    if ratio >= CLEARLY:
-        return f"it takes {ratio_text(ratio)} as long"
-    return None
+def _unsure(likely: Comparison, sessions: int) -> str:
+    return (
+        f"what the search began with is the result: the fastest found takes {likely.ratio:.2f} ± "
+        f"{likely.ratio * SURE * likely.error:.2f} times as long, which is not sure after "
+        f"{plural(sessions, 'session')}"
+    )

@@ -30,8 +30,6 @@ from tcl.workers.pool import WorkerDiedError, WorkerTimeoutError
 _POLL = 0.05
 """Seconds between two looks at interrupts."""
 _AHEAD = 2
-_CLOSE = 1.1
-"""Code is kept of what takes up to so many times as long as the best: it may be raced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +80,8 @@ class Pipeline(Generic[OptionsT]):
         """The first one that was correct: any would do that is not too slow to be timed often."""
         self._known: dict[bytes, Outcome] = {}
         self._codes_kept: dict[OptionsT, bytes] = {}
+        self._verified: set[OptionsT] = set()
+        """In a process that had run nothing before."""
         self._waiting: deque[Job[OptionsT]] = deque()
         self._compiling: dict[Future[bytes | Outcome], tuple[Job[OptionsT], Compilers]] = {}
         self._compiled: deque[tuple[Job[OptionsT], bytes]] = deque()
@@ -120,21 +120,24 @@ class Pipeline(Generic[OptionsT]):
         if codes is None:
             return None
         rules = self._rules
-        return self._awaited(
-            self._evaluator.submit(race_candidates, codes, rules.rounds, rules.budget)
-        )
+        task = self._evaluator.submit(race_candidates, codes, rules.rounds, rules.budget)
+        return self._awaited(task)
 
-    def race_afresh(self, options: Sequence[OptionsT]) -> list[Placed] | None:
-        """``race`` in a process that has run nothing yet, in which they are verified as well."""
+    def race_afresh(self, options: Sequence[OptionsT]) -> list[Placed | Outcome] | None:
+        """``race`` in a process that has run nothing yet, in which they are verified as well if
+        none was before: how those ended that fail there."""
         codes = self._codes(options)
+        if codes is None:
+            return None
+        known = [each in self._verified for each in options]
         # A process that has run something ends when it is asked this; another takes its place.
+        found, rules = None, self._rules
         for _ in range(self._evaluators + 1):
-            if codes is None or self._level() >= KILL:
-                return None
-            found = self._awaited(self._evaluator.submit(race_afresh, codes))
-            if found is not None:
-                return found
-        return None
+            if found is None and self._level() < KILL:
+                wanted = (codes, known, rules.rounds, rules.budget)
+                found = self._awaited(self._evaluator.submit(race_afresh, *wanted))
+        self._verified.update(options if found is not None else ())
+        return found
 
     def _codes(self, options: Sequence[OptionsT]) -> list[bytes] | None:
         """Compiled code of each; None if that failed."""
@@ -208,7 +211,8 @@ class Pipeline(Generic[OptionsT]):
             self._known[_digest(code)] = outcome
             if outcome.time is not None and (self._best is None or outcome.time < self._best):
                 self._best = outcome.time
-            if outcome.time is not None and outcome.time <= _CLOSE * (self._best or 0.0):
+            # What may be in the finals is compiled once.
+            if outcome.time is not None and outcome.time <= self._rules.near * (self._best or 0.0):
                 self._codes_kept[job.options] = code
             done(job, outcome)
         for task in [f for f in self._compiling if f in finished]:

@@ -25,7 +25,7 @@ from tcl.tuner.run.events import (
 from tcl.tuner.run.finals import Finals
 from tcl.tuner.run.ledger import Ledger
 from tcl.tuner.run.pipeline import Job, Pipeline
-from tcl.tuner.run.stop_requests import FINISH, KILL, Watch
+from tcl.tuner.run.stop_requests import FINISH, Watch
 from tcl.tuner.space.search_space import Config
 from tcl.tuner.strategies import make_strategy
 from tcl.tuner.strategies.breeding import ENOUGH_TO_BREED
@@ -107,8 +107,7 @@ class Search(Generic[OptionsT]):
             if self._watch.in_time:
                 heats = self._plan.saved.heats if self._plan.saved is not None else 0
                 finals = Finals(self._ledger, self._options, self._report, self._doubts)
-                finals.hold(pipeline.race, heats)
-                finals.confirm(pipeline.race_afresh, lambda: self._watch() >= KILL)
+                finals.hold(pipeline.race_afresh, heats, lambda: self._watch.in_time)
         finally:
             if self._state:  # else what an earlier part saved stays as it is
                 end = {**self._state, SECONDS: self._seconds, OWNER: None}

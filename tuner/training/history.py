@@ -115,10 +115,13 @@ def _problem(
     device: Device,
     reasons: Counter[str],
 ) -> Problem | None:
-    sessions: dict[tuple[str, int | None], dict[str, float]] = {}
+    # Of the finals of a search the last verdict counts for each candidate.
+    sessions: dict[tuple[str, bool], dict[str, float]] = {}
     for record in sorted(cache.history(key), key=lambda r: r.when):
         if record.time is not None:
-            sessions.setdefault((record.run, record.heat), {})[record.options] = _quickest(record)
+            sessions.setdefault((record.run, record.heat is not None), {})[record.options] = (
+                _quickest(record)
+            )
         else:
             reasons["not correct"] += 1
     timed = set[str]().union(*sessions.values())
@@ -128,9 +131,7 @@ def _problem(
         reasons["of sizes that cannot be"] += len(timed)
         return None
     default = DEFAULT.to_json()
-    found = scaled(
-        [Session(times, heat is not None) for (_, heat), times in sessions.items()], default
-    )
+    found = scaled([Session(times, raced) for (_, raced), times in sessions.items()], default)
     reasons["of searches that share nothing with others"] += len(timed) - len(found)
     read = [(_options(text), text) for text in found]
     known = [(options, text) for options, text in read if options is not None]

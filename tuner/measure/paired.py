@@ -1,0 +1,180 @@
+"""Which of several kernels is faster, told by paired comparisons over several processes.
+
+Within a process, a *session*, kernels take turns: each round times all of them, so that what slows
+the machine down slows all of them alike, and the ratio of two times of one round is hardly touched
+by it. What a process does to one kernel alone (where its code and its arrays lie) is the same in
+all its rounds, so that a session counts as one observation, however many rounds it has: the median
+of its rounds' log ratios, as a mean over the placements of the arrays. The mean of the sessions is
+the estimate; its standard error has a prior (a scaled inverse chi-squared distribution: Gelman et
+al., Bayesian Data Analysis, 3.2), as the spread of two or three observations says little. More
+sessions are held until a comparison is sure: a sequential test.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, median
+
+from tcl.tuner.measure.timing import Placed
+
+SURE = 3.3
+"""Standard errors that an estimate lies beyond a limit where an error would make users' kernels
+slower: comparisons are looked at after each session, and there are many candidates ..."""
+LIKELY = 1.7
+"""... and where it would only leave a little speed: which candidate is dropped, or is the winner of
+two that are both faster than the incumbent."""
+CLEARLY = 0.99
+"""What a challenger's time is of the incumbent's at most."""
+_LEVEL = 1.01
+"""What it may be on one placement of the arrays: less cannot be told."""
+_NEAR = 1.03
+"""The search for the best of several challengers ends when none is likely to be faster than the
+first of them by more than this."""
+_PRIOR = 0.025
+"""Standard deviation between sessions of the log ratio of two kernels, before any is known ..."""
+_WEIGHT = 4
+"""... which counts as so many observations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One kernel's time over another's, as a logarithm."""
+
+    mean: float
+    error: float
+    """The standard error of the mean."""
+
+    @property
+    def ratio(self) -> float:
+        """The estimate."""
+        return math.exp(self.mean)
+
+    def below(self, limit: float, errors: float = SURE) -> bool:
+        """Whether the ratio is below a limit by so many standard errors."""
+        return self.mean + errors * self.error < math.log(limit)
+
+    def above(self, limit: float, errors: float = SURE) -> bool:
+        """Whether the ratio is above a limit by so many standard errors."""
+        return self.mean - errors * self.error > math.log(limit)
+
+
+@dataclass(slots=True)
+class Sessions:
+    """Times of kernels by their names, from one or more processes."""
+
+    _times: list[Mapping[str, Placed]] = field(default_factory=list)
+    _known: dict[tuple[int, str, str], list[tuple[float, float]]] = field(default_factory=dict)
+
+    def add(self, times: Mapping[str, Placed]) -> None:
+        """Take over a session: samples of one round each, in the same order for all kernels."""
+        self._times.append(times)
+
+    def count(self, name: str) -> int:
+        """How many sessions a kernel took part in."""
+        return sum(name in times for times in self._times)
+
+    def placements(self, name: str) -> list[str]:
+        """The names of the placements that a kernel was timed on."""
+        return next(([p for p, _ in times[name]] for times in self._times if name in times), [])
+
+    def seconds(self, name: str) -> list[float]:
+        """Of each placement the median over the sessions of a kernel's median time."""
+        of_sessions = [
+            [median(samples) for _, samples in times[name]]
+            for times in self._times
+            if name in times
+        ]
+        return [median(each) for each in zip(*of_sessions, strict=True)]
+
+    def compare(self, one: str, other: str, placement: int | None = None) -> Comparison:
+        """Over the sessions that both took part in, of which there must be one; on one placement,
+        or all of them together."""
+        found = [self._observed(number, one, other) for number in self._common(one, other)]
+        if placement is not None:
+            found = [[each[placement]] for each in found]
+        means = [fmean(mean for mean, _ in each) for each in found]
+        within = fmean(sum(e * e for _, e in each) / len(each) ** 2 for each in found)
+        count, mean = len(means), fmean(means)
+        variance = _WEIGHT * (_PRIOR**2 + within) + sum((m - mean) ** 2 for m in means)
+        return Comparison(mean, math.sqrt(variance / (_WEIGHT + count - 1) / count))
+
+    def across(self, one: str, other: str, third: str) -> Comparison:
+        """``compare``; of two that were in no session together, by what both are to a third."""
+        if self._common(one, other):
+            return self.compare(one, other)
+        ours, theirs = self.compare(one, third), self.compare(other, third)
+        return Comparison(ours.mean - theirs.mean, math.hypot(ours.error, theirs.error))
+
+    def _common(self, one: str, other: str) -> list[int]:
+        return [k for k, times in enumerate(self._times) if one in times and other in times]
+
+    def _observed(self, number: int, one: str, other: str) -> list[tuple[float, float]]:
+        """Of each placement the median of a session's log ratios, and the standard error of that
+        median."""
+        key = (number, one, other)
+        if key not in self._known:
+            times = self._times[number]
+            pairs = zip(times[one], times[other], strict=True)
+            self._known[key] = [_middle(_logs(ours, theirs)) for (_, ours), (_, theirs) in pairs]
+        return self._known[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What sessions say of the kernels that took part in them."""
+
+    order: tuple[str, ...]
+    """The winner, then the others by their ratio to the incumbent's time."""
+    open: tuple[str, ...]
+    """The challengers that may still be the best, the most likely first."""
+    settled: bool
+    """Whether more sessions would not change the winner."""
+
+
+def standing(
+    sessions: Sessions, names: Sequence[str], incumbent: str, clearly: float = CLEARLY
+) -> Standing:
+    """Who wins: the fastest of the challengers that are surely faster than the incumbent, on no
+    placement slower, and by estimate at most ``clearly`` times its time; else the incumbent.
+    ``names``: all kernels, the incumbent among them; each has been in a session with it."""
+    ratios = {name: sessions.compare(name, incumbent) for name in names}
+    parts = range(len(sessions.placements(incumbent)))
+    on = {n: [sessions.compare(n, incumbent, part) for part in parts] for n in names}
+    ranked = sorted(names, key=lambda name: ratios[name].mean)
+    level = {n: all(c.ratio <= _LEVEL for c in on[n]) for n in names}
+    may_win = [
+        name
+        for name in ranked
+        if name != incumbent
+        and not ratios[name].above(clearly, LIKELY)
+        and not any(c.above(1.0) for c in on[name])
+    ]
+    # One that is slower on a placement, as far as is known, is not what others have to beat.
+    first = next((name for name in may_win if level[name]), None)
+    if first is not None:
+        beaten = [sessions.across(name, first, incumbent) for name in may_win]
+        may_win = [n for n, c in zip(may_win, beaten, strict=True) if not c.above(1.0, LIKELY)]
+    faster = [
+        name
+        for name in may_win
+        if level[name] and ratios[name].ratio <= clearly and ratios[name].below(1.0)
+    ]
+    best = faster[0] if faster else incumbent
+    rivals = [sessions.across(best, name, incumbent) for name in may_win if name != best]
+    settled = all(c.below(_NEAR, LIKELY) for c in rivals) if faster else not may_win
+    return Standing((best, *(n for n in ranked if n != best)), tuple(may_win), settled)
+
+
+def _logs(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    # A clock may have no time for what is very short.
+    return [math.log(max(a, 1e-12) / max(b, 1e-12)) for a, b in zip(ours, theirs, strict=False)]
+
+
+def _middle(values: Sequence[float]) -> tuple[float, float]:
+    """The median, and its standard error for normal values with the spread that the median absolute
+    deviation tells."""
+    middle = median(values)
+    deviation = 1.4826 * median(abs(v - middle) for v in values)
+    return middle, 1.2533 * deviation / math.sqrt(len(values))
