@@ -91,14 +91,17 @@ class Sessions:
     def compare(self, one: str, other: str, placement: int | None = None) -> Comparison:
         """Over the sessions that both took part in, of which there must be one; on one placement,
         or all of them together."""
-        found = [self._observed(number, one, other) for number in self._common(one, other)]
-        if placement is not None:
-            found = [[each[placement]] for each in found]
+        found = self._observations(one, other, placement)
         means = [fmean(mean for mean, _ in each) for each in found]
         within = fmean(sum(e * e for _, e in each) / len(each) ** 2 for each in found)
         count, mean = len(means), fmean(means)
         variance = _WEIGHT * (_PRIOR**2 + within) + sum((m - mean) ** 2 for m in means)
         return Comparison(mean, math.sqrt(variance / (_WEIGHT + count - 1) / count))
+
+    def ratios(self, one: str, other: str) -> list[float]:
+        """Of each session that both took part in, all placements together."""
+        found = self._observations(one, other, None)
+        return [math.exp(fmean(mean for mean, _ in each)) for each in found]
 
     def across(self, one: str, other: str, third: str) -> Comparison:
         """``compare``; of two that were in no session together, by what both are to a third."""
@@ -106,6 +109,12 @@ class Sessions:
             return self.compare(one, other)
         ours, theirs = self.compare(one, third), self.compare(other, third)
         return Comparison(ours.mean - theirs.mean, math.hypot(ours.error, theirs.error))
+
+    def _observations(
+        self, one: str, other: str, placement: int | None
+    ) -> list[list[tuple[float, float]]]:
+        found = [self._observed(number, one, other) for number in self._common(one, other)]
+        return found if placement is None else [[each[placement]] for each in found]
 
     def _common(self, one: str, other: str) -> list[int]:
         return [k for k, times in enumerate(self._times) if one in times and other in times]

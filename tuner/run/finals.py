@@ -149,7 +149,8 @@ class Finals(Generic[OptionsT]):
         return entering(own, zip(near, moments, strict=True), room)
 
     def _timed(self, sessions: Sessions, name: str, incumbent: str) -> Outcome:
-        """A kernel's time as the decision has it: the incumbent's, times the ratio of both."""
+        """A kernel's time as the decision has it: the incumbent's, times the ratio of both; its
+        samples are those of the sessions."""
         own = sessions.seconds(incumbent)
         ratios = [sessions.compare(name, incumbent, part) for part in range(len(own))]
         seconds = [t * c.ratio for t, c in zip(own, ratios, strict=True)]
@@ -161,7 +162,7 @@ class Finals(Generic[OptionsT]):
             message += f": {whole.ratio:.3f} ± {error:.3f} times as long as what it began with"
         return replace(
             self._known[name].outcome,
-            times=(geometric_mean(seconds),),
+            times=tuple(geometric_mean(own) * r for r in sessions.ratios(name, incumbent)),
             placed=tuple((place, (t,)) for place, t in placed),
             message=message,
         )
