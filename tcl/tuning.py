@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tcl.api import Definitions, OptionsFactory, compile, sized
@@ -31,6 +32,7 @@ from tcl.grammar.sized import SizedDef
 from tcl.progress.shown import shown_progress
 from tcl.selection.best_options import DEFAULT, Query
 from tcl.selection.search_model import model_to_start_from
+from tcl.selection.suggested_options import ThreadedFactory
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
@@ -330,19 +332,29 @@ def make_naive_options_factory() -> OptionsFactory:
 
 
 def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:
-    """A factory that tunes each time, with the settings of ``autotune``, for the device that the
-    inputs lie on: there is no ``device``."""
+    """A factory that tunes each time, with the settings of ``autotune``: for as many threads as
+    the kernels have that it is asked for, if ``threads`` says nothing else, and for the device
+    that the inputs lie on, so that there is no ``device``."""
     _check_no_device(settings)
     for name in settings:
         if name not in SETTINGS:
             near = closest(name, SETTINGS)
             hint = f"did you mean {near}?" if near else f"there are: {', '.join(SETTINGS)}"
             raise ArgumentError(f"autotune has no setting '{name}'; {hint}")
+    return _Autotuned(settings)
 
-    def generate(source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
-        return autotune(source, entry_point, *inputs, **settings)
 
-    return generate
+@dataclass(frozen=True, slots=True, eq=False)
+class _Autotuned(ThreadedFactory):
+    settings: Mapping[str, Any]
+
+    def for_threads(self, threads: int) -> _Autotuned:
+        if self.settings.get("threads") is not None:
+            return self
+        return _Autotuned({**self.settings, "threads": threads})
+
+    def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
+        return autotune(source, entry_point, *inputs, **self.settings)
 
 
 def _check_no_device(settings: Mapping[str, Any]) -> None:

@@ -110,7 +110,7 @@ def how_to_load(work: Work, cache: Path, device: str, threads: int) -> tuple[str
     elif threads != thread_count(None):
         command += f" --threads {threads}"
         counted = f", threads={threads}"
-    factory = f"tcl.make_load_from_cache_options_factory({str(cache)!r}{counted})"
+    factory = f"tcl.make_load_from_cache_options_factory({str(cache)!r})"
     return (
         f"  in Python:            tcl.define(text, {factory}{counted}{varying})",
         f"  on the command line:  {command} --cache {shlex.quote(str(cache))}",

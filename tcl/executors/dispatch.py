@@ -35,7 +35,7 @@ from tcl.grammar.sized import SizedDef
 from tcl.grammar.warn import tell
 from tcl.selection.best_options import Query
 from tcl.selection.predicted_options import best_or_predicted
-from tcl.selection.suggested_options import CacheFactory, Chosen
+from tcl.selection.suggested_options import CacheFactory, Chosen, ThreadedFactory
 from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.cache.fingerprint import relaxed_fields
 
@@ -75,8 +75,11 @@ class Kernels:
     ) -> None:
         """``first_use`` does what modes say that measure; with none, nothing is measured."""
         self.source, name = text_of(source)
-        self.options = as_options(settings.options)
         self.threads = thread_count(settings.threads)
+        options = as_options(settings.options)
+        if isinstance(options, ThreadedFactory):
+            options = options.for_threads(self.threads)
+        self.options = options
         self.nearest = settings.nearest
         mode = PREDICT if settings.options == PREDICT else settings.tune_mode
         self.relax = relaxed_fields(settings.relax) if self.options is None else frozenset[str]()

@@ -111,7 +111,19 @@ def applied(chosen: Chosen, make: Callable[[MappingOptions], _T]) -> tuple[Mappi
     return chosen, make(chosen)
 
 
-class CacheFactory(ABC):
+class ThreadedFactory(ABC):
+    """An options factory whose options are for a number of threads."""
+
+    @abstractmethod
+    def for_threads(self, threads: int) -> ThreadedFactory:
+        """The same for calls with so many threads, unless it was made for another number."""
+
+    @abstractmethod
+    def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
+        """Options for these inputs."""
+
+
+class CacheFactory(ThreadedFactory):
     """An options factory that knows more than one way."""
 
     @abstractmethod

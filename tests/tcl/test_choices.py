@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 import tcl
+from tcl import tuning
 from tcl.api import size
 from tcl.cli import main
 from tcl.codegen.options.options import PRESETS
@@ -252,6 +253,30 @@ def test_a_factory_with_nothing_for_these_sizes(cache: TuningCache) -> None:
     assert f"make_load_from_cache_options_factory({str(cache.path)!r}, nearest=True)" in said
     (other,) = missing(factory, A[:5])  # of other sizes it is said, too
     assert "float32[5,64]" in other
+
+
+def test_factories_are_for_the_threads_of_their_kernels(
+    cache: TuningCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCL_NUM_THREADS", "2")
+    tuned(cache, TILED)
+    factory = tcl.make_load_from_cache_options_factory(cache.path)
+    assert factory(COPY, "f", A) is None
+    assert tcl.define(COPY, factory, threads=1).executor("f", (A,))[0].options == TILED
+    made: Any = tcl.compile(COPY, "f", factory, A, threads=1)
+    assert made.options == TILED
+    asked: list[int | None] = []
+
+    def autotune(*given: Any, threads: int | None = None) -> tcl.MappingOptions:
+        asked.append(threads)
+        return TILED
+
+    monkeypatch.setattr(tuning, "autotune", autotune)
+    for settings in ({}, {"threads": 3}):
+        searching = tcl.make_autotuned_options_factory(**settings)
+        tcl.define(COPY, searching, threads=1).executor("f", (A,))
+        searching(COPY, "f", A)
+    assert asked == [1, None, 3, 3]
 
 
 def test_a_factory_whose_nearest_is_for_other_threads(cache: TuningCache) -> None:
