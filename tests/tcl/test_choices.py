@@ -255,6 +255,45 @@ def test_a_factory_with_nothing_for_these_sizes(cache: TuningCache) -> None:
     assert "float32[5,64]" in other
 
 
+def test_results_for_other_threads_alone_are_told_of_once(
+    cache: TuningCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[CacheKey] = []
+    devices = TuningCache.devices
+
+    def asked(self: TuningCache, like: CacheKey) -> tuple[str, ...]:
+        looked.append(like)
+        return devices(self, like)
+
+    monkeypatch.setattr(TuningCache, "devices", asked)
+    for sizes in (A, A[:16], A[:8]):
+        tuned(cache, TILED, array=sizes)
+    failed = Outcome(Verdict.CORRECTNESS, message="no")
+    cache.store(key_of(A[:4]), TILED.to_json(), failed, run="r", entry="f")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(tcl.define(COPY, threads=1).f(A), 2 * A)
+        assert not looked  # nothing is missing
+        for rows in (3, 4):  # nobody tuned these, for any number of threads
+            tcl.define(COPY, threads=2).f(A[:rows])
+    T = tcl.define(COPY, threads=2)
+    with pytest.warns(tcl.TclWarning) as caught:
+        for rows in (32, 16, 8):
+            np.testing.assert_array_equal(T.f(A[:rows]), 2 * A[:rows])
+        tcl.define(COPY, threads=2).f(A)
+    (said,) = caught
+    assert str(said.message) == (
+        "f on float32[32,64] was tuned for 1 thread and not for the 2 that it may use here, so "
+        "what was found is not used; give threads=1 (or TCL_NUM_THREADS) to use it, or tune it "
+        "for 2"
+    )
+    assert said.filename == __file__
+    assert len(looked) == 3
+    monkeypatch.setattr(warn, "_told", set())
+    with pytest.warns(tcl.TclWarning, match="threads 1 instead of 2"):  # which says it all
+        tcl.define(COPY, threads=2, relax="threads").f(A)
+
+
 def test_factories_are_for_the_threads_of_their_kernels(
     cache: TuningCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
