@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tcl.arrays.arguments import Array
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.common.version import CODEGEN_VERSION
+from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.canonical import canonical_text
@@ -244,6 +246,20 @@ def _entries(found: Iterator[Near], device: str) -> list[Suggested]:
         )
         for n in islice(found, _TRIES)
     ]
+
+
+def defined(source: str, cache: Path, query: Query, varying: Sequence[str]) -> str:
+    """The call of ``tcl.define`` whose kernels use what a cache has for this. ``source``: its first
+    argument; ``varying``: its sizes that vary."""
+    folder = cache_folder()
+    given = [source]
+    if folder is None or cache != folder / FILE_NAME:
+        given.append(f"tcl.make_load_from_cache_options_factory({str(cache)!r})")
+    if isinstance(query.device, CpuProfile) and query.device.threads != thread_count(None):
+        given.append(f"threads={query.device.threads}")
+    if varying:
+        given.append(f"varying={tuple(varying)}")
+    return f"tcl.define({', '.join(given)})"
 
 
 def stand_in(name: str, key: CacheKey, used: CacheKey) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import pickle
 import shlex
 import shutil
@@ -20,10 +21,12 @@ import tcl
 from tcl import tuning
 from tcl.api import size
 from tcl.cli import main
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS
 from tcl.grammar import warn
 from tcl.selection import suggested_options as choices
 from tcl.selection.best_options import DEFAULT, cache_key
+from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
@@ -406,28 +409,36 @@ def test_run_with_a_cache(cache: TuningCache, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("searches_in_threads")
+@pytest.mark.parametrize("own", [True, False])
 def test_what_is_said_after_tuning_can_be_typed(
-    cache: TuningCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: TuningCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:
     """The two lines are run as they are."""
-    file, mine = written(tmp_path), tmp_path / "it's mine.db"
+    file, mine = written(tmp_path), cache.path if own else tmp_path / "it's mine.db"
+    where = [] if own else ["--cache", str(mine)]
     quick = ["--generations", "1", "--population", "3", "--seed", "1", "--threads", "1", "-j", "1"]
     monkeypatch.setenv("TCL_NUM_THREADS", "2")
-    line = ["tune", str(file), "--sizes", "M=8,N=16", "--cache", str(mine), *quick]
-    done = CliRunner().invoke(main, line)
+    fixed = ["--fix", "s0.lanes=4"]  # so that the default is not the winner
+    done = CliRunner().invoke(
+        main, ["tune", str(file), "--sizes", "M=8,N=16", *where, *quick, *fixed]
+    )
     assert done.exit_code == 0, done.output
-    assert f"saved in {mine}; to use it" in done.output
+    assert f"saved in {mine}; {'programs use it' if own else 'to use it'}" in done.output
     shown = {
         name: next(x for x in done.output.splitlines() if name in x).partition(":")[2].strip()
-        for name in ("in Python:", "on the command line:")
+        for name in ("  for:", "in Python:", "on the command line:")
     }
+    device = device_identity(host_cpu())
+    assert shown["  for:"] == f"float32[8,16] (row-major), 1 thread, on {device}"
     options = tcl.MappingOptionsCache(mine).load(COPY, "f", (A[:8, :16].copy(),), threads=1)
     program, *arguments = shlex.split(shown["on the command line:"])
     typed = CliRunner().invoke(main, arguments)
     assert program == "tcl" and typed.exit_code == 0, typed.output
     assert f"with options {options[0]}" in typed.output
-    made = eval(shown["in Python:"], {"tcl": tcl, "text": COPY})
-    assert made.executor("f", (A[:8, :16].copy(),))[0].options == options[0]
+    made = eval(shown["in Python:"], {"tcl": tcl, "pathlib": pathlib})
+    assert (
+        options[0] != DEFAULT and made.executor("f", (A[:8, :16].copy(),))[0].options == options[0]
+    )
 
 
 def test_what_cannot_be_compiled_is_passed_over_too(monkeypatch: pytest.MonkeyPatch) -> None:
