@@ -111,6 +111,12 @@ def applied(chosen: Chosen, make: Callable[[MappingOptions], _T]) -> tuple[Mappi
     return chosen, make(chosen)
 
 
+def origin(chosen: Chosen, used: MappingOptions) -> str:
+    """In which cache options were found, behind them in a log; empty if in none."""
+    found = isinstance(chosen, Choices) and bool(chosen.cache) and used in chosen.options()
+    return f" (from {chosen.cache})" if isinstance(chosen, Choices) and found else ""
+
+
 class ThreadedFactory(ABC):
     """An options factory whose options are for a number of threads."""
 
