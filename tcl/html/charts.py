@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -143,11 +142,11 @@ def _place_axis(x: Axis, ticks: Ticks, size: Size) -> Markup:
         labels = [(float(k), name) for k, name in enumerate(ticks.named)]
     else:
         labels = [(v, f"{v:,.6g}") for v in x.ticks(9 if size is WIDE else 5)]
-    free = -math.inf
+    free = 0.0
     for value, label in labels:
         at, half = x.place(value), _LETTER * len(label) / 2
         pieces.append(tag("line", x1=at, x2=at, y1=floor, y2=floor + 4, class_="base"))
-        if at - half >= free:
+        if free <= at - half and at + half <= size.width:
             pieces.append(tag("text", label, x=at, y=floor + 20, text_anchor="middle"))
             free = at + half + _APART
     middle, low = (x.start + x.end) / 2, size.height - 8
