@@ -53,6 +53,7 @@ def _pools(axes: Any, groups: list[Group], labels: list[str]) -> None:
     for share in SHARES:
         axes.axhline(100 * share, color="black", linewidth=0.6)
     axes.set_xlabel("options besides the untuned default")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("% of the winners' speed (dotted: all keys count the same)")
     axes.set_title("A smaller pool of candidates", fontsize=9)
     axes.legend(fontsize=7)
@@ -74,7 +75,7 @@ def _margins(axes: Any, groups: list[Group], labels: list[str]) -> None:
     axes.axvline(0, color="black", linewidth=0.6)
     axes.set_yticks(range(len(labels)), labels, fontsize=7)
     axes.invert_yaxis()
-    axes.set_xlabel("% longer than the winner: range, median (dot), mean by time (bar)")
+    axes.set_xlabel("% longer than the winner: range, median (dot), mean by time (bar)", fontsize=8)
     axes.set_title("Margins", fontsize=9)
     axes.legend(fontsize=7)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -149,7 +150,10 @@ def test_a_panel_in_a_notebook(output: Output, capsys: pytest.CaptureFixture[str
     assert "tuning mm on [4, 4], [4, 4]" in first and "winner" not in first
     assert "winner" in last
     for picture in output.pictures:
-        assert "\x1b" not in picture and ElementTree.fromstring(picture).tag == "pre"
+        drawn = ElementTree.fromstring(picture)
+        assert "\x1b" not in picture and drawn.tag == "pre"
+        style = drawn.get("style", "")
+        assert re.search("font-family:[^;]* monospace;", style) and "white-space: pre;" in style
     told = capsys.readouterr().err
     assert told.endswith("as fast as the untuned default, timed in turns in the finals\n")
     assert "tuning" not in told and "generation" not in told
