@@ -5,11 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from tcl.api import Definitions, OptionsFactory, compile, sized
+from tcl.api import Definitions, compile, sized
 from tcl.arrays.arguments import Argument
 from tcl.backends.targets import Target, target, target_of
 from tcl.cached_options import MappingOptionsCache
@@ -28,13 +27,11 @@ from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.settings import Settings
 from tcl.grammar.checked import CheckedDef
-from tcl.grammar.closest import closest
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.sized import SizedDef
 from tcl.progress.shown import shown_progress
 from tcl.selection.best_options import DEFAULT, Query, defined
 from tcl.selection.search_model import model_to_start_from
-from tcl.selection.suggested_options import ThreadedFactory
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
@@ -335,7 +332,7 @@ def autotune_and_compile(
 ) -> Calls[Any] | None:
     """``autotune`` with these settings, then ``compile`` with what it found, for the device that
     the inputs lie on: there is no ``device``, nor ``varying``, as one kernel is made."""
-    _check_no_device(settings)
+    check_no_device(settings)
     if settings.get("varying"):
         raise ArgumentError(
             "what is compiled is for the sizes of these inputs; leave out varying=, or call "
@@ -353,42 +350,8 @@ def autotune_and_compile(
     return made
 
 
-def make_naive_options_factory() -> OptionsFactory:
-    """A factory that always gives the naive options."""
-
-    def generate(source: str, entry_point: str, /, *inputs: Any) -> MappingOptions:
-        return MappingOptions("naive")
-
-    return generate
-
-
-def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:
-    """A factory that tunes each time, with the settings of ``autotune``: for as many threads as
-    the kernels have that it is asked for, if ``threads`` says nothing else, and for the device
-    that the inputs lie on, so that there is no ``device``."""
-    _check_no_device(settings)
-    for name in settings:
-        if name not in SETTINGS:
-            near = closest(name, SETTINGS)
-            hint = f"did you mean {near}?" if near else f"there are: {', '.join(SETTINGS)}"
-            raise ArgumentError(f"autotune has no setting '{name}'; {hint}")
-    return _Autotuned(settings)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Autotuned(ThreadedFactory):
-    settings: Mapping[str, Any]
-
-    def for_threads(self, threads: int) -> _Autotuned:
-        if self.settings.get("threads") is not None:
-            return self
-        return _Autotuned({**self.settings, "threads": threads})
-
-    def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
-        return autotune(source, entry_point, *inputs, **self.settings)
-
-
-def _check_no_device(settings: Mapping[str, Any]) -> None:
+def check_no_device(settings: Mapping[str, Any]) -> None:
+    """Raise ``ArgumentError`` if a device is named."""
     if settings.get("device") is not None:
         raise ArgumentError(
             "what is called runs on the device that its inputs lie on; leave out device="

@@ -28,11 +28,11 @@ def draw(found: Analysis, title: str, path: Path) -> None:
     labels = [f"{g.entry}, {names[g.backend, g.device]}" for g in groups]
     fixed = _fixed_knobs(groups, labels)
     panels = 3 if fixed else 2
-    figure, (pool, margins, *knobs) = pyplot.subplots(1, panels, figsize=(5 * panels, 5))
-    _pools(pool, groups, labels)
-    _margins(margins, groups, labels)
+    figure, axes = pyplot.subplots(1, panels, figsize=(5 * panels, 5))
+    _pools(axes[0], groups, labels)
+    _margins(axes[1], groups, labels)
     if fixed:
-        _fixed(*knobs, fixed)
+        _fixed(axes[2], fixed)
     figure.suptitle(title, fontsize=9)
     figure.tight_layout()
     try:

@@ -17,12 +17,12 @@ from rich.console import Console
 from rich.text import Text
 
 import tcl
-from tcl import tuning
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.progress.cell import Cell
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import default_path
 from tcl.tuner.run.events import Event
+from tcl.tuner.run.tuner import Tuner
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 A = np.ones((4, 4), np.float32)
@@ -39,7 +39,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
                 report(event)
         return found
 
-    monkeypatch.setattr(tuning.BackendTuner, "tune", tune)
+    monkeypatch.setattr(Tuner, "tune", tune)
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
