@@ -26,6 +26,7 @@ class Section(StrEnum):
     FUNCTIONS = "Functions"
     ARGMIN = "Argmin"
     LIMITS = "Limits"
+    RECIPES = "Recipes"
     GRAMMAR = "Grammar"
 
     @property

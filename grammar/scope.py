@@ -80,15 +80,19 @@ class Scope:
     def undefined(self, name: str, span: Span, what: str) -> None:
         """Note that a name stands for nothing, and what may be meant."""
         meant = no_name(name)
-        if meant is not None:
+        folded = name.casefold()
+        if meant is not None and all(n.casefold() != folded for n in self.known()):
             self.problem(span, *meant)
         else:
             self.problem(span, f"undefined {what}{self.suggest(name)}", Section.DEFS)
 
+    def known(self) -> list[str]:
+        """All names that stand for something."""
+        return [*self.inputs, *self.outputs, *self.sizes, *BUILTINS, *self.defs]
+
     def suggest(self, name: str) -> str:
         """A remedy for an undefined name: the names that look like it."""
-        known = [*self.inputs, *self.outputs, *self.sizes, *BUILTINS, *self.defs]
-        close = alike(name, known, 2)
+        close = alike(name, self.known(), 2)
         if close:
             return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
         return "; list it among the inputs with its type, or correct the name"

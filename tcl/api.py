@@ -51,7 +51,8 @@ def define(
     ``"pointwise"``, ``"mlp"``, ``"conv"``), what ``Tuner.tune`` returned, or a factory ``(source,
     entry_point, *inputs) -> MappingOptions``. With none, the best way that is known is used: the
     tuning cache's, else what a model chooses (``tcl docs model``), else a heuristic default; what a
-    cache has and does not apply is passed over, with one warning. ``"predict"`` is the same as
+    cache has and does not apply is passed over, with one warning, and there is one where it has
+    options for other numbers of threads alone. ``"predict"`` is the same as
     none, with a warning where there is no model. ``nearest=True``: for sizes that were not tuned,
     the tuning cache's options for the nearest sizes that were, if they can be applied, with a
     ``TclWarning`` that says so.

@@ -306,11 +306,11 @@ class Session:
         if result.unsaved:
             count = plural(result.unsaved, "result")
             return [f"{count} could not be saved in {self.cache}; the best is shown above"]
-        if default:
-            self._say(f"saved in {self.cache}; programs on this machine use it from now on")
-            return []
-        self._say(f"saved in {self.cache}; to use it")
-        for line in how_to_load(self.work, self.cache, self.target.name, self.threads):
+        used = "programs use it from now on" if default else "to use it"
+        self._say(f"saved in {self.cache}; {used}")
+        query = self.target.query(self.work.sized, self.work.inputs, self.work.varying)
+        cache = None if default else self.cache
+        for line in how_to_load(self.work, query, cache, self.target.name):
             self._say(line)
         return []
 

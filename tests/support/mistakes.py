@@ -121,8 +121,9 @@ What is said of the likeliest mistakes, as a test provokes them. In Python every
 `tcl.TclError`: `TclSyntaxError` and `TclSemanticError` (the text, with the place), `ArgumentError`
 (what was passed), `RangeInferenceError` (what follows from the sizes), `OptionsError` (also called
 `SettingError`, where it is about a search's settings), `CompileError`, `CacheError`; only a
-data-dependent subscript that leaves its tensor raises `IndexError`. The command ends with one of
-these codes:
+data-dependent subscript that leaves its tensor raises `IndexError`. IPython and notebooks show your
+lines and what they called; after `%xmode Verbose`, our calls below that, too. The command ends with one
+of these codes:
 
 | code | |
 |---|---|

@@ -39,19 +39,35 @@ class RowError(Exception):
 
 def problem_id(db: sqlite3.Connection, key: CacheKey, entry: str) -> int:
     """The row of ``key``, made if there is none."""
-    inputs = json.dumps([[i.shape, i.strides, i.dtype] for i in key.inputs])
+    inputs, classes = _inputs(key)
     db.execute(
         "INSERT OR IGNORE INTO problems (digest, definition_hash, definition, entry, backend, "
         "inputs, device, codegen_version, created, classes) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(key.digest, key.definition_hash, key.definition, entry, key.backend, inputs),
-            *(key.device, key.codegen_version, time.time()),
-            json.dumps([classes_data(i) for i in key.inputs]) if key.varies else None,
+            *(key.device, key.codegen_version, time.time(), classes),
         ),
     )
     row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
     return int(row[0])
+
+
+def _inputs(key: CacheKey) -> tuple[str, str | None]:
+    """The inputs of a key, and the classes of their sizes, as the file has them."""
+    inputs = json.dumps([[i.shape, i.strides, i.dtype] for i in key.inputs])
+    return inputs, json.dumps([classes_data(i) for i in key.inputs]) if key.varies else None
+
+
+def devices(db: sqlite3.Connection, key: CacheKey) -> tuple[str, ...]:
+    """The devices for which there are correct results of a key that is otherwise the same."""
+    query = (
+        "SELECT device FROM problems AS p WHERE definition_hash = ? AND backend = ? "
+        "AND codegen_version = ? AND inputs = ? AND classes IS ? AND typeof(device) = 'text' "
+        "AND EXISTS (SELECT 1 FROM results WHERE problem = p.id AND time IS NOT NULL)"
+    )
+    given = key.definition_hash, key.backend, key.codegen_version, *_inputs(key)
+    return tuple(device for (device,) in db.execute(query, given))
 
 
 def problems(

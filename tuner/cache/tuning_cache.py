@@ -203,6 +203,10 @@ class TuningCache:
             lambda db: tuple(key for _, key, _ in cache_rows.problems(db, like.definition_hash)), ()
         )
 
+    def devices(self, like: CacheKey) -> tuple[str, ...]:
+        """The devices for which there are correct results of a key that is otherwise the same."""
+        return self.read(lambda db: cache_rows.devices(db, like), ())
+
     def list(self) -> tuple[Summary, ...]:
         """What the cache holds, last used first."""
 
