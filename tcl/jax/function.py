@@ -20,7 +20,7 @@ from tcl.executors.results import results_class
 from tcl.executors.settings import OptionsLike, Settings
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.shown import kind_of
-from tcl.jax.primitive import Operation, primitive
+from tcl.jax.primitive import Operation, as_declared, primitive
 
 
 def call(
@@ -88,7 +88,13 @@ class Function:
                 "such a function can be differentiated once"
             )
             gradient = Operation(kernels, its, None, missing, unchecked=unchecked)
-        self._run = jax.jit(_differentiable(forward, gradient), inline=True)
+        function = _differentiable(forward, gradient)
+
+        def run(*inputs: Any) -> Any:
+            return function(*as_declared(forward, inputs))
+
+        run.__name__ = run.__qualname__ = checked.name
+        self._run = jax.jit(run, inline=True)
         names = ", ".join(t.name for t in checked.inputs)
         results = ", ".join(t.name for t in forward.returned)
         self.__name__ = self.__qualname__ = checked.name
@@ -155,7 +161,6 @@ def _differentiable(forward: Operation, gradient: Operation | None) -> Any:
         outputs = primitive.bind(*inputs, operation=forward)
         return outputs[0] if single else results(*outputs)
 
-    run.__name__ = run.__qualname__ = forward.checked.name
     if gradient is None:
         return run
     saves = takes_outputs(forward.checked, forward.returned, gradient.checked)
@@ -174,10 +179,10 @@ def _differentiable(forward: Operation, gradient: Operation | None) -> Any:
         gradients = []
         for name, value in zip(wanted, saved, strict=False):
             result = next(rest) if name else None
-            if result is not None and result.shape != value.shape:
+            if result is not None and result.shape != np.shape(value):  # it may be Python's number
                 raise ArgumentError(
                     f"{gradient} returns a gradient of shape {result.shape} for '{name}' of "
-                    f"{forward}, whose shape is {value.shape}"
+                    f"{forward}, whose shape is {np.shape(value)}"
                 )
             gradients.append(result)
         return tuple(gradients)

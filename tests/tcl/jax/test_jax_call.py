@@ -44,6 +44,10 @@ def pick(float(N) A, int32(N) K) -> (B, L) {
 def pick_grad(float(N) A, int32(N) K, float(N) d_B) -> (d_A) { d_A(n) = d_B(n) * float(K(n)) }
 def gather(float(M) T, int32(N) I) -> (O) { O(n) = T(I(n)) }
 def scale(float(N) A, float s) -> (B) { B(n) = A(n) * s }
+def scale_grad(float(N) A, float s, float(N) d_B) -> (d_A, d_s) {
+    d_A(n) = d_B(n) * s
+    d_s +=! d_B(n) * A(n)
+}
 def total(float(N) A) -> (S) { S +=! A(n) }
 def wrong(float(N) A, float(N) d_B) -> (d_A) { d_A(n) = d_B(n) where n in 0:1 }
 """
@@ -210,6 +214,20 @@ def test_a_gradient_of_the_output() -> None:
     expo, array = tcl.jax.call(SOURCE, "expo", backward="expo_grad"), values(5) / 4
     found = jax.grad(lambda a: expo(a).sum())(array)
     np.testing.assert_allclose(found, np.exp(array), rtol=1e-6)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_gradients_at_a_number_of_pythons(wide: bool) -> None:
+    scale, array = tcl.jax.call(SOURCE, "scale", backward="scale_grad"), values(5)
+    with jax.enable_x64(wide):  # then such a number is of another type than the def's
+        for number in (2.0, jnp.float32(2), np.float32(2)):
+            found, pull = jax.vjp(lambda s: scale(array, s).sum(), number)
+            assert found == 2 * array.sum() and pull(found) == (found * array.sum(),)
+            assert jax.grad(lambda s: scale(array, s).sum())(number) == array.sum()
+        assert jax.jit(lambda s: scale(array, s).sum())(2) == 2 * array.sum()
+        whole = tcl.jax.call("def f(int32 n) -> (O) { O = n + 1 }", "f")
+        with pytest.raises(ArgumentError, match="'n' of f is int32, but an array of float"):
+            jax.jit(whole)(2.5)
 
 
 def test_integers_have_no_gradients() -> None:
