@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -351,6 +352,26 @@ def test_what_is_no_array() -> None:
         mm(a, b, outputs=a)
     with pytest.raises(ArgumentError, match=r"'A' of expo is float32, but an array of key"):
         tcl.jax.call(SOURCE, "expo")(jax.random.split(jax.random.key(0)))
+
+
+@pytest.mark.parametrize("mode", ["off", "auto"])
+def test_a_function_of_define_refuses_what_has_no_values(mode: str) -> None:
+    """Before anything is tuned, and after a call that went well."""
+    plain: Any = tcl.define(SOURCE, tune_mode=mode).expo
+    array = values(4)
+    transforms: list[Callable[[], Any]] = [
+        lambda: jax.jit(plain)(array),
+        lambda: jax.grad(lambda a: plain(a).sum())(array),
+        lambda: jax.vmap(plain)(array[None]),
+        lambda: jax.make_jaxpr(plain)(array),
+        lambda: jax.jit(lambda a: tcl.einsum("i,i->i", a, a))(array),
+    ]
+    for _ in range(2):
+        for transform in transforms:
+            with pytest.raises(ArgumentError, match=r"has no values yet; use tcl\.jax\.call there"):
+                transform()
+        if mode == "off":
+            np.testing.assert_allclose(plain(array), np.exp(array), rtol=1e-6)
 
 
 def test_what_is_refused_at_once() -> None:
