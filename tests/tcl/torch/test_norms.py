@@ -93,3 +93,20 @@ def test_names_of_a_gradient_in_any_order() -> None:
     product, total = tcl.torch.op(source, "f", backward="g")(A, B)
     found = torch.autograd.grad((2 * product + 5 * total).sum(), (A, B))
     torch.testing.assert_close(found, (2 * B.detach() + 5, 2 * A.detach() + 15))
+
+
+def test_places_that_are_kept_for_a_gradient() -> None:
+    source = """
+    def most(float(N, D) X) -> (M, At) {
+        M(n) max=! X(n, d)
+        At(n) min=! (X(n, d) == M(n)) ? d : D
+    }
+    def most_grad(float(N, D) X, int32(N) At, float(N) d_M) -> (d_X) {
+        d_X(n, d) = At(n) == d ? d_M(n) : 0 where exists X(n, d)
+    }
+    """
+    most = tcl.torch.op(source, "most", backward="most_grad", wanted="M")
+    X = torch.rand(5, 7, requires_grad=True)
+    (found,) = torch.autograd.grad((most(X) ** 2).sum(), X)
+    (expected,) = torch.autograd.grad((X.amax(1) ** 2).sum(), X)
+    torch.testing.assert_close(found, expected)
