@@ -124,7 +124,7 @@ _WORDS: dict[str, tuple[str, Section]] = {
     "avg": (_MEAN.format("avg"), Section.REDUCTIONS),
     "cumsum": (
         "there is no cumsum; O(i) +=! (j <= i) ? X(j) : 0 where i in 0:N, or a loop in Python",
-        Section.LIMITS,
+        Section.CUMSUM,
     ),
     "prod": ("there is no prod; multiply up with *=!", Section.REDUCTIONS),
     "any": ("there is no any; of bools, max=! is it", Section.REDUCTIONS),

@@ -25,6 +25,7 @@ class Section(StrEnum):
     CALLS = "Calls"
     FUNCTIONS = "Functions"
     ARGMIN = "Argmin"
+    CUMSUM = "Cumsum"
     LIMITS = "Limits"
     RECIPES = "Recipes"
     GRAMMAR = "Grammar"

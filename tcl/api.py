@@ -11,6 +11,7 @@ import numpy as np
 from tcl.arrays.adopted import adopted
 from tcl.arrays.arguments import Argument, Array, Wanted
 from tcl.arrays.given import Given
+from tcl.arrays.tracing import opaque, tell_torch
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.user_input import SourceLike, check_flag, in_order
 from tcl.executors.calls import Calls
@@ -33,6 +34,7 @@ from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import ModeLike, TuneMode
 
 
+@opaque
 def define(
     source: SourceLike,
     options: OptionsLike = None,
@@ -107,6 +109,7 @@ def compile(
 ) -> Calls[Any]: ...
 
 
+@opaque
 def compile(
     source: SourceLike,
     entry_point: str,
@@ -141,6 +144,7 @@ class Definitions:
     """
 
     def __init__(self, source: SourceLike, settings: Settings | None = None) -> None:
+        tell_torch()
         self._kernels = Kernels(source, settings or Settings(), _first_use)
         self._functions = {
             name: DefFunction(self._kernels, definition)
@@ -198,6 +202,7 @@ class Definitions:
         **named: Any,
     ) -> Any: ...
 
+    @opaque
     def __call__(
         self,
         /,
@@ -271,6 +276,7 @@ class DefFunction:
         **named: Any,
     ) -> Any: ...
 
+    @opaque
     def __call__(
         self,
         /,

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from tcl.arrays.tracing import opaque, recorder
 from tcl.backends.targets import CpuTarget, CudaTarget, Target
 from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
 from tcl.codegen.devices.cpu import CpuProfile
@@ -48,6 +49,7 @@ STARTS = (DEFAULT, MappingOptions("pointwise"))
 """What these measure first."""
 
 
+@opaque
 def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
     """The options for a call, after tuning if the mode says so and that was not done before.
 
@@ -209,6 +211,8 @@ def recording() -> str | None:
     if torch is not None:
         if torch.compiler.is_compiling():
             return "torch.compile traces it"
+        if (found := recorder()) is not None:
+            return found
         if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
             return "a CUDA graph is captured"
     if jax is not None and _tracing(jax):

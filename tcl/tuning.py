@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from tcl.api import Definitions, compile, sized
 from tcl.arrays.arguments import Argument
+from tcl.arrays.tracing import opaque
 from tcl.backends.targets import Target, target, target_of
 from tcl.cached_options import MappingOptionsCache
 from tcl.codegen.common.errors import ArgumentError, OptionsError
@@ -85,6 +86,7 @@ class Tuner:
         self._definitions = Definitions(source, Settings(threads=self._threads, varying=varying))
         self._cache = None if path is None else TuningCache(path)
 
+    @opaque
     def tune(
         self,
         entry_point: str,
@@ -238,6 +240,7 @@ class Tuner:
         return saved
 
 
+@opaque
 def autotune(
     source: SourceLike,
     entry_point: str,

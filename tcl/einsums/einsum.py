@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tcl.api import Definitions, define
+from tcl.arrays.tracing import check_traced, opaque
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.einsums.element_types import Casting, checked_casting, common_type, element_type
 from tcl.einsums.indices import Shape, with_ranks, with_shapes
@@ -24,6 +25,7 @@ from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.types import FLOAT32, SCALAR_TYPES, ScalarType
 
 
+@opaque
 def einsum(
     *arguments: Any,
     out: Any = None,
@@ -218,9 +220,10 @@ def _split(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 
 def _operand(given: Any, number: int) -> Any:
     """An operand that has a type and a shape, or is a number."""
-    if isinstance(given, bool | int | float) or (
-        hasattr(given, "dtype") and hasattr(given, "shape")
-    ):
+    if isinstance(given, bool | int | float):
+        return given
+    if hasattr(given, "dtype") and hasattr(given, "shape"):
+        check_traced(f"operand {number} of einsum", given)
         return given
     if isinstance(given, list | tuple):
         try:

@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from tcl.arrays.arguments import Scalar, Wanted, wanted_places
 from tcl.arrays.foreign import Foreign
 from tcl.arrays.given import Given
+from tcl.arrays.tracing import opaque
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.options.options import MappingOptions
@@ -74,6 +75,7 @@ class Calls(ABC, Generic[_A]):
         """The same as far as calls need it, which may leave out the statements."""
         return self._sized
 
+    @opaque
     def __call__(
         self,
         /,

@@ -373,12 +373,23 @@ def test_what_is_known_may_be_used_while_calls_are_recorded(
     assert options_of("auto") == OTHER
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's, of its own tracer
 def test_recordings_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
+    pytest.importorskip("torch.fx.experimental.proxy_tensor")
     assert first_use.recording() is None
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     assert first_use.recording() == "torch.compile traces it"
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: False)
+    seen = []
+
+    def traced(x: Any) -> Any:
+        seen.append(first_use.recording())
+        return x + 1
+
+    torch.fx.experimental.proxy_tensor.make_fx(traced)(torch.ones(2))
+    torch.jit.trace(traced, (torch.ones(2),), check_trace=False)
+    assert seen == ["make_fx records calls", "torch.jit.trace records calls"]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     assert first_use.recording() == "a CUDA graph is captured"
