@@ -28,7 +28,7 @@ from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.first_uses import FirstUse
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
-from tcl.tuner.errors import CacheError
+from tcl.tuner.errors import CacheError, ExecutorLostError
 from tcl.tuner.measure.machine_lock import locked
 from tcl.tuner.run.brief import BriefSearch
 from tcl.tuner.run.events import Event, Interrupted
@@ -122,7 +122,8 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
             return left[0] if left else _nothing(query, mode, reasons)
     try:
         result, ended_by = _searched(cache, call, mode, [DEFAULT] if mode.searches else left)
-    except (ArgumentError, CompileError) as error:  # too few cores; the reference does not compile
+    # Too few cores; the reference does not compile; no process can be started.
+    except (ArgumentError, CompileError, ExecutorLostError) as error:
         warn_once(
             ("first use", key.digest, str(error)),
             f"{query.name} on {key.sizes} cannot be tuned, and the default is used: {error}",
