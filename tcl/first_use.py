@@ -30,9 +30,9 @@ from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.errors import CacheError, ExecutorLostError
 from tcl.tuner.measure.machine_lock import locked
+from tcl.tuner.measure.reliability import BUSY, share_of_others
 from tcl.tuner.run.brief import BriefSearch
-from tcl.tuner.run.events import Event, Interrupted
-from tcl.tuner.run.stop_requests import TIME_LIMIT
+from tcl.tuner.run.stop_requests import searches_count
 from tcl.tuner.run.tuner import Tuner, TuningResult
 
 _log = logger("tuning")
@@ -45,6 +45,8 @@ CONFIGS: Mapping[str, TunerConfig] = MappingProxyType(
 )
 """The searches of the modes that take longer than ``auto``. Of each, starting processes, the
 reference and confirming the winner take three to four seconds."""
+_BEGUN, _BUSY = "begun", "busy"
+"""With a mode: what was begun, and what was done while others used the cores, is done again."""
 STARTS = (DEFAULT, MappingOptions("pointwise"))
 """What these measure first."""
 
@@ -85,6 +87,9 @@ def _known(cache: TuningCache, query: Query, mode: TuneMode) -> Chosen | None:
     """What is known since an earlier time; None if the mode's work is still to be done."""
     entries = first_uses.load(cache, query.key)
     done = next((e for e in entries if mode.satisfied_by(e.mode)), None)
+    again = {f"{_BEGUN} {mode}", f"{_BUSY} {mode}"}
+    if done is None and any(e.mode in again for e in entries):
+        return None
     # Whatever was tuned by hand had its own search; a smaller mode's result does not do.
     if mode.searches and (done is not None or not entries) and cache.top(query.key, 1):
         return best_known(query)
@@ -120,8 +125,12 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
             entry = FirstUse(str(mode), left[0].to_json() if left else None, reasons * (not left))
             first_uses.store(cache, key, entry)
             return left[0] if left else _nothing(query, mode, reasons)
+    before = {entry.mode for entry in first_uses.load(cache, key)}
+    # Where a signal ends the process, or its handler the search, the next process begins again.
+    begun = f"{_BEGUN} {mode}"
+    first_uses.store(cache, key, FirstUse(begun, None))
     try:
-        result, ended_by = _searched(cache, call, mode, [DEFAULT] if mode.searches else left)
+        result = _searched(cache, call, mode, [DEFAULT] if mode.searches else left)
     # Too few cores; the reference does not compile; no process can be started.
     except (ArgumentError, CompileError, ExecutorLostError) as error:
         warn_once(
@@ -130,17 +139,18 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
         )
         return DEFAULT
     winner, message = result.options, _why(result)
-    if winner is None and ended_by:
-        warn_once(
-            ("first use", key.digest, "ended"),
-            f"tuning {query.name} on {key.sizes} (mode {mode}) was ended by {ended_by} before "
-            "anything worked, so the default is used; the next process tunes it",
-        )
-        return DEFAULT
     _log.info("%s on %s: %s", query.name, key.sizes, winner or f"nothing works: {message}")
-    if not ended_by:  # else the next process goes on
-        text = winner.to_json() if winner is not None else None
-        first_uses.store(cache, key, FirstUse(str(mode), text, message))
+    text = winner.to_json() if winner is not None else None
+    busy = share_of_others([c.outcome for c in result.history])
+    if busy > BUSY and f"{_BUSY} {mode}" not in before:
+        _log.warning(
+            "%s on %s was tuned while other processes used %.0f %% of the cores that measure: the "
+            "next process tunes it once more", query.name, key.sizes, 100 * busy,
+        )  # fmt: skip
+        entry = FirstUse(f"{_BUSY} {mode}", text, message)
+    else:
+        entry = FirstUse(str(mode), text, message)
+    first_uses.store(cache, key, entry, instead_of=begun)
     return winner if winner is not None else _nothing(query, mode, message)
 
 
@@ -149,16 +159,10 @@ def _searched(
     call: FirstCall,
     mode: TuneMode,
     start: Sequence[MappingOptions],
-) -> tuple[TuningResult[MappingOptions], str]:
-    """What a search finds, and by what somebody ended it, such as SIGINT; empty if nobody did."""
-    reasons: list[str] = []
-
-    def report(event: Event[MappingOptions]) -> None:
-        if isinstance(event, Interrupted):
-            reasons.append(event.reason)
-
+) -> TuningResult[MappingOptions]:
+    """What a search finds. It counts no signals: those are the program's."""
     target, name, arrays = _target(call), call.query.name, call.values()
-    with workspace() as folder:
+    with workspace() as folder, searches_count():
         backend = target.backend(call.source, name, arrays).holding(arrays, folder)
         if call.query.classes:
             backend = backend.for_all(call.query.classes)
@@ -174,20 +178,18 @@ def _searched(
                 measure_cores=cores,
                 neighbours=mode.searches,
             )
-            result = brief.tune(start, report)
-        else:
-            tuner = Tuner[MappingOptions](
-                backend,
-                space,
-                config=config,
-                cache=cache,
-                key=key,
-                entry=name,
-                timing=target.timing,
-                measure_cores=cores,
-            )
-            result = tuner.tune(STARTS, report)
-        return result, next((reason for reason in reasons if reason != TIME_LIMIT), "")
+            return brief.tune(start)
+        tuner = Tuner[MappingOptions](
+            backend,
+            space,
+            config=config,
+            cache=cache,
+            key=key,
+            entry=name,
+            timing=target.timing,
+            measure_cores=cores,
+        )
+        return tuner.tune(STARTS)
 
 
 def _why(result: TuningResult[MappingOptions]) -> str:

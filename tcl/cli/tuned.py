@@ -46,6 +46,7 @@ from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Candidate, Decision
+from tcl.tuner.run.stop_requests import COMMAND, searches_count
 from tcl.tuner.run.tuner import TuningResult
 from tcl.tuner.run.workplace import Workplace
 from tcl.tuner.space.knobs import Value
@@ -126,7 +127,7 @@ class Session:
         before = handlers()
         counted(self.presses)
         name, inputs = self.work.checked.name, self.work.inputs
-        with self.work.indexing(), progress:
+        with self.work.indexing(), progress, searches_count(*COMMAND):
             result = tuner.tune(
                 *(name, inputs, start, self.config),
                 fixed=self.fixed,

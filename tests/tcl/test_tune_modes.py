@@ -25,10 +25,8 @@ from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.prune import Rules, prune
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
-from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 from tcl.tuner.model import lookup
-from tcl.tuner.run.events import Interrupted
-from tcl.tuner.run.stop_requests import TIME_LIMIT
 
 MM = """
 def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }
@@ -56,8 +54,10 @@ class Searches:
 
     finds: MappingOptions | None = OTHER
     message: str = "no way"
-    reason: str | None = None
-    """Why it ended early."""
+    raises: BaseException | None = None
+    """What ends it."""
+    others: float = 0.0
+    """The share of the cores that other processes use meanwhile."""
     seconds: float = 0.0
     keys: list[Any] = field(default_factory=list)
     starts: list[tuple[MappingOptions, ...]] = field(default_factory=list)
@@ -68,16 +68,17 @@ class Searches:
     def _make(self, backend: Any, space: Any, **settings: Any) -> Any:
         self.keys.append(settings["key"])
 
-        def tune(start: Sequence[MappingOptions], report: Any) -> Any:
+        def tune(start: Sequence[MappingOptions]) -> Any:
             self.starts.append(tuple(start))
             time.sleep(self.seconds)
-            if self.reason is not None:
-                report(Interrupted(1, self.reason))
             if self.finds is not None:
                 outcome = Outcome(Verdict.CORRECT, (1e-9,))
                 settings["cache"].store(settings["key"], self.finds.to_json(), outcome, run="r")
-            failed = SimpleNamespace(outcome=SimpleNamespace(message=self.message))
-            return SimpleNamespace(options=self.finds, history=[failed])
+            if self.raises is not None:
+                raise self.raises
+            meanwhile = Conditions(len(self.keys), 2.0, self.others)
+            outcome = Outcome(Verdict.RUNTIME, message=self.message, conditions=meanwhile)
+            return SimpleNamespace(options=self.finds, history=[SimpleNamespace(outcome=outcome)])
 
         return SimpleNamespace(tune=tune)
 
@@ -355,28 +356,23 @@ def test_a_list_is_measured_once_and_holds_whatever_else_is_known(searches: Sear
     assert searches.starts[1] == (MappingOptions("mlp"), MappingOptions("naive"))
 
 
-def test_a_search_that_somebody_ended_is_not_done(searches: Searches) -> None:
-    for reason, kept in (("SIGINT", []), (TIME_LIMIT, ["auto"])):
-        searches.reason = reason
-        assert options_of("auto") == OTHER
-        entries = first_uses.load(TuningCache(default_path()), searches.keys[-1])
-        assert [e.mode for e in entries] == kept
-        default_path().unlink()
-
-
-def test_a_search_that_ended_before_anything_worked_is_said_and_made_again(
-    searches: Searches,
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, TimeoutError])
+def test_what_a_signals_handler_raises_ends_a_search_that_is_made_again(
+    raised: type[BaseException], searches: Searches
 ) -> None:
-    searches.reason, searches.finds = "SIGINT", None
-    with pytest.warns(tcl.TclWarning) as caught:
-        assert options_of("auto", "mm_grad") == DEFAULT
-    assert [str(w.message) for w in caught] == [
-        "tuning mm_grad on float32[8,8] float32[8,8] (mode auto) was ended by SIGINT before "
-        "anything worked, so the default is used; the next process tunes it"
-    ]
-    assert not first_uses.load(TuningCache(default_path()), searches.keys[-1])
-    searches.reason, searches.finds = None, OTHER
-    assert options_of("auto", "mm_grad") == OTHER  # by other definitions, as in another process
+    searches.raises = raised()
+    with pytest.raises(raised):
+        options_of("auto")
+    searches.raises = None
+    assert options_of("auto") == OTHER  # by other definitions, as in another process
+    assert options_of("auto") == OTHER
+    assert len(searches.keys) == 2
+
+
+def test_what_was_found_beside_other_processes_is_found_once_more(searches: Searches) -> None:
+    searches.others = 0.5
+    assert [options_of("auto") for _ in range(3)] == [OTHER] * 3
+    assert len(searches.keys) == 2
 
 
 @pytest.mark.parametrize("what", ["torch.compile traces it", "a CUDA graph is captured"])

@@ -79,12 +79,16 @@ def _of_model(identity: str) -> str:
     return f"model {identity}"
 
 
-def store(cache: TuningCache, key: CacheKey, entry: FirstUse) -> None:
-    """Keep an entry in the place of an earlier one of its mode. Raises ``CacheError``."""
+def store(cache: TuningCache, key: CacheKey, entry: FirstUse, instead_of: str = "") -> None:
+    """Keep an entry in the place of an earlier one of its mode, and of another mode's. Raises
+    ``CacheError``."""
     row = (key.digest, entry.mode, entry.winner, entry.message, time.time())
-    cache.transaction(
-        lambda db: db.execute("INSERT OR REPLACE INTO first_uses VALUES (?, ?, ?, ?, ?)", row)
-    )
+
+    def write(db: sqlite3.Connection) -> None:
+        db.execute("DELETE FROM first_uses WHERE digest = ? AND mode = ?", (row[0], instead_of))
+        db.execute("INSERT OR REPLACE INTO first_uses VALUES (?, ?, ?, ?, ?)", row)
+
+    cache.transaction(write)
 
 
 def rows(db: sqlite3.Connection) -> list[tuple[object, ...]]:
