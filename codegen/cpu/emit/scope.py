@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tcl.codegen.cpu.emit.sizes import named
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.grammar.varying import Size, Undecided, alike, limits
@@ -191,7 +192,7 @@ def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
 
 def number(value: int) -> Val:
     """An index value that is known now, or as soon as the sizes are."""
-    return Val(f'%"{value}"' if isinstance(value, Size) else str(value), "i64")
+    return Val(named(value) if isinstance(value, Size) else str(value), "i64")
 
 
 def i64(b: Builder, at: At) -> Val:
