@@ -7,8 +7,8 @@ import random
 
 import pytest
 
+from tcl.grammar.polynomials import Quotient
 from tcl.grammar.varying import (
-    Quotient,
     Size,
     Undecided,
     common_divisor,

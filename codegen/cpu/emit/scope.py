@@ -121,8 +121,10 @@ class Scope:
     lane_dim: str = ""
     lane_fold: str = ""
     active: int = 1
-    """The leading lanes that exist; the others lie behind the end of the dimension, and must
-    touch nothing."""
+    """The leading lanes that exist, or may exist; the others lie behind the end of the dimension,
+    and must touch nothing."""
+    there: Val | None = None
+    """The mask of the lanes that exist, where some do not."""
     mask: Val | None = None
     """The lanes that run, among those that exist, where some do not: reading for the others
     may be wrong."""
@@ -136,7 +138,7 @@ class Scope:
     @property
     def ragged(self) -> bool:
         """Whether some lanes do not exist."""
-        return self.active < self.lanes
+        return self.there is not None
 
     def under(self, mask: Val | None) -> Scope:
         """The same place with other lanes switched off."""
@@ -174,6 +176,14 @@ def leading(lanes: int, active: int) -> Val:
     """The mask of the first ``active`` lanes."""
     bits = ", ".join(f"i1 {'true' if k < active else 'false'}" for k in range(lanes))
     return Val(f"<{bits}>", "i1", lanes)
+
+
+def fewer(b: Builder, lanes: int, count: Val) -> Val:
+    """The mask of the first lanes, whose number is known only when the code runs."""
+    type_ = "i32" if lanes <= 16 else "i8"
+    ladder = ", ".join(f"{type_} {k}" for k in range(lanes))
+    most = b.spread(b.convert("trunc", count, type_), lanes)
+    return b.compare("icmp ult", Val(f"<{ladder}>", type_, lanes), most)
 
 
 def add(b: Builder, left: Val | None, right: Val | None) -> Val | None:
