@@ -107,7 +107,7 @@ class Polynomial:
     @staticmethod
     def of(found: Mapping[Monomial, int]) -> Polynomial:
         """The one with these terms, some of which may be 0."""
-        return _remembered(_ordered((m, c) for m, c in found.items() if c))
+        return remembered(_ordered((m, c) for m, c in found.items() if c))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Polynomial) and self.terms == other.terms)
@@ -142,7 +142,7 @@ def _ordered(terms: Iterable[tuple[Monomial, int]]) -> Terms:
 
 
 @lru_cache(REMEMBERED)
-def _remembered(terms: Terms) -> Polynomial:
+def remembered(terms: Terms) -> Polynomial:
     return Polynomial(terms)
 
 

@@ -124,7 +124,7 @@ class Size(_Integer):
             return _ratio(self, other)
         if not isinstance(other, int):
             return self._no() if isinstance(other, float) else NotImplemented
-        return _over(self._polynomial, self._constant, other)
+        return over(self._polynomial, self._constant, other)
 
     def __rfloordiv__(self, other: int) -> int:
         return _ratio(other, self)
@@ -298,7 +298,7 @@ def limits(value: int) -> tuple[int, int]:
 
 
 @lru_cache(REMEMBERED)
-def _over(polynomial: Polynomial, constant: int, divisor: int) -> int:
+def over(polynomial: Polynomial, constant: int, divisor: int) -> int:
     """``(polynomial + constant) // divisor``."""
     if divisor < 0:
         return -Size._of(polynomial, constant) // -divisor
