@@ -8,14 +8,14 @@ last, shorter iteration is emitted on its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import assert_never
 
 from tcl.codegen.cpu.emit.peeled import Peeled
-from tcl.codegen.cpu.emit.ragged import Ragged
+from tcl.codegen.cpu.emit.ragged import Ragged, in_halves, neighbours
 from tcl.codegen.cpu.emit.repeats import repeat, stoppable_repeat
 from tcl.codegen.cpu.emit.scope import (
     At,
@@ -33,7 +33,7 @@ from tcl.codegen.cpu.emit.scope import (
 from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import statements, straight
+from tcl.codegen.loopir.walk import straight
 from tcl.grammar.types import INT32, INT64
 from tcl.grammar.varying import usual
 
@@ -56,7 +56,7 @@ class Loops:
         self.above_fixed = {
             outer.fold
             for kernel in program.kernels
-            for outer, inner in _neighbours(kernel.body)
+            for outer, inner in neighbours(kernel.body)
             if outer.kind is ir.Kind.SERIAL and inner.kind is not ir.Kind.SERIAL
         }
         """Folds whose iterations have to be of known length."""
@@ -75,6 +75,8 @@ class Loops:
                 self._listed(loop.fold, loop.listed, body, scope)
             case ir.Kind.SERIAL:
                 self._serial(loop.fold, body, scope)
+            case ir.Kind.UNROLL | ir.Kind.VECTOR if dim := self._unknown(loop, body, scope):
+                self._apart(dim, loop, body, scope)
             case ir.Kind.UNROLL:
                 self._unrolled(loop.fold, body, scope)
             case ir.Kind.VECTOR:
@@ -198,9 +200,11 @@ class Loops:
         groups = [tuple(each) for _, each in groupby(rests, lambda rest: -(-rest // unit))]
         apart = _APART_OF_MANY if many else _APART
         least = math.gcd(*rests)
-        if len(groups) > apart and not self.reduced[fold.dim] and _in_halves(fold, body, least):
+        if len(groups) > apart and not self.reduced[fold.dim] and in_halves(fold, body, least):
             self._pieces(fold, body, scope, tail, At(full), rest, least)
             return
+        if many:
+            scope = replace(scope, rest=True)
         for lengths in groups:
             first, more = lengths[0], lengths[-1] - lengths[0]
             if more:
@@ -339,12 +343,32 @@ class Loops:
 
     # Loops that are written out.
 
+    def _unknown(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> str | None:
+        """A dimension whose length has to be known in a loop, and is one of several."""
+        spans = ((dim, scope.ranges[dim].span) for dim in self.ragged.exact(loop, body))
+        several = (dim for dim, x in spans if isinstance(x, Span) and isinstance(x.choices, tuple))
+        return next(several, None)
+
+    def _apart(self, dim: str, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
+        """The loop once for each length of a dimension."""
+        range_ = scope.ranges[dim]
+        assert isinstance(range_.span, Span)
+        assert isinstance(range_.span.choices, tuple)
+        for points in range_.span.choices:
+            there = self.b.compare("icmp eq", range_.span.value, number(points))
+            known = scope.moved({dim: replace(range_, span=points)}, {})
+            self._where(there, "rest", partial(self.loop, loop, body, known))
+
     def _unrolled(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         offset, span = scope.ranges[fold.dim].offset, scope.ranges[fold.dim].span
         lengths: tuple[int, ...] = ()
         if isinstance(span, Span) and not isinstance(span.choices, Lengths):
             lengths = span.choices
         known = max(lengths) if lengths else known_span(fold, scope)
+        full = known > fold.step and known % fold.step == 0
+        if scope.rest and full and not scope.written_out and self.ragged.copies(fold, body):
+            self._counted(fold, body, scope, number(known), fold.step)
+            return
         if id(body) not in self.straight:
             self.straight[id(body)] = straight(body)
         if self.straight[id(body)]:
@@ -410,35 +434,6 @@ _APART = 3
 _APART_OF_MANY = 31
 """Likewise in code for many sizes, where the last iteration may be most of the work, and each piece
 of it would read the other operands once more."""
-
-
-def _neighbours(body: ir.Statement) -> Iterator[tuple[ir.Loop, ir.Loop]]:
-    """Loops of the same dim, one right inside the other, everywhere in a body."""
-    pending: list[tuple[ir.Statement, dict[str, ir.Loop]]] = [(body, {})]
-    while pending:
-        statement, around = pending.pop()
-        match statement:
-            case ir.For(loop=loop, body=body):
-                if loop.fold.dim in around:
-                    yield around[loop.fold.dim], loop
-                pending.append((body, {**around, loop.fold.dim: loop}))
-            case ir.Block(body=several):
-                pending += [(s, around) for s in several]
-            case ir.First(then=then, otherwise=otherwise):
-                pending += [(then, around), (otherwise, around)]
-
-
-def _in_halves(fold: ir.Fold, body: ir.Statement, least: int) -> bool:
-    """Whether pieces of a range, each half as long as the one before, lie within single iterations
-    of the loops inside that are longer."""
-    for statement in statements(body):
-        if isinstance(statement, ir.For) and statement.loop.fold.dim == fold.dim:
-            steps, rest = divmod(statement.loop.fold.step, least)
-            if statement.loop.kind in (ir.Kind.MMA, ir.Kind.DOT):
-                return False
-            if statement.loop.fold.step > 1 and (rest or steps & (steps - 1)):
-                return False
-    return True
 
 
 def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...] | Lengths:

@@ -113,6 +113,8 @@ class Scope:
     written_out: dict[str, Range] = field(default_factory=dict)
     """By dim: the points that the unrolled loops around this place go through, where nothing
     branches in them."""
+    rest: bool = False
+    """Whether it is in the last, shorter iteration of a loop, one of many lengths."""
     folds: dict[str, At] = field(default_factory=dict)
     """Offset in points of each fold, by name."""
     variables: dict[str, Val] = field(default_factory=dict)

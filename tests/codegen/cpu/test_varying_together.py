@@ -94,7 +94,14 @@ def some(rng: random.Random, class_: SizeClass, most: int) -> int:
     return class_.multiple * rng.randint(-(-class_.least // class_.multiple), last)
 
 
-@pytest.mark.parametrize(("file", "name", "label"), sampled(examples(), 17))
+WRITTEN_OUT = [
+    # Sums of any number of lanes, which are stored far apart; copies whose lanes are far apart.
+    ("group_convolution.tc", "group_convolution_strided", "test"),
+    ("layers.tc", "tensordot", "test"),
+]
+
+
+@pytest.mark.parametrize(("file", "name", "label"), [*WRITTEN_OUT, *sampled(examples(), 17)])
 def test_examples(file: str, name: str, label: str) -> None:
     definition, rng = defs(file)[name], random.Random(name)
     sizes = {n: min(v, 40) for n, v in parse_sizes(label, definition).items()}
