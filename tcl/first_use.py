@@ -53,13 +53,17 @@ STARTS = (DEFAULT, MappingOptions("pointwise"))
 
 @opaque
 def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
-    """The options for a call, after tuning if the mode says so and that was not done before.
+    """The options for a call, after tuning if the mode says so and that was not done before; for
+    empty arrays nothing is tuned.
 
     Raises ``ArgumentError`` while a framework records what calls do, where nothing can be measured;
     what a search raises for inputs that are wrong. A search that finds nothing, or a cache that
     cannot be used, is a warning, and the default is used.
     """
     query = call.query
+    # Kernels on empty arrays do nothing, or write zeros: there is nothing to choose between them.
+    if any(0 in shape for shape in query.sized.shapes.values()):
+        return best_known(query)
     try:
         cache = TuningCache(default_path())
         known = _known(cache, query, mode)

@@ -99,6 +99,22 @@ def options_of(mode: Any, name: str = "mm") -> MappingOptions:
     return definitions.executor(name, (A, A))[0].options
 
 
+@pytest.mark.parametrize("mode", ["auto", "trimmed", ["naive", "mlp"]])
+@pytest.mark.parametrize("varying", [(), ("M",)])
+def test_empty_arrays_are_not_tuned(
+    mode: Any, varying: tuple[str, ...], searches: Searches
+) -> None:
+    # The first batch of a service may well be empty: the first one that is not is tuned for.
+    t = tcl.define(MM, threads=1, tune_mode=mode, varying=varying)
+    assert np.shape(t.mm(np.zeros((0, 8), np.float32), A)) == (0, 8)
+    np.testing.assert_array_equal(t.mm(np.zeros((8, 0), np.float32), A[:0]), np.zeros((8, 8)))
+    assert searches.keys == []
+    b = np.ones((20, 8), np.float32)
+    np.testing.assert_array_equal(t.mm(b, A), b @ A)
+    sizes = "16..255" if varying else "20"
+    assert [key.sizes for key in searches.keys] == [f"float32[{sizes},8] float32[8,8]"]
+
+
 @pytest.mark.parametrize(
     ("given", "modes"),
     [
