@@ -21,6 +21,7 @@ from tcl.executors.executor import Executor
 from tcl.executors.settings import OptionsFactory as OptionsFactory
 from tcl.executors.settings import OptionsLike, Settings
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.forks import whole
 from tcl.grammar.highlight import highlighted
 from tcl.grammar.parser import parse
 from tcl.grammar.printer import to_text
@@ -336,7 +337,8 @@ def _function(source: str, settings: Settings, name: str) -> DefFunction:
 
 def _first_use(call: FirstCall, mode: TuneMode) -> Chosen:
     """Tune for a call; what that takes is loaded now."""
-    from tcl.first_use import tuned
+    with whole():
+        from tcl.first_use import tuned
 
     return tuned(call, mode)
 

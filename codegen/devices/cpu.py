@@ -20,7 +20,7 @@ from tcl.codegen.devices import features as known_features
 from tcl.codegen.devices.matrix_unit_permission import permitted
 from tcl.grammar.closest import closest
 from tcl.grammar.errors import UnknownNameError
-from tcl.grammar.interrupts import deferred
+from tcl.grammar.forks import whole
 from tcl.grammar.types import ScalarType
 
 VARIABLE = "TCL_CPU_FEATURES"
@@ -182,7 +182,7 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
 
 @functools.lru_cache(maxsize=1)
 def _whole_host() -> CpuProfile:
-    with deferred():  # an interrupted llvmlite may free something twice
+    with whole():  # an interrupted llvmlite may free something twice
         need_room("LLVM", 256 * MEGABYTE)
         import llvmlite.binding as llvm
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from tcl.einsums.order import explicit_path, steps_of
 from tcl.einsums.text import NAME, RESULT, def_text
 from tcl.executors.calls import Calls
 from tcl.grammar.errors import ArgumentError
+from tcl.grammar.forks import free_lock
 from tcl.grammar.plural import plural
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.types import FLOAT32, SCALAR_TYPES, ScalarType
@@ -148,7 +148,7 @@ class _Kept:
         self.latest: dict[str, _Call] = {}
         """The last call of an expression without options."""
         self._calls: OrderedDict[tuple[Any, ...], _Call] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = free_lock()
 
     def __len__(self) -> int:
         return len(self._calls)

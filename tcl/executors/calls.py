@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -18,6 +17,7 @@ from tcl.codegen.options.options import MappingOptions
 from tcl.common.user_input import check_flag, in_order
 from tcl.executors.results import results_class
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.forks import free_lock
 from tcl.grammar.sized import SizedDef
 from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, applied
 
@@ -42,7 +42,7 @@ class Calls(ABC, Generic[_A]):
         if isinstance(options, Choices):
             options = options.preferred or DEFAULT
         self._options: MappingOptions = options
-        self._lock = threading.Lock()
+        self._lock = free_lock()
         self._wanted = wanted
         checked = sized.checked
         everything = tuple(range(len(checked.outputs)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
 from tcl.grammar.errors import Diagnostic, RangeInferenceError, SourceError, TclSemanticError
 from tcl.grammar.findings import findings, size_findings
+from tcl.grammar.forks import reentrant_lock
 from tcl.grammar.log import logger
 from tcl.grammar.ranges import infer
 from tcl.grammar.shown import kind_of
@@ -106,7 +106,7 @@ class Kernels:
         }
         """Def → its sizes that vary."""
         # An options factory runs under it, and may well call a def of this text.
-        self._lock = threading.RLock()
+        self._lock = reentrant_lock()
 
     @property
     def settings(self) -> Settings:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import re
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -32,6 +31,7 @@ from tcl.executors.executor import Executor
 from tcl.executors.functional import check_functional
 from tcl.executors.varying import VaryingExecutor
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.forks import free_lock
 from tcl.jax.handler import Handler
 
 
@@ -139,7 +139,7 @@ _ALIGNED = 1 << 12
 
 _handlers: dict[str, Handler] = {}
 """By name. XLA keeps what was registered as long as the process lives."""
-_lock = threading.Lock()
+_lock = free_lock()
 
 
 def _registered(name: str, make: Callable[[], Handler]) -> str:

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tcl.grammar.folder import NoPlaceError, place
+from tcl.grammar.forks import reentrant_lock
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import ranking
 from tcl.tuner.cache import table_rows as cache_rows
@@ -69,7 +69,7 @@ class TuningCache:
     def __init__(self, path: str | os.PathLike[str] | None = None, *, patience: float = 5.0):
         self.path = Path(path) if path is not None else default_path()
         self._patience = patience
-        self._lock = threading.RLock()
+        self._lock = reentrant_lock()
         self._connection: sqlite3.Connection | None = None
         self._standing: Standing | None = None
         self.files = 0
