@@ -15,9 +15,9 @@ from typing import Any
 from tcl.arrays.tracing import opaque, recorder
 from tcl.backends.targets import CpuTarget, CudaTarget, Target
 from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
+from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.scratch_folder import workspace
 from tcl.executors.dispatch import FirstCall
 from tcl.grammar.log import logger
 from tcl.grammar.warn import warn_once

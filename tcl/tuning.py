@@ -14,9 +14,9 @@ from tcl.arrays.tracing import opaque
 from tcl.backends.targets import Target, target, target_of
 from tcl.cached_options import MappingOptionsCache
 from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.scratch_folder import workspace
 from tcl.common.user_input import (
     SourceLike,
     check_flag,

@@ -205,6 +205,17 @@ def test_an_unknown_mode_of_the_environment(
     assert str(error.value) == message
 
 
+def test_a_def_that_is_mistyped_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCL_TUNE_MODE", "mmm=all;softmax=off")  # the other one is of another text
+    monkeypatch.setattr("tcl.grammar.warn._told", set())
+    with pytest.warns(tcl.TclWarning) as caught:
+        tune_modes(None, ("mm", "mm_grad"))
+        tune_modes(None, ("mm", "mm_grad"))
+    assert [str(w.message) for w in caught] == [
+        "TCL_TUNE_MODE names mmm, and this text has no such def; did you mean 'mm'?"
+    ]
+
+
 def test_what_contradicts_itself() -> None:
     with pytest.raises(tcl.ArgumentError) as error:
         tcl.define(MM, tune_mode={"mm_grd": "off"})

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tcl.common.scratch_folder import workspace
+from tcl.codegen.common.scratch_folder import workspace
 from tcl.grammar.errors import TclWarning
 from tcl.tuner.measure.machine_lock import locked
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tcl.tuner.cache.key import CacheKey
-from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.cache.table_rows import MESSAGE
+from tcl.tuner.cache.tuning_cache import PATIENCE, TuningCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def load(cache: TuningCache, key: CacheKey) -> tuple[FirstUse, ...]:
         "ORDER BY created DESC"
     )
     nothing: list[tuple[str, str | None, str]] = []
-    found = cache.read(lambda db: db.execute(query, (key.digest,)).fetchall(), nothing)
+    found = cache.read(lambda db: db.execute(query, (key.digest,)).fetchall(), nothing, PATIENCE)
     return tuple(
         FirstUse(mode, winner, message)
         for mode, winner, message in found
@@ -82,7 +83,7 @@ def _of_model(identity: str) -> str:
 def store(cache: TuningCache, key: CacheKey, entry: FirstUse, instead_of: str = "") -> None:
     """Keep an entry in the place of an earlier one of its mode, and of another mode's. Raises
     ``CacheError``."""
-    row = (key.digest, entry.mode, entry.winner, entry.message, time.time())
+    row = (key.digest, entry.mode, entry.winner, entry.message[:MESSAGE], time.time())
 
     def write(db: sqlite3.Connection) -> None:
         db.execute("DELETE FROM first_uses WHERE digest = ? AND mode = ?", (row[0], instead_of))

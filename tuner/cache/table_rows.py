@@ -24,6 +24,10 @@ RESULT = (
 """The columns of a record, as ``record`` takes them."""
 _RECORDS = f"SELECT id, {RESULT} FROM results WHERE problem = ? ORDER BY id"
 _KEY = "definition, backend, inputs, device, codegen_version, classes"
+MESSAGE = 2000
+"""Characters of a message that are kept."""
+_TEXT = 1 << 20
+"""Characters of a text that are read."""
 _MANY = 1 << 31
 _SAME_MOMENT = 1e-6
 """Seconds. Exchange formats hold times to the microsecond."""
@@ -108,7 +112,7 @@ def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> Non
         (
             (
                 *(problem, record.options, record.verdict.value, record.time),
-                *(json.dumps(record.samples), record.message, record.when, record.run),
+                *(json.dumps(record.samples), record.message[:MESSAGE], record.when, record.run),
                 *(record.heat, record.place, record.generation),
                 None if record.conditions is None else json.dumps(astuple(record.conditions)),
                 json.dumps(dict(record.placed)) if record.placed else None,
@@ -205,6 +209,8 @@ def checked(record: Record) -> Record:
     texts: tuple[Any, ...] = (record.options, record.message, record.run)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("options, message and run have to be texts")
+    if max(map(len, texts)) > _TEXT:
+        raise ValueError(f"a text in it has more than {_TEXT:,} characters")
     for text in texts:
         text.encode()  # raises for what no file can hold
     if not math.isfinite(record.when):
