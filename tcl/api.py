@@ -23,14 +23,16 @@ from tcl.executors.settings import OptionsLike, Settings
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.forks import whole
 from tcl.grammar.highlight import highlighted
+from tcl.grammar.interrupts import of_system
 from tcl.grammar.parser import parse
 from tcl.grammar.printer import to_text
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.warn import warn
+from tcl.grammar.warn import warn, warn_once
 from tcl.html import notebook
 from tcl.html.markup import Markup
 from tcl.html.tables import row, table
+from tcl.selection.best_options import DEFAULT
 from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import ModeLike, TuneMode
 
@@ -337,9 +339,17 @@ def _function(source: str, settings: Settings, name: str) -> DefFunction:
 
 def _first_use(call: FirstCall, mode: TuneMode) -> Chosen:
     """Tune for a call; what that takes is loaded now."""
-    with whole():
-        from tcl.first_use import tuned
-
+    try:
+        with whole():
+            from tcl.first_use import tuned
+    except OSError as error:
+        if not of_system(error):
+            raise
+        name = call.query.name
+        warn_once(
+            ("first use", str(error)), f"{name} is not tuned, and the default is used: {error}"
+        )
+        return DEFAULT
     return tuned(call, mode)
 
 

@@ -19,6 +19,7 @@ from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.options.options import MappingOptions
 from tcl.executors.dispatch import FirstCall
+from tcl.grammar.interrupts import of_system
 from tcl.grammar.log import logger
 from tcl.grammar.warn import warn_once
 from tcl.selection.best_options import DEFAULT, Query, best_known, refusal
@@ -135,8 +136,10 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
     first_uses.store(cache, key, FirstUse(begun, None))
     try:
         result = _searched(cache, call, mode, [DEFAULT] if mode.searches else left)
-    # Too few cores; the reference does not compile; no process can be started.
-    except (ArgumentError, CompileError, ExecutorLostError) as error:
+    # Too few cores; the reference does not compile; no process can be started; no more files.
+    except (ArgumentError, CompileError, ExecutorLostError, OSError) as error:
+        if isinstance(error, OSError) and not of_system(error):
+            raise
         warn_once(
             ("first use", key.digest, str(error)),
             f"{query.name} on {key.sizes} cannot be tuned, and the default is used: {error}",

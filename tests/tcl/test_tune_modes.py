@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -532,3 +533,27 @@ def test_a_real_search() -> None:
     (summary,) = TuningCache(default_path()).list()
     assert summary.entry == "mm" and summary.measured > 2
     assert options_of("auto") == found
+
+
+FEW_FILES = """
+import resource
+import warnings
+import numpy as np
+import tcl
+T = tcl.define("def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }")
+resource.setrlimit(resource.RLIMIT_NOFILE, (10, 10))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert (T.mm(np.ones((8, 8), "f"), np.ones((8, 8), "f")) == 8).all()
+print(*(w.message for w in caught))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of files are POSIX")
+def test_too_few_files_may_be_open_for_a_search(tmp_path: Any) -> None:
+    environment = {**os.environ, "TCL_TUNE_MODE": "auto", "TCL_CACHE_DIR": str(tmp_path)}
+    run = [sys.executable, "-c", FEW_FILES]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("mm ") and "the default is used: " in done.stdout
+    assert "Too many open files" in done.stdout
