@@ -1,5 +1,5 @@
-"""What a kernel for classes of all sizes of a def takes to compile on this machine, for every def of
-the examples and products of narrow numbers.
+"""What a kernel for classes of all sizes of a def takes to compile here: defs of the examples, and
+products of narrow numbers.
 
     python -m benchmarks.compiling_classes                  # the large sizes of each def
     python -m benchmarks.compiling_classes --label test --slowest 20 --out FILE
