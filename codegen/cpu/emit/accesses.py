@@ -47,10 +47,11 @@ class Memory:
         tensor = self.program.tensor(load.ref.tensor)
         index = self.addresses.place(load.ref)
         step = index.coefficient(fold.dim) + index.coefficient(fold.name)
-        in_order = step == tensor.layout.itemsize and not any(x == 0 for x in tensor.layout.extents)
+        in_order = alike(step, tensor.layout.itemsize)
+        empty = any(x == 0 for x in tensor.layout.extents)
         # Panels have room behind the last point.
         whole = points == fold.count or tensor.role is ir.Role.SCRATCH
-        return load.total and in_order and whole
+        return load.total and in_order and whole and not empty
 
     def load_words(self, load: ir.Load, scope: Scope) -> Val:
         """The words that begin at an element."""

@@ -206,22 +206,22 @@ class Loops:
         if many:
             scope = replace(scope, rest=True)
         for lengths in groups:
-            first, more = lengths[0], lengths[-1] - lengths[0]
-            if more:
-                beyond = b.binary("sub", rest, number(first))
-                inside = b.compare("icmp ule", beyond, number(more))
-            else:
-                inside = b.compare("icmp eq", rest, number(first))
-            points = Span(rest, lengths) if more else first
-            self._where(
-                inside, "rest", partial(self._iteration, fold, body, scope, tail, points, At(full))
-            )
+            points = Span(rest, lengths) if len(lengths) > 1 else lengths[0]
+            each = partial(self._iteration, fold, body, scope, tail, points, At(full))
+            self._where(partial(self._among, rest, lengths), "rest", each)
 
-    def _where(self, condition: Val, hint: str, emit: Callable[[], None]) -> None:
+    def _among(self, found: Val, lengths: tuple[int, ...]) -> Val:
+        """Whether a length is one of these, which no other one lies between."""
+        b, first, most = self.b, lengths[0], lengths[-1]
+        if first == most:
+            return b.compare("icmp eq", found, number(first))
+        return b.compare("icmp ule", b.binary("sub", found, number(first)), number(most - first))
+
+    def _where(self, condition: Callable[[], Val], hint: str, emit: Callable[[], None]) -> None:
         """What is done only under a condition."""
         b = self.b
         then, after = b.new_label(hint), b.new_label("after")
-        b.branch_if(condition, then, after)
+        b.branch_if(condition(), then, after)
         b.start(then)
         emit()
         b.branch(after)
@@ -249,7 +249,10 @@ class Loops:
                 offset = At(add(b, tail.base, begun), tail.constant)
                 self.emit(body, self._inside(fold, scope, Range(offset, piece, At(begun)), own))
 
-            self._where(there, "piece", each)
+            def is_there(there: Val = there) -> Val:
+                return there
+
+            self._where(is_there, "piece", each)
             begun = b.select(there, b.binary("add nsw", begun, number(piece)), begun)
             piece //= 2
 
@@ -334,7 +337,7 @@ class Loops:
         full = b.binary("sub nsw", span.value, rest)
         repeat(b, number(0), full, fold.step, partial(each, fold.step), span.least < fold.step)
         for points in sorted(span.remainders(fold.step) - {0}):
-            there = b.compare("icmp eq", rest, number(points))
+            there = partial(self._among, rest, (points,))
             self._where(there, "rest", partial(each, points, full))
         begun = b.binary("sub nsw", number(fold.step * fold.count), span.value)
         left = b.binary("sub nsw", begun, b.binary("urem", begun, number(fold.step)))
@@ -355,7 +358,7 @@ class Loops:
         assert isinstance(range_.span, Span)
         assert isinstance(range_.span.choices, tuple)
         for points in range_.span.choices:
-            there = self.b.compare("icmp eq", range_.span.value, number(points))
+            there = partial(self._among, range_.span.value, (points,))
             known = scope.moved({dim: replace(range_, span=points)}, {})
             self._where(there, "rest", partial(self.loop, loop, body, known))
 
