@@ -33,8 +33,11 @@ from tcl.html import notebook
 from tcl.html.markup import Markup
 from tcl.html.tables import row, table
 from tcl.selection.best_options import DEFAULT
+from tcl.selection.known_first_use import known_by
 from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import ModeLike, TuneMode
+from tcl.tuner.cache.tuning_cache import TuningCache, default_path
+from tcl.tuner.errors import CacheError
 
 
 @opaque
@@ -338,7 +341,11 @@ def _function(source: str, settings: Settings, name: str) -> DefFunction:
 
 
 def _first_use(call: FirstCall, mode: TuneMode) -> Chosen:
-    """Tune for a call; what that takes is loaded now."""
+    """Tune for a call, unless that was done; what it takes is loaded now."""
+    with contextlib.suppress(CacheError):  # which is told of where it is needed
+        found = known_by(TuningCache(default_path()), call.query, mode)
+        if found is not None:
+            return found
     try:
         with whole():
             from tcl.first_use import tuned

@@ -14,7 +14,7 @@ from typing import Any
 
 from tcl.arrays.tracing import opaque, recorder
 from tcl.backends.targets import CpuTarget, CudaTarget, Target
-from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
+from tcl.codegen.common.errors import ArgumentError, CompileError
 from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.options.options import MappingOptions
@@ -22,7 +22,8 @@ from tcl.executors.dispatch import FirstCall
 from tcl.grammar.interrupts import of_system
 from tcl.grammar.log import logger
 from tcl.grammar.warn import warn_once
-from tcl.selection.best_options import DEFAULT, Query, best_known, refusal
+from tcl.selection.best_options import DEFAULT, refusal
+from tcl.selection.known_first_use import BEGUN, BUSY_THEN, known_by, nothing
 from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import TuneMode
 from tcl.tuner.cache import first_uses
@@ -46,8 +47,6 @@ CONFIGS: Mapping[str, TunerConfig] = MappingProxyType(
 )
 """The searches of the modes that take longer than ``auto``. Of each, starting processes, the
 reference and confirming the winner take three to four seconds."""
-_BEGUN, _BUSY = "begun", "busy"
-"""With a mode: what was begun, and what was done while others used the cores, is done again."""
 STARTS = (DEFAULT, MappingOptions("pointwise"))
 """What these measure first."""
 
@@ -62,12 +61,9 @@ def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
     cannot be used, is a warning, and the default is used.
     """
     query = call.query
-    # Kernels on empty arrays do nothing, or write zeros: there is nothing to choose between them.
-    if any(0 in shape for shape in query.sized.shapes.values()):
-        return best_known(query)
     try:
         cache = TuningCache(default_path())
-        known = _known(cache, query, mode)
+        known = known_by(cache, query, mode)
         if known is not None:
             return known
         if (what := recording()) is not None:
@@ -78,7 +74,7 @@ def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
             )
         # Who comes second waits, and has what the first one found.
         with locked(f"tcl-first-use-{query.key.digest[:32]}"):
-            known = _known(cache, query, mode)
+            known = known_by(cache, query, mode)
             return _done(cache, call, mode) if known is None else known
     except CacheError as error:
         warn_once(
@@ -86,36 +82,6 @@ def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
             f"{query.name} is not tuned, and the default is used: {error}",
         )
         return DEFAULT
-
-
-def _known(cache: TuningCache, query: Query, mode: TuneMode) -> Chosen | None:
-    """What is known since an earlier time; None if the mode's work is still to be done."""
-    entries = first_uses.load(cache, query.key)
-    done = next((e for e in entries if mode.satisfied_by(e.mode)), None)
-    again = {f"{_BEGUN} {mode}", f"{_BUSY} {mode}"}
-    if done is None and any(e.mode in again for e in entries):
-        return None
-    # Whatever was tuned by hand had its own search; a smaller mode's result does not do.
-    if mode.searches and (done is not None or not entries) and cache.top(query.key, 1):
-        return best_known(query)
-    if done is None:
-        return None
-    if done.winner is None:
-        return _nothing(query, mode, done.message)
-    try:
-        return MappingOptions.from_json(done.winner)
-    except OptionsError:  # of another version: it is found again
-        return None
-
-
-def _nothing(query: Query, mode: TuneMode, message: str) -> Chosen:
-    """The default, with one warning."""
-    warn_once(
-        ("first use", query.key.digest, str(mode)),
-        f"nothing of mode {mode} works for {query.name} on {query.key.sizes}, so the default is "
-        f"used: {message}",
-    )
-    return DEFAULT
 
 
 def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
@@ -129,10 +95,10 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
             reasons = "; ".join(f"{preset}: {reason}" for preset, reason in refused.items())
             entry = FirstUse(str(mode), left[0].to_json() if left else None, reasons * (not left))
             first_uses.store(cache, key, entry)
-            return left[0] if left else _nothing(query, mode, reasons)
+            return left[0] if left else nothing(query, mode, reasons)
     before = {entry.mode for entry in first_uses.load(cache, key)}
     # Where a signal ends the process, or its handler the search, the next process begins again.
-    begun = f"{_BEGUN} {mode}"
+    begun = f"{BEGUN} {mode}"
     first_uses.store(cache, key, FirstUse(begun, None))
     try:
         result = _searched(cache, call, mode, [DEFAULT] if mode.searches else left)
@@ -149,16 +115,16 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
     _log.info("%s on %s: %s", query.name, key.sizes, winner or f"nothing works: {message}")
     text = winner.to_json() if winner is not None else None
     busy = share_of_others([c.outcome for c in result.history])
-    if busy > BUSY and f"{_BUSY} {mode}" not in before:
+    if busy > BUSY and f"{BUSY_THEN} {mode}" not in before:
         _log.warning(
             "%s on %s was tuned while other processes used %.0f %% of the cores that measure: the "
             "next process tunes it once more", query.name, key.sizes, 100 * busy,
         )  # fmt: skip
-        entry = FirstUse(f"{_BUSY} {mode}", text, message)
+        entry = FirstUse(f"{BUSY_THEN} {mode}", text, message)
     else:
         entry = FirstUse(str(mode), text, message)
     first_uses.store(cache, key, entry, instead_of=begun)
-    return winner if winner is not None else _nothing(query, mode, message)
+    return winner if winner is not None else nothing(query, mode, message)
 
 
 def _searched(
