@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tcl.tuner.measure.harness import Timer, by_clock
 from tcl.tuner.measure.paired import CLEARLY
@@ -98,21 +99,20 @@ def race(
             if reset is not None:
                 reset()
             if not long[k]:
-                _warm(runs[k], clock)
+                _warm(partial(seconds, runs[k], 1))
             times[k].append(seconds(runs[k], calls[k]))
     return [tuple(t) for t in times]
 
 
-def _warm(run: Callable[[], object], clock: Callable[[], float]) -> None:
+def _warm(call: Callable[[], float]) -> None:
     """Call a kernel until it takes no less time, as where a program calls it again and again: the
     one before has filled the caches, and where it stored past them, it can take seven calls before
-    the last one's lines stay where this one finds them."""
-    least, in_vain, now = math.inf, 0, clock()
+    the last one's lines stay where this one finds them. ``call`` gives the seconds of a call."""
+    least, in_vain = math.inf, 0
     for _ in range(_MOST_WARM):
-        run()
-        before, now = now, clock()
-        in_vain = 0 if now - before < _FASTER * least else in_vain + 1
-        least = min(least, now - before)
+        taken = call()
+        in_vain = 0 if taken < _FASTER * least else in_vain + 1
+        least = min(least, taken)
         if in_vain == _IN_VAIN:
             break
 
