@@ -18,6 +18,7 @@ from typing import Generic
 
 from tcl.codegen.common.errors import CompileError
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache
+from tcl.tuner.errors import ExecutorLostError
 from tcl.tuner.measure.backend import BriefBackend, OptionSpace, OptionsT
 from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.evaluate import Reference, brief_reference, compute_reference, set_up
@@ -170,8 +171,11 @@ class BriefSearch(Generic[OptionsT]):
                 yield None
                 return
             initargs = (runner, reference.outputs, TIMING)
-            evaluator.submit(set_up, *initargs)
             evaluator.initialise(set_up, initargs)  # of what has to take its place
+            try:
+                evaluator.submit(set_up, *initargs).result()
+            except Exception as error:  # else kernels would be compared with nothing
+                raise ExecutorLostError(f"no process can be set up: {error}") from error
             in_turns = not set(compile_cores).isdisjoint(measure_cores)
             yield Stages((Compilers(compiler, 1, in_turns),), evaluator, 1, evaluator.kill)
         finally:
