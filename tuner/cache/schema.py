@@ -94,6 +94,14 @@ MIGRATIONS: tuple[str, ...] = (
 
 SCHEMA_VERSION = len(MIGRATIONS)
 
+_COMPUTED = """
+    SELECT (SELECT count(*) FROM sqlite_master m, pragma_index_xinfo(m.name) i
+            WHERE m.type = 'index' AND i.cid = -2)
+         + (SELECT count(*) FROM sqlite_master m, pragma_table_xinfo(m.name) c
+            WHERE m.type = 'table' AND c.hidden > 1)
+"""
+"""How many columns of tables and indices are computed."""
+
 
 def migrate(db: sqlite3.Connection, found: int) -> int:
     """Apply the migrations that come after version ``found``; the version reached."""
@@ -110,17 +118,19 @@ def migrate(db: sqlite3.Connection, found: int) -> int:
 
 def version(db: sqlite3.Connection, path: Path) -> int:
     """Schema version of the file; 0 for an empty one. ``CacheError`` for a foreign database, and
-    for one that has more than tables and their indices: a view may take for ever to read."""
+    for one that has more than tables and indices of what is stored: a view may take for ever."""
     # In one statement: another process may be making the file between two.
     application, tables, others = db.execute(
         "SELECT application_id, (SELECT count(*) FROM sqlite_master), "
         "(SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index') "
         "OR sql LIKE 'CREATE VIRTUAL%') FROM pragma_application_id"
     ).fetchone()
+    if not others and application == _APPLICATION_ID:
+        (others,) = db.execute(_COMPUTED).fetchone()
     if others and application == _APPLICATION_ID:
         raise CacheError(
-            f"the tuning cache {path} cannot be used: it has views, triggers or virtual "
-            "tables, and no cache of tcl has; choose another file, or move it away"
+            f"the tuning cache {path} cannot be used: it has views, triggers or "
+            "computed columns, and no cache of tcl has; choose another file, or move it away"
         )
     if application == _APPLICATION_ID:
         return int(db.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchone()[0])
