@@ -66,6 +66,14 @@ def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     assert not (folder / "tcl-cache/tuning.db").exists(), "a test that tunes needs own_cache"
 
 
+@pytest.fixture(autouse=True)
+def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that run beside each other do not make the machine a busy one, on which what a first
+    use found is looked for once more."""
+    if "tcl.first_use" in sys.modules:
+        monkeypatch.setattr("tcl.first_use.share_of_others", lambda outcomes: 0.0)
+
+
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that finds nothing that others compiled or tuned."""

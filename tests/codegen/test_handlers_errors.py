@@ -57,7 +57,7 @@ def alarmed(function: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (store, "_trusted"),  # what is kept is looked for
+        (store, "private"),  # what is kept is looked for
         (store, "_write"),
         (os, "rename"),
         (os, "access"),  # whether anything can be kept

@@ -26,6 +26,7 @@ from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.prune import Rules, prune
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
+from tcl.tuner.measure.reliability import share_of_others
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 from tcl.tuner.model import lookup
 
@@ -89,6 +90,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> Searches:
     found = Searches()
     for search in ("Tuner", "BriefSearch"):
         monkeypatch.setattr(first_use, search, found)
+    monkeypatch.setattr(first_use, "share_of_others", share_of_others)  # of what is made up
     return found
 
 
