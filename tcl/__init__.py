@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tcl.api import assert_almost_equal as assert_almost_equal
     from tcl.api import compile as compile
     from tcl.api import define as define
+    from tcl.api import release_memory as release_memory
     from tcl.block_tuning.result import BlockTuningResult as BlockTuningResult
     from tcl.block_tuning.tuner import BlockTuner as BlockTuner
     from tcl.cached_options import MappingOptionsCache as MappingOptionsCache
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     )
     from tcl.codegen.common.errors import CompileError as CompileError
     from tcl.codegen.common.errors import OptionsError as OptionsError
-    from tcl.codegen.cpu.run.memory import release_memory as release_memory
     from tcl.codegen.options.options import MappingOptions as MappingOptions
     from tcl.einsums.einsum import einsum as einsum
     from tcl.einsums.einsum import from_einsum as from_einsum
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "tcl.api": ("Definitions", "assert_almost_equal", "compile", "define"),
+    "tcl.api": ("Definitions", "assert_almost_equal", "compile", "define", "release_memory"),
     "tcl.block_tuning.result": ("BlockTuningResult",),
     "tcl.block_tuning.tuner": ("BlockTuner",),
     "tcl.cached_options": ("MappingOptionsCache", "make_load_from_cache_options_factory"),
@@ -65,7 +65,6 @@ _HOMES = {
     "tcl.executors.cuda_executor": ("CudaExecutor",),
     "tcl.executors.executor": ("Executor",),
     "tcl.codegen.common.errors": ("CompileError", "OptionsError"),
-    "tcl.codegen.cpu.run.memory": ("release_memory",),
     "tcl.codegen.options.options": ("MappingOptions",),
     "tcl.grammar.errors": (
         *("ArgumentError", "RangeInferenceError", "TclError"),

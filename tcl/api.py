@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
+from weakref import WeakSet
 
 import numpy as np
 
@@ -13,8 +15,9 @@ from tcl.arrays.arguments import Argument, Array, Wanted
 from tcl.arrays.given import Given
 from tcl.arrays.tracing import opaque, tell_torch
 from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.cpu.run import memory
 from tcl.common.user_input import SourceLike, check_flag, in_order
-from tcl.executors.calls import Calls
+from tcl.executors.calls import MOST_QUICK, Calls, Repeat
 from tcl.executors.dispatch import FirstCall, Kernels, unknown
 from tcl.executors.dispatch import size as size
 from tcl.executors.executor import Executor
@@ -142,6 +145,17 @@ def compile(
     return executor
 
 
+def release_memory() -> int:
+    """Forget the kernels that defs keep for shapes they met: a next call loads its own from the
+    user's cache. Give the memory of outputs that are no longer there, which waits to be used again,
+    back to the system; returns its bytes."""
+    for definitions in list(_all):
+        definitions._kernels.forget()
+        for function in definitions._functions.values():
+            function._forget()
+    return memory.release_memory()
+
+
 class Definitions:
     """The defs of a text. Each is an attribute (and an item): a function of its inputs.
 
@@ -161,6 +175,7 @@ class Definitions:
                 warn(f"the name '{name}' is taken; call this def as [{name!r}](...)")
         for name, function in self._functions.items():
             self.__dict__.setdefault(name, function)
+        _all.add(self)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Definitions, (self._kernels.source, self._kernels.settings)
@@ -244,6 +259,10 @@ def sized(definitions: Definitions, definition: CheckedDef, arrays: Sequence[Any
     return definitions._kernels.size(definition, arrays)
 
 
+_all: WeakSet[Definitions] = WeakSet()
+"""Those there are."""
+
+
 class DefFunction:
     """One def of a text: a function of its inputs."""
 
@@ -252,6 +271,9 @@ class DefFunction:
         self._latest: Calls[Any] | None = None
         """The executor of the last call, whichever thread made it. It is asked first, and says
         itself whether a call is like the last one that it ran."""
+        self._several: OrderedDict[tuple[object, ...], Repeat] = OrderedDict()
+        """What does calls with inputs of these shapes and strides; it says itself whether a call is
+        like that."""
         self.__name__ = self.__qualname__ = definition.name
         names = ", ".join(t.name for t in definition.inputs)
         results = ", ".join(t.name for t in definition.outputs)
@@ -296,10 +318,17 @@ class DefFunction:
         if named:
             inputs = in_order(self._kernels.definition(self.__name__), inputs, named)
         latest = self._latest
-        if latest is not None:
+        if len(self._several) > 1 and unchecked is False and wanted is None:
+            repeat = self._several.get(_layout(inputs))
+            found = None if repeat is None else repeat(inputs, outputs)
+            if found is not None:
+                return found
+        elif latest is not None:
             found = latest.again(inputs, outputs, unchecked, wanted)
-            if found is None and wanted is None:
-                found = latest.at_other_sizes(inputs, outputs, unchecked)
+            if found is not None:
+                return found
+        if latest is not None and wanted is None:
+            found = latest.at_other_sizes(inputs, outputs, unchecked)
             if found is not None:
                 return found
         if unchecked is not False:
@@ -307,7 +336,17 @@ class DefFunction:
         executor, given = self._kernels.executor(self.__name__, inputs)
         results = executor.run(given, outputs, unchecked, wanted)
         self._latest = executor
+        if unchecked is False and wanted is None and executor.latest is not None:
+            self._several[_layout(inputs)] = executor.latest
+            while len(self._several) > MOST_QUICK:
+                with contextlib.suppress(KeyError):  # another thread was there
+                    self._several.popitem(last=False)
         return results
+
+    def _forget(self) -> None:
+        """As a def that was never called."""
+        self._latest = None
+        self._several = OrderedDict()
 
     def __repr__(self) -> str:
         return f"<tcl {self.__doc__}>"
@@ -316,6 +355,14 @@ class DefFunction:
         tree = next(d for d in parse(self._kernels.source).defs if d.name == self.__name__)
         arguments = _arguments(self._kernels.definition(self.__name__))
         return notebook.shown(highlighted(to_text(tree)), arguments)
+
+
+def _layout(inputs: tuple[Any, ...]) -> tuple[object, ...]:
+    """What mostly tells calls apart that different kernels are for."""
+    try:
+        return tuple([(a.shape, a.strides) for a in inputs])
+    except AttributeError:  # numbers; tensors, whose strides are a method
+        return tuple([getattr(a, "shape", type(a)) for a in inputs])
 
 
 def _arguments(definition: CheckedDef) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -24,6 +25,11 @@ from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, applied
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
 """Of each array, in bytes; inputs, then outputs."""
 
+
+MOST_QUICK = 16
+"""Sizes and strides in turns with which calls of a def are quick."""
+MOST_LAYOUTS = 64
+"""Strides for which an executor keeps a kernel. Object code of others is in the user's cache."""
 
 _A = TypeVar("_A")
 _K = TypeVar("_K")
@@ -58,6 +64,11 @@ class Calls(ABC, Generic[_A]):
 
     def __repr__(self) -> str:
         return f"<tcl executor: {self._sized.checked.name}, {self._options}>"
+
+    @property
+    def latest(self) -> Repeat | None:
+        """What does a call that is like the last one that went well."""
+        return self._latest
 
     @property
     def options(self) -> MappingOptions:
@@ -191,7 +202,7 @@ class Calls(ABC, Generic[_A]):
 
     def _keep(self, given: Given, unchecked: bool, places: tuple[int, ...], repeat: Repeat) -> None:
         """Keep what does calls like this one."""
-        self._repeats[_key(given, unchecked, places)] = repeat
+        _add(self._repeats, _key(given, unchecked, places), repeat)
         if given.kind.foreign is None:
             self._recent[unchecked, places] = repeat
             if not unchecked and places == self._usual:
@@ -206,7 +217,8 @@ class Calls(ABC, Generic[_A]):
                 found = kernels.get(key)
                 if found is None:
                     self._options, made = applied(self._chosen, make)
-                    found = kernels[key] = made
+                    found = made
+                    _add(kernels, key, made)
         return found
 
     def _new_strides(self) -> Strides:
@@ -225,6 +237,14 @@ class Calls(ABC, Generic[_A]):
     @abstractmethod
     def _first(self, given: Given, outputs: Any, unchecked: bool, places: tuple[int, ...]) -> Any:
         """A call that is not like the last one: everything about it is looked at."""
+
+
+def _add(kept: dict[_K, _L], key: _K, value: _L) -> None:
+    """Keep a value, and the latest others up to a number."""
+    kept[key] = value
+    while len(kept) > MOST_LAYOUTS:
+        with contextlib.suppress(KeyError, RuntimeError, StopIteration):  # another thread was there
+            del kept[next(iter(kept))]
 
 
 class Repeat(Protocol):

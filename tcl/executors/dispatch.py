@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -43,6 +44,9 @@ from tcl.tuner.cache.fingerprint import relaxed_fields
 _log = logger("executors")
 
 
+MOST_SHAPES = 256
+"""Shapes that kernels are kept for, of all defs of a text, by last use: some 60 KB each. The code
+of others is in the user's cache, from where it is loaded in a millisecond."""
 MOST_VARIED = 256
 """Executors that are kept for sizes that vary: another one of a known class is made in less time
 than most calls take, while a service may see any number of sizes."""
@@ -95,7 +99,8 @@ class Kernels:
         for definition in self.defs.values():
             found = findings(definition, strict=True) if self.strict else definition.warnings
             self._tell(definition, found)
-        self._executors: dict[tuple[object, ...], Calls[Any]] = {}
+        self._executors: OrderedDict[tuple[object, ...], Calls[Any]] = OrderedDict()
+        """By def, device and shapes, the last used last."""
         self._varied: deque[tuple[object, ...]] = deque()
         """Which of them are for sizes that vary, oldest first."""
         self._families: dict[tuple[object, ...], Family] = {}
@@ -116,6 +121,13 @@ class Kernels:
             *(self.options, self.threads, self.nearest, self.strict),
             *(relax, self._tune_mode, self.varying),
         )
+
+    def forget(self) -> None:
+        """Forget all executors: the next calls make new ones."""
+        with self._lock:
+            self._executors = OrderedDict()
+            self._varied.clear()
+            self._families = {}
 
     def varying_of(self, name: str) -> tuple[str, ...]:
         """The sizes of a def that vary."""
@@ -170,15 +182,20 @@ class Kernels:
     def _kept(self, key: tuple[object, ...], make: Callable[[], Calls[Any]]) -> Calls[Any]:
         """The executor of these sizes, made if there is none."""
         executor = self._executors.get(key)
-        if executor is None:
+        if executor is not None:
+            with contextlib.suppress(KeyError):  # another thread has just removed it
+                self._executors.move_to_end(key)
+        else:
             with self._lock:
                 executor = self._executors.get(key)
                 if executor is None:
                     executor = self._executors[key] = make()
+                    if len(self._executors) > MOST_SHAPES:
+                        self._executors.popitem(last=False)
                     if isinstance(executor, OfClass):
                         self._varied.append(key)
                         if len(self._varied) > MOST_VARIED:
-                            del self._executors[self._varied.popleft()]
+                            self._executors.pop(self._varied.popleft(), None)
         return executor
 
     def _make(self, definition: CheckedDef, found: Inputs, wanted: Wanted) -> Calls[Any]:

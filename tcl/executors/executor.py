@@ -15,8 +15,9 @@ from tcl.codegen.cpu.run.ready import ready
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.common.user_input import check_flag
 from tcl.executors import machine
-from tcl.executors.calls import Calls, Strides
+from tcl.executors.calls import Calls, Repeat, Strides
 from tcl.executors.host_repeat import HostRepeat
+from tcl.executors.numbers import WithNumbers
 from tcl.grammar.sized import SizedDef
 from tcl.selection.suggested_options import Chosen
 
@@ -50,6 +51,8 @@ class Executor(Calls[Any]):
         self._tells: tuple[int, int, int] | None = None
         """As of ``HostRepeat``."""
         self._kernels: dict[tuple[bool, Strides], Launcher] = {}
+        self._numbers = [(k, t) for k, t in enumerate(sized.checked.inputs) if t.rank == 0]
+        """The inputs that may be Python's numbers, with their places."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return Executor, (self._sized, self._chosen, self._most, self._wanted)
@@ -84,7 +87,9 @@ class Executor(Calls[Any]):
         make = self.results(places)
         if self._remembers and not given.copied:
             about = self._sized, (places, make), self._tells
-            repeat = HostRepeat(kernel, given, (results, views), *about)
+            repeat: Repeat = HostRepeat(kernel, given, (results, views), *about)
+            if self._numbers:
+                repeat = WithNumbers(repeat, self._numbers, given.library)
             self._keep(given, unchecked, places, repeat)
         if isinstance(outputs, tuple | list):  # the caller's own, of whichever class they are
             results = tuple(outputs)

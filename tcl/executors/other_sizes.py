@@ -8,6 +8,7 @@ so little is done here, and little is touched.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ import numpy as np
 from tcl.arrays.arguments import LARGE, output_arrays
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.cpu.run.memory import POOLED, large
-from tcl.executors.calls import result_of
+from tcl.executors.calls import MOST_QUICK, result_of
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.size_classes import SizeClass, kind_of
 from tcl.grammar.sized import SizedDef
@@ -74,12 +75,12 @@ class OtherSizes:
         """Each size that varies, and an input with its dimension that tell it."""
         self._known: dict[tuple[object, ...], tuple[Known, Code]] = {}
         """By whether subscripts are unchecked, and the kinds of the sizes: at most some dozens."""
-        self.latest: Mapping[str, int] = {}
-        """The sizes of the last call whose executor, if it has one, is not quick yet."""
+        self._recent: dict[tuple[int, ...], None] = {}
+        """The sizes of the latest calls, oldest first, in the order of ``_where``."""
 
     def __call__(self, inputs: tuple[Any, ...], outputs: Any, unchecked: object) -> Any:
         """Run, and return the outputs; None, and nothing done, for calls of another kind, and if
-        the last call had the same sizes: then an executor is to make such calls quick. Raises
+        one of the latest calls had the same sizes: an executor is to make such calls quick. Raises
         ``ArgumentError`` for outputs that do not fit, and ``IndexError``, as the kernel does."""
         if len(inputs) != len(self._inputs) or not isinstance(unchecked, bool):
             return None
@@ -91,7 +92,7 @@ class OtherSizes:
                 kinds.append(kind_of(size))
         except (AttributeError, IndexError, TypeError):  # no array, or of another rank
             return None
-        if sizes == self.latest:
+        if tuple(sizes.values()) in self._recent:
             return None
         known = self._known.get((unchecked, *kinds)) or self._looked_up(sizes, unchecked)
         if known is None:
@@ -113,8 +114,20 @@ class OtherSizes:
         if results is None:
             return None
         code.run(sizes, inputs + results, *more)
-        self.latest = sizes
+        self.called(sizes)
         return self._make(results)
+
+    def called(self, sizes: Mapping[str, int]) -> None:
+        """There was a call at these sizes."""
+        self._recent[tuple([sizes[name] for name, _, _ in self._where])] = None
+        if len(self._recent) > MOST_QUICK:
+            # Unless another thread is there as well.
+            with contextlib.suppress(KeyError, RuntimeError, StopIteration):
+                del self._recent[next(iter(self._recent))]
+
+    def come_again(self, sizes: Mapping[str, int]) -> bool:
+        """Whether one of the latest calls was at these sizes."""
+        return tuple([sizes[name] for name, _, _ in self._where]) in self._recent
 
     def tells(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
         """What mostly tells that a call is at other sizes than these: the place of an input, one of

@@ -189,7 +189,7 @@ class VaryingExecutor(OfClass, Executor):
         self._others = others if wanted is None else None
         self._tells = None if self._others is None else self._others.tells(sizes)
         # Sizes that vary may never come again.
-        self._remembers = others is not None and others.latest == sizes
+        self._remembers = others is not None and others.come_again(sizes)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Executor, (self.sized, self._chosen, self._most, self._wanted)
@@ -216,7 +216,7 @@ class VaryingExecutor(OfClass, Executor):
         found = super()._first(given, outputs, unchecked, places)
         self._remembers = True
         if self._others is not None:
-            self._others.latest = self._sizes
+            self._others.called(self._sizes)
         return found
 
     def kernel(self, strides: Strides, *, unchecked: bool = False) -> Launcher:
