@@ -1,5 +1,6 @@
 """Is a kernel's result right? Floats may differ from the reference by rounding alone, which grows
-with the depth of accumulation: with about its square root, as sums are reordered.
+with the depth of accumulation: with about its square root, as sums are reordered. Of long sums,
+which are made of parts (``tcl.codegen.common.sums``), it does not grow with their length.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tcl.codegen.common.rounding import UNKNOWN, Rounding
+from tcl.codegen.common.sums import AT_ONCE, PRODUCTS
 from tcl.grammar import checked as c
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.traverse import evaluated, reads, walk
@@ -34,9 +36,10 @@ EPSILON = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23, "float
 def accumulation_depths(sized: SizedDef) -> dict[str, int]:
     """Tensor → how many roundings its elements may have gone through, one after the other.
 
-    Inputs have 0. A statement adds its number of reduction points, at least 1, to the deepest
-    tensor that it reads. A rounding to a coarser type on the way (float32 arithmetic that ends in
-    a float64) counts as the many of the tensor's own type that are as large.
+    Inputs have 0. A statement adds its number of reduction points, at least 1 and of a sum at most
+    those of a part, to the deepest tensor that it reads. A rounding to a coarser type on the way
+    (float32 arithmetic that ends in a float64) counts as the many of the tensor's own type that are
+    as large.
     """
     depths = dict.fromkeys(sized.shapes, 0)
     types = {name: tensor.type for name, tensor in sized.checked.tensors.items()}
@@ -45,6 +48,9 @@ def accumulation_depths(sized: SizedDef) -> dict[str, int]:
         statement = sized_statement.statement
         points = math.prod(sized_statement.extent(i) for i in statement.reduction)
         read = {r.tensor for r in reads(statement)}
+        if statement.op == "+" and statement.target not in read:
+            narrow = any(types[name].is_float and types[name].bits == 16 for name in read)
+            points = min(points, PRODUCTS * (AT_ONCE if narrow else 1))
         if statement.op != "=" and not statement.initialise:
             read.add(statement.target)
         deepest = max((depths[name] for name in read), default=0)
