@@ -33,6 +33,7 @@ from tcl.codegen.reference import compile_reference
 from tcl.codegen.schedule.cpu import stages
 from tcl.grammar.sized import SizedDef
 from tcl.selection.best_options import DEFAULT
+from tcl.tuner.measure.correctness import accumulation_depths
 
 LONG = """
 def f({0}(M, N) A, {0}(N, M) D, {0}(N) B) -> (R, C, T, S, Q, P, V) {{
@@ -98,6 +99,17 @@ def test_defaults_and_the_reference() -> None:
     expected = outputs_of(sized)
     compile_reference(sized)(inputs, expected)
     assert not wrong(expected, inputs)
+
+
+@pytest.mark.parametrize(
+    ("form", "most"),
+    [("A(n)", sums.TERMS), ("A(n) * A(n)", sums.PRODUCTS)],
+)
+def test_what_a_candidate_is_allowed_does_not_grow_with_the_length(form: str, most: int) -> None:
+    n = 10**7
+    text = f"def f(float(N) A) -> (S) {{ S +=! A(n) S += {form} }}"
+    sized = sized_of(text, np.broadcast_to(np.float32(0), n))
+    assert accumulation_depths(sized) == {"A": 0, "S": sums.TERMS + most}
 
 
 @pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
