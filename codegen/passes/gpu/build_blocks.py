@@ -155,7 +155,9 @@ def _reduction(
     ]
     update = ir.Block((*point.lets, *updates(point, group.siblings)))
     sums = {ACCUMULATOR: point, **{s.accumulator: s.point for s in group.siblings if s.always}}
-    carried = Carried.of([x for x in rest if x not in own and x not in apart], sums, over)
+    # What a tensor core adds up at once counts as one point.
+    in_turn = [x for x in rest if x not in own and x not in apart and x.fold.level != "mma"]
+    carried = Carried.of(in_turn, sums, over)
     total = wrap(rest, update, fills, dict(carried.pauses))
     value: ir.Value = ir.Variable(ACCUMULATOR, type_)
     hoisted = _Hoisted(own)
