@@ -24,8 +24,8 @@ from tcl.api import size
 from tcl.arrays.annotations import parse_sizes
 from tcl.arrays.random_inputs import random_inputs
 from tcl.backends.cpu_backend import CpuBackend
+from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.scratch_folder import workspace
 from tcl.grammar.check import check
 from tcl.selection.best_options import DEFAULT, cache_key
 from tcl.tuner.cache.tuning_cache import TuningCache

@@ -84,7 +84,7 @@ class _DefChecker:
     def __init__(self, module: _ModuleChecker, definition: ast.Def) -> None:
         self.module = module
         self.definition = definition
-        self.scope = Scope(defs=frozenset(module.defs))
+        self.scope = Scope(definition.statements, frozenset(module.defs))
         self.bindings: list[c.SizeBinding] = []
         self.statements: list[c.Statement] = []
         self.declared: dict[str, ast.TensorType] = {}

@@ -18,7 +18,7 @@ from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.closest import alike
 from tcl.grammar.plural import plural
 from tcl.grammar.reference import Section
-from tcl.grammar.scope import Scope
+from tcl.grammar.scope import Scope, recurrence
 from tcl.grammar.source import Span
 from tcl.grammar.types import ScalarType
 
@@ -37,6 +37,8 @@ class ExprChecker:
     """Further names that some subscript or range uses, and that may therefore be indices."""
     in_range: bool = False
     """Checking the bounds of a range, which are made of sizes."""
+    writing: ast.Assign | None = None
+    """The statement, while what it evaluates is checked: not what only bounds indices."""
     lets: dict[str, ScalarType | None] = field(default_factory=dict)
     indices: dict[str, Span] = field(default_factory=dict)
     """Index variables seen so far, in order of appearance."""
@@ -122,7 +124,7 @@ class ExprChecker:
             return self._problem(
                 expr.name_span, f"'{name}' is no tensor and takes no subscripts", Section.SUBSCRIPTS
             )
-        tensor = scope.readable(name, expr.name_span)
+        tensor = None if self._recurs(expr) else scope.readable(name, expr.name_span)
         if tensor is None:
             # It may be meant as a function or a call of a def, which takes whole tensors.
             for argument in expr.arguments:
@@ -141,6 +143,21 @@ class ExprChecker:
             )
         done = _all(subscripts)
         return None if done is None else c.Read(name, done, tensor.type, expr.span)
+
+    def _recurs(self, expr: ast.Apply) -> bool:
+        """Whether an element that is written would depend on another one: of the same tensor, or of
+        one that is first assigned later, from this one. Notes the problem."""
+        own, name, scope = self.writing, expr.name, self.scope
+        if own is None or name not in scope.outputs or expr.arguments == own.indices:
+            return False
+        itself, known = name == own.target, name in scope.written
+        if len(expr.arguments) != len(own.indices):
+            return False  # which is said elsewhere
+        if not itself and (known or not scope.needs(name, own.target)):
+            return False
+        before = f"; for what '{name}' held before, write to another output" if known else ""
+        scope.problem(expr.span, recurrence(own.target) + before, Section.CUMSUM)
+        return True
 
     def _builtin(self, expr: ast.Apply) -> c.Expr | None:
         arity = BUILTINS[expr.name]

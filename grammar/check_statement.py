@@ -36,7 +36,9 @@ def check_assign(
     _check_target(statement, scope, declared)
     indices = _output_indices(statement, scope)
     ranged = _ranged(statement, scope)
-    checker = ExprChecker(scope, frozenset(indices) | ranged, frozenset(_usable(statement)))
+    checker = ExprChecker(
+        scope, frozenset(indices) | ranged, frozenset(_usable(statement)), writing=statement
+    )
 
     lets: list[c.Let] = []
     exists: list[c.Expr] = []
@@ -45,6 +47,7 @@ def check_assign(
             _let(clause, checker, lets)
     ranges = _ranges(statement, checker, lets)
     rhs = checker.check(statement.rhs)
+    checker.writing = None
     for clause in statement.where:
         if isinstance(clause, ast.Exists) and (value := checker.check(clause.value)) is not None:
             exists.append(literals.settle(value))
@@ -283,20 +286,15 @@ def _target_type(
 
 
 def _check_in_place(statement: c.Statement, scope: Scope) -> None:
-    """Reading the target is fine at the very element being written, and only there."""
+    """Reading the target is fine at the very element being written, unless that is reduced into.
+    At no other one it is: ``ExprChecker`` says so."""
     for read in reads(statement):
         if read.tensor != statement.target:
             continue
-        here = tuple(s.name if isinstance(s, c.Index) else None for s in read.subscripts)
         if statement.initialise:
             why = f"but {statement.op}=! clears it first; use = or a second output"
         elif statement.reduction:
             why = "while it is being reduced into; use a second output"
-        elif here != statement.indices:
-            own = f"{statement.target}({', '.join(statement.indices)})"
-            why = f"at another element than {own}, so the order of evaluation would matter; " + (
-                "use a second output"
-            )
         else:
             continue
         scope.problem(read.span, f"'{statement.target}' is read {why}", Section.STATEMENTS)

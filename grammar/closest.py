@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 _LONGEST = 64
 """Characters of a name that are compared with others as short: the time grows with their square."""
+_CLOSE, _BEGUN = 0.75, 0.6
+"""How much two names have to be alike, as ``difflib`` counts it: any two, and two of which one is
+the beginning of the other."""
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
@@ -20,4 +23,11 @@ def alike(name: str, known: Iterable[str], most: int) -> list[str]:
     names = [n for n in known if len(n) <= _LONGEST]
     folded = name[:_LONGEST].casefold()
     same = [n for n in names if n.casefold() == folded]
-    return same[:most] or difflib.get_close_matches(name[:_LONGEST], names, n=most)
+    if same:
+        return same[:most]
+    by_letters: dict[str, str] = {n.casefold(): n for n in reversed(names)}
+    near = difflib.get_close_matches(folded, by_letters, n=most, cutoff=_CLOSE)
+    if not near:
+        begun = difflib.get_close_matches(folded, by_letters, n=len(names) or 1, cutoff=_BEGUN)
+        near = [n for n in begun if n.startswith(folded) or folded.startswith(n)][:most]
+    return [by_letters[n] for n in near]

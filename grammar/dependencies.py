@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from tcl.grammar.checked import Statement
+from tcl.grammar.checked import Index, Statement
 from tcl.grammar.errors import Diagnostic
 from tcl.grammar.reference import Section
-from tcl.grammar.scope import Scope
-from tcl.grammar.traverse import reads
+from tcl.grammar.scope import Scope, recurrence
+from tcl.grammar.traverse import reads, walk
 
 
 def check_dependencies(statements: Sequence[Statement], scope: Scope) -> None:
@@ -32,17 +32,29 @@ def check_dependencies(statements: Sequence[Statement], scope: Scope) -> None:
     steps = [edges[a][b] for a, b in pairwise(cycle)]
     first = min(steps, key=lambda s: s.span)
     names = " -> ".join(reversed(cycle))
+    advice, section = "write the later value to an output of its own", Section.STATEMENTS
+    if any(map(_shifted, steps, cycle[1:])):
+        advice, section = recurrence(first.target), Section.CUMSUM
     scope.problems.append(
         Diagnostic(
-            f"the tensors {names} depend on each other in a cycle; "
-            "write the later value to an output of its own",
+            f"the tensors {names} depend on each other in a cycle; {advice}",
             first.span,
             tuple(
                 (s.span, f"here {s.target} depends on {b}")
                 for s, b in sorted(zip(steps, cycle[1:], strict=True), key=lambda p: p[0].span)
             ),
-            Section.STATEMENTS,
+            section,
         )
+    )
+
+
+def _shifted(statement: Statement, tensor: str) -> bool:
+    """Whether the statement reads the tensor at an index that it computes from others."""
+    return any(
+        not isinstance(subscript, Index) and any(isinstance(e, Index) for e in walk(subscript))
+        for read in reads(statement)
+        if read.tensor == tensor
+        for subscript in read.subscripts
     )
 
 

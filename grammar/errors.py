@@ -7,11 +7,17 @@ from dataclasses import dataclass
 
 from tcl.grammar.reference import Section
 from tcl.grammar.source import Source, Span
+from tcl.grammar.tracebacks import for_ipython
 
 
 class TclError(RuntimeError):
     """Base of every error that tcl raises on purpose. A ``RuntimeError``, which is what programs
     catch that call operators of frameworks."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows, which asks for it by this name: the user's lines, and what they
+        called."""
+        return for_ipython(self)
 
 
 @dataclass(frozen=True, slots=True)

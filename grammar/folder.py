@@ -6,8 +6,11 @@ once in a process, and what to do.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from tcl.grammar.errors import TclError
@@ -36,12 +39,20 @@ def place() -> Path:
 
 
 def cache_folder() -> Path | None:
-    """``place``; None, with a warning, if there is none."""
+    """``place``; None, with a warning, if there is none, or this user may not look into it."""
     try:
-        return place()
+        found = place()
+        os.stat(found / ".")  # nobody may who may not search it, or a folder above it
     except NoPlaceError as error:
         _without(str(error))
         return None
+    except OSError as error:
+        if not of_system(error):
+            raise
+        if error.errno in (errno.EACCES, errno.EPERM):
+            _without(f"{found} cannot be read: {error.strerror}")
+            return None
+    return found
 
 
 def made(folder: Path) -> bool:
@@ -58,6 +69,38 @@ def made(folder: Path) -> bool:
         _without(f"{folder} cannot be written: {error.strerror}")
         return False
     return True
+
+
+@contextlib.contextmanager
+def private(folder: Path | None, without: str, *, create: bool) -> Iterator[int | None]:
+    """A folder in a cache, opened, so that what is checked is what is used; None where the system
+    does not say whose it is (it is not POSIX), or, with a warning, if it is not this user's alone.
+    ``create``: it is made if it does not exist, else that is an ``OSError``. ``without``: what a
+    refusal means, as a sentence."""
+    if os.name != "posix" or folder is None or (create and not made(folder.parent)):
+        yield None
+        return
+    if create:
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield descriptor if trusted(os.fstat(descriptor), str(folder), without) else None
+    finally:
+        os.close(descriptor)
+
+
+def trusted(status: os.stat_result, path: str, without: str) -> bool:
+    """Whether nobody but this user can have written it. Warns if not, once for each path."""
+    if status.st_uid == os.geteuid() and not status.st_mode & 0o077:
+        return True
+    why = (
+        f"its mode is {stat.S_IMODE(status.st_mode):o}"
+        if status.st_uid == os.geteuid()
+        else "it belongs to somebody else"
+    )
+    warn_once(("access", path), f"{without}: {why}, but only you may have access to {path}")
+    return False
 
 
 def _without(reason: str) -> None:

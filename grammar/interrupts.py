@@ -12,7 +12,7 @@ from __future__ import annotations
 import _thread
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -51,14 +51,15 @@ def interruptible() -> bool:
 
 
 @contextmanager
-def deferred() -> Iterator[None]:
-    """Handlers of signals that come within are called right after it, each once.
+def deferred() -> Iterator[Sequence[signal.Signals]]:
+    """Handlers of signals that come within are called right after it, each once. Within, there is
+    the list of those that came so far.
 
     Only the main thread runs handlers: in other threads there is nothing to do. Keep what stands
     within short: for as long Ctrl+C seems to do nothing.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield ()
         return
     came: list[signal.Signals] = []
     before: dict[int, _Handler] = {}
@@ -76,7 +77,7 @@ def deferred() -> Iterator[None]:
             if callable(handler):
                 before[number] = handler
                 signal.signal(number, note)
-        yield
+        yield came
     finally:
         stopped: BaseException | None = None
         left = dict(before)

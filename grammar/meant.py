@@ -103,6 +103,17 @@ _ARG = (
 )
 _SUM = "there is no {0}; reduce with +=!, over the indices that are on the right alone"
 _MEAN = "there is no {0}; sum with +=! and divide by the number of elements in a second statement"
+_NORM = (
+    "there is no {0}; sum up rows and their squares in statements of their own, then use these "
+    "in another one"
+)
+_SOFTMAX = (
+    "there is no {0}; take off the largest of a row, sum up the exponentials, and divide, in a "
+    "statement each"
+)
+_PRODUCT = (
+    "there is no {0}; multiply elements and reduce with +=!, as in C(m, n) +=! A(m, k) * B(k, n)"
+)
 _EXTENT = "there is no {0}; T.0 is the extent of the first dimension of T"
 _WORDS: dict[str, tuple[str, Section]] = {
     "argmin": (_ARG.format("argmin", "min"), Section.ARGMIN),
@@ -113,7 +124,7 @@ _WORDS: dict[str, tuple[str, Section]] = {
     "avg": (_MEAN.format("avg"), Section.REDUCTIONS),
     "cumsum": (
         "there is no cumsum; O(i) +=! (j <= i) ? X(j) : 0 where i in 0:N, or a loop in Python",
-        Section.LIMITS,
+        Section.CUMSUM,
     ),
     "prod": ("there is no prod; multiply up with *=!", Section.REDUCTIONS),
     "any": ("there is no any; of bools, max=! is it", Section.REDUCTIONS),
@@ -125,6 +136,11 @@ _FUNCTIONS: dict[str, tuple[str, Section]] = {
     "sigmoid": ("there is no sigmoid; write 1 / (1 + exp(-x))", Section.FUNCTIONS),
     "clamp": ("there is no clamp; write min(max(x, low), high)", Section.FUNCTIONS),
     "clip": ("there is no clip; write min(max(x, low), high)", Section.FUNCTIONS),
+    "silu": ("there is no silu; write x / (1 + exp(-x))", Section.FUNCTIONS),
+    "swish": ("there is no swish; write x / (1 + exp(-x))", Section.FUNCTIONS),
+    "gelu": ("there is no gelu; write x * normcdf(x)", Section.FUNCTIONS),
+    "softplus": ("there is no softplus; write log1p(exp(x))", Section.FUNCTIONS),
+    "square": ("there is no square; write x * x", Section.OPERATORS),
     "maximum": ("there is no maximum; write max(x, y)", Section.OPERATORS),
     "minimum": ("there is no minimum; write min(x, y)", Section.OPERATORS),
     "select": ("there is no select; write condition ? a : b", Section.OPERATORS),
@@ -140,6 +156,19 @@ _FUNCTIONS: dict[str, tuple[str, Section]] = {
     "true": ("there is no true; write 1 == 1, or bool(1)", Section.LITERALS),
     "false": ("there is no false; write 1 == 0, or bool(0)", Section.LITERALS),
     **{name: (_EXTENT.format(name), Section.DEFS) for name in ("len", "size", "shape")},
+    **{
+        name: (sentence.format(name), section)
+        for names, sentence, section in (
+            ("softmax log_softmax logsumexp", _SOFTMAX, Section.RECIPES),
+            (
+                "layernorm layer_norm batch_norm group_norm rms_norm variance var std",
+                _NORM,
+                Section.RECIPES,
+            ),
+            ("matmul mm bmm dot conv conv1d conv2d conv3d", _PRODUCT, Section.REDUCTIONS),
+        )
+        for name in names.split()
+    },
 } | _WORDS
 
 

@@ -25,7 +25,9 @@ class Section(StrEnum):
     CALLS = "Calls"
     FUNCTIONS = "Functions"
     ARGMIN = "Argmin"
+    CUMSUM = "Cumsum"
     LIMITS = "Limits"
+    RECIPES = "Recipes"
     GRAMMAR = "Grammar"
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tcl.grammar.ast import Number, TensorType
+from tcl.grammar.ast import Apply, Name, Number, Statement, TensorType
 from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.checked import Tensor
 from tcl.grammar.closest import alike
@@ -12,6 +12,7 @@ from tcl.grammar.errors import Diagnostic
 from tcl.grammar.meant import no_name
 from tcl.grammar.reference import Section
 from tcl.grammar.source import Span
+from tcl.grammar.walk import expressions, targets, walk
 
 
 def dims_of(type_: TensorType) -> tuple[str | int, ...]:
@@ -19,10 +20,20 @@ def dims_of(type_: TensorType) -> tuple[str | int, ...]:
     return tuple(int(d.value) if isinstance(d, Number) else d.name for d in type_.dims)
 
 
+def recurrence(name: str) -> str:
+    """What is wrong where elements of a tensor would be computed from others of them."""
+    return (
+        f"elements of '{name}' cannot depend on each other, as they are computed in any order; "
+        "a running sum is a guarded reduction, and another recurrence a loop in Python"
+    )
+
+
 @dataclass(slots=True)
 class Scope:
     """Names of one def. Problems are collected, never raised."""
 
+    statements: tuple[Statement, ...] = ()
+    """All of the def, those that are still to be checked included."""
     defs: frozenset[str] = frozenset()
     """Names of the defs of the text."""
     inputs: dict[str, Tensor | None] = field(default_factory=dict)
@@ -58,6 +69,21 @@ class Scope:
             return "a size symbol"
         return None
 
+    def needs(self, name: str, other: str) -> bool:
+        """Whether some statement makes ``name`` of ``other``, directly or through others."""
+        made_of: dict[str, set[str]] = {}
+        for statement in self.statements:
+            nodes = (node for e in expressions(statement) for node in walk(e))
+            used = {node.name for node in nodes if isinstance(node, Name | Apply)}
+            for target in targets(statement):
+                made_of.setdefault(target, set()).update(used)
+        seen, left = set[str](), [name]
+        while left:
+            uses = made_of.get(left.pop(), set[str]()) - seen
+            seen |= uses
+            left += uses
+        return other in seen
+
     def readable(self, name: str, span: Span) -> Tensor | None:
         """The tensor of that name, if it may be read here; else the problem is noted."""
         if name in self.inputs:
@@ -80,15 +106,19 @@ class Scope:
     def undefined(self, name: str, span: Span, what: str) -> None:
         """Note that a name stands for nothing, and what may be meant."""
         meant = no_name(name)
-        if meant is not None:
+        folded = name.casefold()
+        if meant is not None and all(n.casefold() != folded for n in self.known()):
             self.problem(span, *meant)
         else:
             self.problem(span, f"undefined {what}{self.suggest(name)}", Section.DEFS)
 
+    def known(self) -> list[str]:
+        """All names that stand for something."""
+        return [*self.inputs, *self.outputs, *self.sizes, *BUILTINS, *self.defs]
+
     def suggest(self, name: str) -> str:
         """A remedy for an undefined name: the names that look like it."""
-        known = [*self.inputs, *self.outputs, *self.sizes, *BUILTINS, *self.defs]
-        close = alike(name, known, 2)
+        close = alike(name, self.known(), 2)
         if close:
             return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
         return "; list it among the inputs with its type, or correct the name"

@@ -1,20 +1,37 @@
 """Sizes that are known only when a kernel runs, as integers that compilers can work with.
 
 A ``Size`` is a polynomial with integer coefficients in such sizes, and in quotients of polynomials.
-It is an ``int``, so that whatever works with sizes works with it; but a comparison is answered only
-if the answer is the same for every value that the sizes may have, and raises ``Undecided`` where it
-is not. So nothing is ever decided by one of the values: where a choice may rest on one, because
-each answer is right, the code says so with ``usual``.
+Whatever works with sizes works with it: it has an integer's arithmetic, but no value. A comparison
+is answered only if the answer is the same for every value that the sizes may have, and raises
+``Undecided`` where it is not, as does whatever asks for a plain number. So nothing is ever decided
+by one of the values: where a choice may rest on one, because each answer is right, the code says so
+with ``usual``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import product
-from typing import Any, TypeAlias, TypeVar
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from tcl.grammar.polynomials import (
+    REMEMBERED,
+    ZERO,
+    Atom,
+    Monomial,
+    Polynomial,
+    Quotient,
+    Symbol,
+    Terms,
+    plus,
+    times,
+)
+
+if TYPE_CHECKING:
+    _Integer: TypeAlias = int  # as which whatever works with sizes has them
+else:
+    _Integer = object  # an ``int`` would have a value, and whatever is written in C would take it
 
 _Number = TypeVar("_Number", int, float)
 
@@ -23,78 +40,26 @@ class Undecided(Exception):  # noqa: N818
     """A question whose answer depends on a size that is known only when a kernel runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """A size that a kernel is given when it runs, divided by what is known to divide it."""
+class Size(_Integer):
+    """An integer that depends on sizes which are known when a kernel runs."""
 
-    name: str
-    """Of the size, as the def has it."""
-    multiple: int
-    """The size is a multiple of this."""
-    least: int
-    """The smallest value of the quotient."""
-    most: int
-    usual: int
-    """The value by which choices are made."""
-
-    def __str__(self) -> str:
-        return self.name if self.multiple == 1 else f"{self.name}/{self.multiple}"
-
-
-@dataclass(frozen=True, slots=True)
-class Quotient:
-    """A polynomial over a positive integer, rounded down."""
-
-    terms: Terms
-    divisor: int
-    least: int
-    most: int
-    usual: int
-
-    def __str__(self) -> str:
-        return f"({text_of(self.terms)})/{self.divisor}"
-
-
-Atom: TypeAlias = Symbol | Quotient
-Monomial: TypeAlias = tuple[Atom, ...]
-Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
-"""Coefficients, none of them 0, by the atoms that they are multiplied with, in a fixed order."""
-
-
-def text_of(terms: Terms) -> str:
-    """A polynomial as text, the same for equal ones."""
-    parts = []
-    for monomial, coefficient in terms:
-        factors = [str(a) for a in monomial]
-        if coefficient != 1 or not factors:
-            factors.insert(0, str(coefficient))
-        parts.append("*".join(factors))
-    return " + ".join(parts)
-
-
-class Size(int):
-    """An integer that depends on sizes which are known when a kernel runs; as an ``int`` it has
-    the value by which choices are made."""
-
-    terms: Terms
+    __slots__ = ("_constant", "_polynomial")
+    _polynomial: Polynomial
+    _constant: int
 
     @staticmethod
     def made(found: Mapping[Monomial, int]) -> int:
         """The polynomial; a plain integer if it is one."""
-        terms = tuple(
-            sorted(
-                ((m, c) for m, c in found.items() if c),
-                key=lambda each: [*map(str, each[0])],
-                reverse=True,
-            )
-        )
-        if not terms:
-            return 0
-        if len(terms) == 1 and not terms[0][0]:
-            return terms[0][1]
-        value = sum(c * math.prod(a.usual for a in m) for m, c in terms)
-        size = int.__new__(Size, value)
-        size.terms = terms
+        terms = dict(found)
+        constant = terms.pop((), 0)
+        return Size._of(Polynomial.of(terms), constant)
+
+    @staticmethod
+    def _of(polynomial: Polynomial, constant: int) -> int:
+        if not polynomial.terms:
+            return constant
+        size = object.__new__(Size)
+        size._polynomial, size._constant = polynomial, constant
         return size
 
     @staticmethod
@@ -105,21 +70,36 @@ class Size(int):
         symbol = Symbol(name, multiple, first, last, value // multiple)
         return Size.made({(symbol,): multiple})
 
+    @property
+    def terms(self) -> Terms:
+        """All of it, the constant last."""
+        terms = self._polynomial.terms
+        return (*terms, ((), self._constant)) if self._constant else terms
+
     # Arithmetic.
 
     def __add__(self, other: int) -> int:
-        return Size.made(_sum(self, other, 1)) if isinstance(other, int) else NotImplemented
+        return self._plus(other, 1)
 
     __radd__ = __add__
 
     def __sub__(self, other: int) -> int:
-        return Size.made(_sum(self, other, -1)) if isinstance(other, int) else NotImplemented
+        return self._plus(other, -1)
+
+    def _plus(self, other: int, factor: int) -> int:
+        """``self + factor * other``."""
+        if isinstance(other, Size):
+            found = plus(self._polynomial, other._polynomial, factor)
+            return Size._of(found, self._constant + factor * other._constant)
+        if isinstance(other, int):
+            return Size._of(self._polynomial, self._constant + factor * other)
+        return self._no() if isinstance(other, float) else NotImplemented
 
     def __rsub__(self, other: int) -> int:
-        return -self + other if isinstance(other, int) else NotImplemented
+        return -self + other
 
     def __neg__(self) -> int:
-        return Size.made({m: -c for m, c in self.terms})
+        return Size._of(plus(ZERO, self._polynomial, -1), -self._constant)
 
     def __pos__(self) -> int:
         return self
@@ -128,13 +108,14 @@ class Size(int):
         return self if self >= 0 else -self
 
     def __mul__(self, other: int) -> int:
-        if not isinstance(other, int):
-            return NotImplemented
-        found: dict[Monomial, int] = {}
-        for (m, c), (n, d) in product(self.terms, terms_of(other)):
-            key = tuple(sorted((*m, *n), key=str))
-            found[key] = found.get(key, 0) + c * d
-        return Size.made(found)
+        mine, constant = self._polynomial, self._constant
+        if isinstance(other, Size):
+            found = times(mine, other._polynomial)
+            found = plus(plus(found, mine, other._constant), other._polynomial, constant)
+            return Size._of(found, constant * other._constant)
+        if isinstance(other, int):
+            return Size._of(plus(ZERO, mine, other), constant * other)
+        return self._no() if isinstance(other, float) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -142,40 +123,8 @@ class Size(int):
         if isinstance(other, Size):
             return _ratio(self, other)
         if not isinstance(other, int):
-            return NotImplemented
-        if other < 0:
-            return -self // -other
-        if other == 0:
-            raise ZeroDivisionError
-        whole = {m: c // other for m, c in self.terms if c % other == 0}
-        rest = {m: c for m, c in self.terms if c % other}
-        constant = rest.pop((), 0)
-        if not rest:
-            return Size.made(whole) + constant // other
-        left = Size.made({**rest, (): constant})
-        low, high = limits(left)
-        if high <= 0:  # quotients are of what is not negative
-            return Size.made(whole) - (-left + (other - 1)) // other
-        if low < 0:
-            less = low // other
-            constant -= less * other
-            left = Size.made({**rest, (): constant})
-            whole[()] = whole.get((), 0) + less
-            low, high = low - less * other, high - less * other
-        common = math.gcd(other, *rest.values())
-        if common > 1:  # (g p + c) / (g d) is (p + c / g) / d, all rounded down
-            left = Size.made({m: c // common for m, c in rest.items()} | {(): constant // common})
-            return Size.made(whole) + left // (other // common)
-        (monomial, c), *more = rest.items()
-        if not more and c == 1 and len(monomial) == 1 and isinstance(monomial[0], Quotient):
-            inner = monomial[0]  # (p / d + c) / e is (p + c d) / (d e)
-            left = Size.made(dict(inner.terms)) + constant * inner.divisor
-            return Size.made(whole) + left // (inner.divisor * other)
-        usual_ = usual(left) // other
-        atom = Quotient(terms_of(left), other, low // other, high // other, usual_)
-        if atom.least == atom.most:
-            return Size.made(whole) + atom.least
-        return Size.made(whole) + Size.made({(atom,): 1})
+            return self._no() if isinstance(other, float) else NotImplemented
+        return over(self._polynomial, self._constant, other)
 
     def __rfloordiv__(self, other: int) -> int:
         return _ratio(other, self)
@@ -195,7 +144,8 @@ class Size(int):
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _no
     __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _no
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = _no
-    __int__ = __index__ = __float__ = __round__ = __trunc__ = __floor__ = __ceil__ = _no
+    __int__ = __index__ = __float__ = __complex__ = __round__ = _no
+    __trunc__ = __floor__ = __ceil__ = _no
     __rdivmod__ = bit_length = bit_count = as_integer_ratio = _no
 
     # Comparisons.
@@ -213,12 +163,12 @@ class Size(int):
         return _at_least(self, other, 0)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, int):
-            if not isinstance(other, float):
-                return NotImplemented
+        if isinstance(other, float):
             if not other.is_integer():
                 return False
             other = int(other)
+        if not isinstance(other, int | Size):
+            return NotImplemented
         low, high = limits(self - other)
         if low == high == 0:
             return True
@@ -233,14 +183,13 @@ class Size(int):
         return self != 0
 
     def __hash__(self) -> int:
-        return hash(self.terms)
+        return hash((self._polynomial, self._constant))
 
     # Text.
 
     def __str__(self) -> str:
-        text = text_of(self.terms)
-        _NAMED[text] = self
-        return text
+        text, constant = self._polynomial.text, self._constant
+        return f"{text} + {constant}" if constant else text
 
     __repr__ = __str__
 
@@ -249,14 +198,6 @@ class Size(int):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Size.made, (dict(self.terms),)
-
-
-_NAMED: dict[str, Size] = {}
-
-
-def named(text: str) -> Size:
-    """The size that was written as this text."""
-    return _NAMED[text]
 
 
 def terms_of(value: int) -> Terms:
@@ -280,7 +221,7 @@ def linear(value: int) -> tuple[int, int] | None:
 
 def usual(value: int) -> int:
     """The value by which choices are made, each of which is right."""
-    return int.__pos__(value) if isinstance(value, Size) else value
+    return value._polynomial.usual + value._constant if isinstance(value, Size) else value
 
 
 def surely(answer: Any) -> bool:
@@ -352,80 +293,46 @@ def limits(value: int) -> tuple[int, int]:
     """Two integers between which all values lie, as near as is easily told."""
     if not isinstance(value, Size):
         return value, value
-    terms = value.terms
-    low, high = _ends(terms)
-    if any(isinstance(atom, Quotient) for monomial, _ in terms for atom in monomial):
-        # 2 * (N / 2) is told from N by what a quotient is, and not by where both of them lie.
-        below, scale = _divided(terms, 1)
-        low = max(low, -(-_ends(below)[0] // scale))
-        above, scale = _divided(terms, -1)
-        high = min(high, _ends(above)[1] // scale)
-    return low, high
+    low, high = value._polynomial.limits
+    return low + value._constant, high + value._constant
 
 
-def _ends(terms: Terms) -> tuple[int, int]:
-    from_below, from_above = _shifted(terms, 1), _shifted(terms, -1)
-    return _end(from_below, terms, min), _end(from_above, terms, max)
-
-
-def _divided(terms: Terms, sign: int) -> tuple[Terms, int]:
-    """A polynomial without quotients, and a scale: divided by it, it is no more than the terms if
-    the sign is positive, and no less if it is negative. ``p / d``, rounded down, lies between
-    ``(p - (d - 1)) / d`` and ``p / d``, and what it is multiplied with is not negative."""
-    scale = 1
-    while True:
-        found: dict[Monomial, int] = {}
-        quotients = {a for m, _ in terms for a in m if isinstance(a, Quotient)}
-        if not quotients:
-            return terms, scale
-        atom = max(quotients, key=lambda each: len(str(each)))  # before those that are within it
-        for monomial, c in terms:
-            if atom not in monomial:
-                found[monomial] = found.get(monomial, 0) + c * atom.divisor
-                continue
-            left = list(monomial)
-            left.remove(atom)
-            dividend = dict(atom.terms)
-            if c * sign > 0:
-                dividend[()] = dividend.get((), 0) - (atom.divisor - 1)
-            for other, d in dividend.items():
-                key = tuple(sorted((*left, *other), key=str))
-                found[key] = found.get(key, 0) + c * d
-        scale *= atom.divisor
-        terms = terms_of(Size.made(found))
-
-
-def _end(shifted: Mapping[Monomial, int], terms: Terms, end: Any) -> int:
-    # Counted from their smallest values, atoms are not negative: without coefficients of the other
-    # sign, the constant is the end. Otherwise, each term by itself.
-    others = [c for m, c in shifted.items() if m]
-    if all(c >= 0 for c in others) and end is min:
-        return shifted.get((), 0)
-    if all(c <= 0 for c in others) and end is max:
-        return shifted.get((), 0)
-    total = 0
-    for monomial, c in terms:
-        ends = [math.prod(x) for x in product(*((a.least, a.most) for a in monomial))]
-        total += end(c * x for x in ends)
-    return total
-
-
-def _shifted(terms: Terms, sign: int) -> dict[Monomial, int]:
-    """The terms in atoms that are counted from their smallest values."""
-    found: dict[Monomial, int] = {}
-    for monomial, c in terms:
-        for chosen in product(*((True, False) for _ in monomial)):
-            kept = tuple(a for a, keep in zip(monomial, chosen, strict=True) if keep)
-            left = (a.least for a, keep in zip(monomial, chosen, strict=True) if not keep)
-            found[kept] = found.get(kept, 0) + c * math.prod(left)
-    return found
-
-
-def _sum(left: int, right: int, sign: int) -> dict[Monomial, int]:
-    found = dict(terms_of(left))
-    for monomial, c in terms_of(right):
-        found[monomial] = found.get(monomial, 0) + sign * c
-    return found
+@lru_cache(REMEMBERED)
+def over(polynomial: Polynomial, constant: int, divisor: int) -> int:
+    """``(polynomial + constant) // divisor``."""
+    if divisor < 0:
+        return -Size._of(polynomial, constant) // -divisor
+    terms = (*polynomial.terms, ((), constant))
+    whole = {m: c // divisor for m, c in terms if c % divisor == 0}
+    rest = {m: c for m, c in terms if c % divisor}
+    constant = rest.pop((), 0)
+    if not rest:
+        return Size.made(whole) + constant // divisor
+    left = Size.made({**rest, (): constant})
+    low, high = limits(left)
+    if high <= 0:  # quotients are of what is not negative
+        return Size.made(whole) - (-left + (divisor - 1)) // divisor
+    if low < 0:
+        less = low // divisor
+        constant -= less * divisor
+        left = Size.made({**rest, (): constant})
+        whole[()] = whole.get((), 0) + less
+        low, high = low - less * divisor, high - less * divisor
+    common = math.gcd(divisor, *rest.values())
+    if common > 1:  # (g p + c) / (g d) is (p + c / g) / d, all rounded down
+        left = Size.made({m: c // common for m, c in rest.items()} | {(): constant // common})
+        return Size.made(whole) + left // (divisor // common)
+    (monomial, c), *more = rest.items()
+    if not more and c == 1 and len(monomial) == 1 and isinstance(monomial[0], Quotient):
+        inner = monomial[0]  # (p / d + c) / e is (p + c d) / (d e)
+        left = Size.made(dict(inner.terms)) + constant * inner.divisor
+        return Size.made(whole) + left // (inner.divisor * divisor)
+    atom = Quotient(
+        terms_of(left), divisor, low // divisor, high // divisor, usual(left) // divisor
+    )
+    if atom.least == atom.most:
+        return Size.made(whole) + atom.least
+    return Size.made(whole) + Size.made({(atom,): 1})
 
 
 def _ratio(left: int, right: int) -> int:
@@ -449,7 +356,7 @@ def _at_least(left: float, right: float, margin: int) -> bool:
     """``left >= right + margin``."""
     if isinstance(left, float) or isinstance(right, float):
         # Beside infinities, any of the values tells.
-        ends = [limits(x) if isinstance(x, int) else (x, x) for x in (left, right)]
+        ends = [limits(x) if isinstance(x, Size) else (x, x) for x in (left, right)]
         (low, high), (below, above) = ends
         if low >= above + margin:
             return True

@@ -57,6 +57,13 @@ def expressions(statement: ast.Statement) -> Iterator[ast.Expr]:
             assert_never(statement)
 
 
+def targets(statement: ast.Statement) -> tuple[str, ...]:
+    """The tensors that a statement assigns."""
+    if isinstance(statement, ast.Call):
+        return tuple(target.name for target in statement.targets)
+    return (statement.target,)
+
+
 def deepest(statement: ast.Statement) -> tuple[int, Span]:
     """Depth of the deepest expression of a statement, and where that is."""
     depth, span = 0, statement.span

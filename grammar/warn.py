@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Hashable
 
 from tcl.grammar.errors import TclWarning
+from tcl.grammar.tracebacks import is_ours
 
 _told: set[Hashable] = set()
 
@@ -15,8 +16,7 @@ def warn(message: str) -> None:
     """Give a ``TclWarning`` at the nearest caller that is not part of tcl."""
     level = 1
     frame = sys._getframe(0)
-    ours = ("tcl", "contextlib")  # the latter stands between frames of ours
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ours:
+    while frame.f_back and is_ours(frame):
         frame = frame.f_back
         level += 1
     warnings.warn(message, TclWarning, stacklevel=level)

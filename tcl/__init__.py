@@ -42,14 +42,16 @@ if TYPE_CHECKING:
     from tcl.grammar.errors import TclSemanticError as TclSemanticError
     from tcl.grammar.errors import TclSyntaxError as TclSyntaxError
     from tcl.grammar.errors import TclWarning as TclWarning
+    from tcl.options_factories import (
+        make_autotuned_options_factory as make_autotuned_options_factory,
+    )
+    from tcl.options_factories import make_naive_options_factory as make_naive_options_factory
     from tcl.tuner.config import SettingError as SettingError
     from tcl.tuner.config import TunerConfig as TunerConfig
     from tcl.tuner.errors import CacheError as CacheError
     from tcl.tuning import Tuner as Tuner
     from tcl.tuning import autotune as autotune
     from tcl.tuning import autotune_and_compile as autotune_and_compile
-    from tcl.tuning import make_autotuned_options_factory as make_autotuned_options_factory
-    from tcl.tuning import make_naive_options_factory as make_naive_options_factory
 
 __version__ = "0.1.0"
 
@@ -71,10 +73,8 @@ _HOMES = {
     ),
     "tcl.tuner.config": ("SettingError", "TunerConfig"),
     "tcl.tuner.errors": ("CacheError",),
-    "tcl.tuning": (
-        *("Tuner", "autotune", "autotune_and_compile"),
-        *("make_autotuned_options_factory", "make_naive_options_factory"),
-    ),
+    "tcl.options_factories": ("make_autotuned_options_factory", "make_naive_options_factory"),
+    "tcl.tuning": ("Tuner", "autotune", "autotune_and_compile"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

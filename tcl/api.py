@@ -11,6 +11,7 @@ import numpy as np
 from tcl.arrays.adopted import adopted
 from tcl.arrays.arguments import Argument, Array, Wanted
 from tcl.arrays.given import Given
+from tcl.arrays.tracing import opaque, tell_torch
 from tcl.codegen.common.errors import ArgumentError
 from tcl.common.user_input import SourceLike, check_flag, in_order
 from tcl.executors.calls import Calls
@@ -20,19 +21,26 @@ from tcl.executors.executor import Executor
 from tcl.executors.settings import OptionsFactory as OptionsFactory
 from tcl.executors.settings import OptionsLike, Settings
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.forks import whole
 from tcl.grammar.highlight import highlighted
+from tcl.grammar.interrupts import of_system
 from tcl.grammar.parser import parse
 from tcl.grammar.printer import to_text
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.warn import warn
+from tcl.grammar.warn import warn, warn_once
 from tcl.html import notebook
 from tcl.html.markup import Markup
 from tcl.html.tables import row, table
+from tcl.selection.best_options import DEFAULT
+from tcl.selection.known_first_use import known_by
 from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import ModeLike, TuneMode
+from tcl.tuner.cache.tuning_cache import TuningCache, default_path
+from tcl.tuner.errors import CacheError
 
 
+@opaque
 def define(
     source: SourceLike,
     options: OptionsLike = None,
@@ -51,7 +59,8 @@ def define(
     ``"pointwise"``, ``"mlp"``, ``"conv"``), what ``Tuner.tune`` returned, or a factory ``(source,
     entry_point, *inputs) -> MappingOptions``. With none, the best way that is known is used: the
     tuning cache's, else what a model chooses (``tcl docs model``), else a heuristic default; what a
-    cache has and does not apply is passed over, with one warning. ``"predict"`` is the same as
+    cache has and does not apply is passed over, with one warning, and there is one where it has
+    options for other numbers of threads alone. ``"predict"`` is the same as
     none, with a warning where there is no model. ``nearest=True``: for sizes that were not tuned,
     the tuning cache's options for the nearest sizes that were, if they can be applied, with a
     ``TclWarning`` that says so.
@@ -106,6 +115,7 @@ def compile(
 ) -> Calls[Any]: ...
 
 
+@opaque
 def compile(
     source: SourceLike,
     entry_point: str,
@@ -140,6 +150,7 @@ class Definitions:
     """
 
     def __init__(self, source: SourceLike, settings: Settings | None = None) -> None:
+        tell_torch()
         self._kernels = Kernels(source, settings or Settings(), _first_use)
         self._functions = {
             name: DefFunction(self._kernels, definition)
@@ -197,6 +208,7 @@ class Definitions:
         **named: Any,
     ) -> Any: ...
 
+    @opaque
     def __call__(
         self,
         /,
@@ -270,6 +282,7 @@ class DefFunction:
         **named: Any,
     ) -> Any: ...
 
+    @opaque
     def __call__(
         self,
         /,
@@ -328,9 +341,22 @@ def _function(source: str, settings: Settings, name: str) -> DefFunction:
 
 
 def _first_use(call: FirstCall, mode: TuneMode) -> Chosen:
-    """Tune for a call; what that takes is loaded now."""
-    from tcl.first_use import tuned
-
+    """Tune for a call, unless that was done; what it takes is loaded now."""
+    with contextlib.suppress(CacheError):  # which is told of where it is needed
+        found = known_by(TuningCache(default_path()), call.query, mode)
+        if found is not None:
+            return found
+    try:
+        with whole():
+            from tcl.first_use import tuned
+    except OSError as error:
+        if not of_system(error):
+            raise
+        name = call.query.name
+        warn_once(
+            ("first use", str(error)), f"{name} is not tuned, and the default is used: {error}"
+        )
+        return DEFAULT
     return tuned(call, mode)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -95,8 +95,9 @@ def make_load_from_cache_options_factory(
     nearest: bool = False,
     relax: str | Iterable[str] | None = None,
 ) -> OptionsFactory:
-    """A factory that takes the best options for so many threads (see ``define``) from a cache
-    file, or for the GPU that the inputs lie on.
+    """A factory that takes the best options from a cache file: those for as many ``threads`` as
+    the kernels have that it is asked for, if nothing else is said, or for the GPU that the inputs
+    lie on.
 
     ``nearest``: where there are none, it takes those for the nearest sizes that can be applied,
     with a ``TclWarning`` that says so; ``relax`` (see ``define``): those that were measured on a
@@ -106,17 +107,21 @@ def make_load_from_cache_options_factory(
     Called by itself it gives None where there are none.
     """
 
-    path, cores = file_named("cache_filename", cache_filename), thread_count(threads)
+    path = file_named("cache_filename", cache_filename)
     check_flag("nearest", nearest)
+    cores = None if threads is None else thread_count(threads)
     return _FromCache(path, cores, nearest, relaxed_fields(relax))
 
 
 @dataclass(frozen=True, slots=True)
 class _FromCache(CacheFactory):
     path: Path
-    threads: int
+    threads: int | None
     nearest: bool
     relax: frozenset[str]
+
+    def for_threads(self, threads: int) -> _FromCache:
+        return self if self.threads is not None else replace(self, threads=threads)
 
     def choices(
         self,
@@ -127,7 +132,8 @@ class _FromCache(CacheFactory):
     ) -> Choices:
         definition = Definitions(source).definition(entry_point)
         found = inputs_of(definition, inputs)
-        where, sized = target_of(found, None, self.threads), size(definition, found.arrays)
+        threads = thread_count(self.threads)
+        where, sized = target_of(found, None, threads), size(definition, found.arrays)
         if classes:
             query = ForAll.of(definition, sized.sizes, classes).query(where.device)
         else:

@@ -12,26 +12,29 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from tcl.arrays.tracing import opaque, recorder
 from tcl.backends.targets import CpuTarget, CudaTarget, Target
-from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
+from tcl.codegen.common.errors import ArgumentError, CompileError
+from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.scratch_folder import workspace
 from tcl.executors.dispatch import FirstCall
+from tcl.grammar.interrupts import of_system
 from tcl.grammar.log import logger
 from tcl.grammar.warn import warn_once
-from tcl.selection.best_options import DEFAULT, Query, best_known, refusal
+from tcl.selection.best_options import DEFAULT, refusal
+from tcl.selection.known_first_use import BEGUN, BUSY_THEN, known_by, nothing
 from tcl.selection.suggested_options import Chosen
 from tcl.selection.tune_modes import TuneMode
 from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.first_uses import FirstUse
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.config import TunerConfig
-from tcl.tuner.errors import CacheError
+from tcl.tuner.errors import CacheError, ExecutorLostError
 from tcl.tuner.measure.machine_lock import locked
+from tcl.tuner.measure.reliability import BUSY, share_of_others
 from tcl.tuner.run.brief import BriefSearch
-from tcl.tuner.run.events import Event, Interrupted
-from tcl.tuner.run.stop_requests import TIME_LIMIT
+from tcl.tuner.run.stop_requests import searches_count
 from tcl.tuner.run.tuner import Tuner, TuningResult
 
 _log = logger("tuning")
@@ -48,8 +51,10 @@ STARTS = (DEFAULT, MappingOptions("pointwise"))
 """What these measure first."""
 
 
+@opaque
 def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
-    """The options for a call, after tuning if the mode says so and that was not done before.
+    """The options for a call, after tuning if the mode says so and that was not done before; for
+    empty arrays nothing is tuned.
 
     Raises ``ArgumentError`` while a framework records what calls do, where nothing can be measured;
     what a search raises for inputs that are wrong. A search that finds nothing, or a cache that
@@ -58,7 +63,7 @@ def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
     query = call.query
     try:
         cache = TuningCache(default_path())
-        known = _known(cache, query, mode)
+        known = known_by(cache, query, mode)
         if known is not None:
             return known
         if (what := recording()) is not None:
@@ -69,7 +74,7 @@ def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
             )
         # Who comes second waits, and has what the first one found.
         with locked(f"tcl-first-use-{query.key.digest[:32]}"):
-            known = _known(cache, query, mode)
+            known = known_by(cache, query, mode)
             return _done(cache, call, mode) if known is None else known
     except CacheError as error:
         warn_once(
@@ -77,33 +82,6 @@ def tuned(call: FirstCall, mode: TuneMode) -> Chosen:
             f"{query.name} is not tuned, and the default is used: {error}",
         )
         return DEFAULT
-
-
-def _known(cache: TuningCache, query: Query, mode: TuneMode) -> Chosen | None:
-    """What is known since an earlier time; None if the mode's work is still to be done."""
-    entries = first_uses.load(cache, query.key)
-    done = next((e for e in entries if mode.satisfied_by(e.mode)), None)
-    # Whatever was tuned by hand had its own search; a smaller mode's result does not do.
-    if mode.searches and (done is not None or not entries) and cache.top(query.key, 1):
-        return best_known(query)
-    if done is None:
-        return None
-    if done.winner is None:
-        return _nothing(query, mode, done.message)
-    try:
-        return MappingOptions.from_json(done.winner)
-    except OptionsError:  # of another version: it is found again
-        return None
-
-
-def _nothing(query: Query, mode: TuneMode, message: str) -> Chosen:
-    """The default, with one warning."""
-    warn_once(
-        ("first use", query.key.digest, str(mode)),
-        f"nothing of mode {mode} works for {query.name} on {query.key.sizes}, so the default is "
-        f"used: {message}",
-    )
-    return DEFAULT
 
 
 def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
@@ -117,28 +95,36 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
             reasons = "; ".join(f"{preset}: {reason}" for preset, reason in refused.items())
             entry = FirstUse(str(mode), left[0].to_json() if left else None, reasons * (not left))
             first_uses.store(cache, key, entry)
-            return left[0] if left else _nothing(query, mode, reasons)
+            return left[0] if left else nothing(query, mode, reasons)
+    before = {entry.mode for entry in first_uses.load(cache, key)}
+    # Where a signal ends the process, or its handler the search, the next process begins again.
+    begun = f"{BEGUN} {mode}"
+    first_uses.store(cache, key, FirstUse(begun, None))
     try:
-        result, ended_by = _searched(cache, call, mode, [DEFAULT] if mode.searches else left)
-    except (ArgumentError, CompileError) as error:  # too few cores; the reference does not compile
+        result = _searched(cache, call, mode, [DEFAULT] if mode.searches else left)
+    # Too few cores; the reference does not compile; no process can be started; no more files.
+    except (ArgumentError, CompileError, ExecutorLostError, OSError) as error:
+        if isinstance(error, OSError) and not of_system(error):
+            raise
         warn_once(
             ("first use", key.digest, str(error)),
             f"{query.name} on {key.sizes} cannot be tuned, and the default is used: {error}",
         )
         return DEFAULT
     winner, message = result.options, _why(result)
-    if winner is None and ended_by:
-        warn_once(
-            ("first use", key.digest, "ended"),
-            f"tuning {query.name} on {key.sizes} (mode {mode}) was ended by {ended_by} before "
-            "anything worked, so the default is used; the next process tunes it",
-        )
-        return DEFAULT
     _log.info("%s on %s: %s", query.name, key.sizes, winner or f"nothing works: {message}")
-    if not ended_by:  # else the next process goes on
-        text = winner.to_json() if winner is not None else None
-        first_uses.store(cache, key, FirstUse(str(mode), text, message))
-    return winner if winner is not None else _nothing(query, mode, message)
+    text = winner.to_json() if winner is not None else None
+    busy = share_of_others([c.outcome for c in result.history])
+    if busy > BUSY and f"{BUSY_THEN} {mode}" not in before:
+        _log.warning(
+            "%s on %s was tuned while other processes used %.0f %% of the cores that measure: the "
+            "next process tunes it once more", query.name, key.sizes, 100 * busy,
+        )  # fmt: skip
+        entry = FirstUse(f"{BUSY_THEN} {mode}", text, message)
+    else:
+        entry = FirstUse(str(mode), text, message)
+    first_uses.store(cache, key, entry, instead_of=begun)
+    return winner if winner is not None else nothing(query, mode, message)
 
 
 def _searched(
@@ -146,16 +132,10 @@ def _searched(
     call: FirstCall,
     mode: TuneMode,
     start: Sequence[MappingOptions],
-) -> tuple[TuningResult[MappingOptions], str]:
-    """What a search finds, and by what somebody ended it, such as SIGINT; empty if nobody did."""
-    reasons: list[str] = []
-
-    def report(event: Event[MappingOptions]) -> None:
-        if isinstance(event, Interrupted):
-            reasons.append(event.reason)
-
+) -> TuningResult[MappingOptions]:
+    """What a search finds. It counts no signals: those are the program's."""
     target, name, arrays = _target(call), call.query.name, call.values()
-    with workspace() as folder:
+    with workspace() as folder, searches_count():
         backend = target.backend(call.source, name, arrays).holding(arrays, folder)
         if call.query.classes:
             backend = backend.for_all(call.query.classes)
@@ -171,20 +151,18 @@ def _searched(
                 measure_cores=cores,
                 neighbours=mode.searches,
             )
-            result = brief.tune(start, report)
-        else:
-            tuner = Tuner[MappingOptions](
-                backend,
-                space,
-                config=config,
-                cache=cache,
-                key=key,
-                entry=name,
-                timing=target.timing,
-                measure_cores=cores,
-            )
-            result = tuner.tune(STARTS, report)
-        return result, next((reason for reason in reasons if reason != TIME_LIMIT), "")
+            return brief.tune(start)
+        tuner = Tuner[MappingOptions](
+            backend,
+            space,
+            config=config,
+            cache=cache,
+            key=key,
+            entry=name,
+            timing=target.timing,
+            measure_cores=cores,
+        )
+        return tuner.tune(STARTS)
 
 
 def _why(result: TuningResult[MappingOptions]) -> str:
@@ -209,6 +187,8 @@ def recording() -> str | None:
     if torch is not None:
         if torch.compiler.is_compiling():
             return "torch.compile traces it"
+        if (found := recorder()) is not None:
+            return found
         if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
             return "a CUDA graph is captured"
     if jax is not None and _tracing(jax):

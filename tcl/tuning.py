@@ -5,16 +5,18 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from tcl.api import Definitions, OptionsFactory, compile, sized
+from tcl.api import Definitions, compile, sized
 from tcl.arrays.arguments import Argument
+from tcl.arrays.tracing import opaque
 from tcl.backends.targets import Target, target, target_of
 from tcl.cached_options import MappingOptionsCache
 from tcl.codegen.common.errors import ArgumentError, OptionsError
+from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.options.options import MappingOptions
-from tcl.common.scratch_folder import workspace
 from tcl.common.user_input import (
     SourceLike,
     check_flag,
@@ -25,11 +27,11 @@ from tcl.common.user_input import (
 from tcl.executors.call_inputs import inputs_of
 from tcl.executors.calls import Calls
 from tcl.executors.settings import Settings
-from tcl.grammar.closest import closest
+from tcl.grammar.checked import CheckedDef
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.sized import SizedDef
 from tcl.progress.shown import shown_progress
-from tcl.selection.best_options import DEFAULT, Query
+from tcl.selection.best_options import DEFAULT, Query, defined
 from tcl.selection.search_model import model_to_start_from
 from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
@@ -84,6 +86,7 @@ class Tuner:
         self._definitions = Definitions(source, Settings(threads=self._threads, varying=varying))
         self._cache = None if path is None else TuningCache(path)
 
+    @opaque
     def tune(
         self,
         entry_point: str,
@@ -94,12 +97,14 @@ class Tuner:
         fixed: Mapping[str, Value] | None = None,
         resume: bool = False,
         report: Report | None = None,
+        progress: bool | None = None,
     ) -> TuningResult[MappingOptions]:
         """Search for the fastest options of ``entry_point`` on these inputs: arrays of any library
         that calls take. The values of those on a CUDA device are copied to the host first.
 
         ``starting_options`` is measured first (with none, the heuristic default is); ``report``
         is called with every event. Ctrl+C ends the search early and keeps what was found.
+        ``progress``: whether it is shown how the search goes; see ``autotune``.
 
         ``fixed``: knob name → value, for decisions that the search must leave alone; nothing that
         decides otherwise is measured. ``OptionsError`` for a knob or a value that there is not.
@@ -117,6 +122,28 @@ class Tuner:
         check_sequence(definition, inputs)
         _check_settings(config, fixed, report)
         check_flag("resume", resume)
+        if progress is not None:
+            check_flag("progress", progress)
+        limit = None if config is None else config.settings.time_limit
+        with shown_progress(progress, entry_point, inputs, limit, report) as shown_:
+            query, result = self._searched(
+                definition, inputs, starting_options, config, fixed or {}, shown_.report, resume
+            )
+            if self._cache is not None and result.options is not None and not result.unsaved:
+                shown_.say(self._kept(self._cache.path, query))
+        return result
+
+    def _searched(
+        self,
+        definition: CheckedDef,
+        inputs: Sequence[Any],
+        starting_options: Start,
+        config: TunerConfig | None,
+        fixed: Mapping[str, Value],
+        report: Report | None,
+        resume: bool,
+    ) -> tuple[Query, TuningResult[MappingOptions]]:
+        """What was searched for, and what was found."""
         found = inputs_of(definition, inputs)
         where = target_of(found, self._target, self._threads)
         arrays = found.values()
@@ -133,11 +160,11 @@ class Tuner:
                     "or begin a new search"
                 )
         with workspace() as folder:
-            backend = where.backend(definition.source.text, entry_point, arrays)
+            backend = where.backend(definition.source.text, definition.name, arrays)
             backend = backend.holding(arrays, folder)
             if query.classes:
                 backend = backend.for_all(query.classes)
-            space = _space(where, backend, fixed or {})
+            space = _space(where, backend, fixed)
             settings, prior = (config or TunerConfig()).settings, None
             if settings.model and settings.strategy == "screened":
                 tell = report or (lambda event: None)
@@ -148,13 +175,18 @@ class Tuner:
                 config=config,
                 cache=self._cache,
                 key=key,
-                entry=entry_point,
+                entry=definition.name,
                 timing=where.timing,
                 measure_cores=where.cores,
                 workplace=self._workplace,
                 prior=prior,
             )
-            return tuner.tune(_start(space, given), report, saved)
+            return query, tuner.tune(_start(space, given), report, saved)
+
+    def _kept(self, path: Path, query: Query) -> str:
+        """Where results are, what for, and what uses them."""
+        call = defined("source", path, query, self._definitions._kernels.varying)
+        return f"saved in {path}, and used by {call} for {query.key.described}"
 
     def check(
         self,
@@ -208,6 +240,7 @@ class Tuner:
         return saved
 
 
+@opaque
 def autotune(
     source: SourceLike,
     entry_point: str,
@@ -249,8 +282,6 @@ def autotune(
     if named:
         definition = Definitions(source).definition(entry_point)
         inputs = in_order(definition, inputs, named, SETTINGS)
-    if progress is not None:
-        check_flag("progress", progress)
     check_flag("load_from_cache", load_from_cache)
     check_flag("store_to_cache", store_to_cache)
     if starting_options is not None and load_from_cache:
@@ -285,11 +316,13 @@ def autotune(
         device=device,
         varying=varying,
     )
-    limit = tuner_config.settings.time_limit if isinstance(tuner_config, TunerConfig) else None
-    with shown_progress(progress, entry_point, inputs, limit, report) as told:
-        result = tuner.tune(
-            entry_point, inputs, start, tuner_config, fixed=fixed, resume=resume, report=told
-        )
+    result = tuner.tune(
+        *(entry_point, inputs, start, tuner_config),
+        fixed=fixed,
+        resume=resume,
+        report=report,
+        progress=progress,
+    )
     return result.options
 
 
@@ -302,7 +335,7 @@ def autotune_and_compile(
 ) -> Calls[Any] | None:
     """``autotune`` with these settings, then ``compile`` with what it found, for the device that
     the inputs lie on: there is no ``device``, nor ``varying``, as one kernel is made."""
-    _check_no_device(settings)
+    check_no_device(settings)
     if settings.get("varying"):
         raise ArgumentError(
             "what is compiled is for the sizes of these inputs; leave out varying=, or call "
@@ -320,32 +353,8 @@ def autotune_and_compile(
     return made
 
 
-def make_naive_options_factory() -> OptionsFactory:
-    """A factory that always gives the naive options."""
-
-    def generate(source: str, entry_point: str, /, *inputs: Any) -> MappingOptions:
-        return MappingOptions("naive")
-
-    return generate
-
-
-def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:
-    """A factory that tunes each time, with the settings of ``autotune``, for the device that the
-    inputs lie on: there is no ``device``."""
-    _check_no_device(settings)
-    for name in settings:
-        if name not in SETTINGS:
-            near = closest(name, SETTINGS)
-            hint = f"did you mean {near}?" if near else f"there are: {', '.join(SETTINGS)}"
-            raise ArgumentError(f"autotune has no setting '{name}'; {hint}")
-
-    def generate(source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
-        return autotune(source, entry_point, *inputs, **settings)
-
-    return generate
-
-
-def _check_no_device(settings: Mapping[str, Any]) -> None:
+def check_no_device(settings: Mapping[str, Any]) -> None:
+    """Raise ``ArgumentError`` if a device is named."""
     if settings.get("device") is not None:
         raise ArgumentError(
             "what is called runs on the device that its inputs lie on; leave out device="

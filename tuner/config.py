@@ -187,6 +187,12 @@ class TunerConfig:
         object.__setattr__(self, "settings", TunerSettings(**settings))
         object.__setattr__(self, "chosen", frozenset(settings))
 
+    def __repr__(self) -> str:
+        usual = TunerSettings().as_dict()
+        pairs = self.settings.as_dict().items()
+        own = (f"{n}={v!r}" for n, v in pairs if n in self.chosen or v != usual[n])
+        return f"TunerConfig({', '.join(own)})"
+
     def _with(self, **changes: Unpack[SettingValues]) -> TunerConfig:
         return self._changed(replace(self.settings, **changes), self.chosen | changes.keys())
 

@@ -7,23 +7,22 @@ happens is that something is compiled once more.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tcl.codegen.common.envelope import seal, unseal
-from tcl.grammar.folder import cache_folder, made
+from tcl.grammar.folder import cache_folder, private, trusted
 from tcl.grammar.interrupts import system_errors_passed_over
-from tcl.grammar.warn import warn_once
 
 LIMIT = 256 << 20
 """Bytes that the folder may hold; the least recently used are removed first."""
 
+_WHAT = "kept object code is not used"
 _SUFFIX = ".tclo"
 _PARTIAL = ".part"
 _STALE = 3600.0
@@ -83,21 +82,8 @@ class Store:
             if folder is not None:
                 self._prune(folder)
 
-    @contextlib.contextmanager
-    def _opened(self, *, create: bool) -> Iterator[int | None]:
-        """The folder, opened, so that what is checked is what is used; None if it is refused."""
-        if os.name != "posix" or self.folder is None or (create and not made(self.folder.parent)):
-            yield None
-            return
-        if create:
-            with contextlib.suppress(FileExistsError):
-                self.folder.mkdir(mode=0o700)
-        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            trusted = _trusted(os.fstat(descriptor), str(self.folder))
-            yield descriptor if trusted else None
-        finally:
-            os.close(descriptor)
+    def _opened(self, *, create: bool) -> AbstractContextManager[int | None]:
+        return private(self.folder, _WHAT, create=create)
 
     def _read(self, folder: int, name: str) -> bytes | None:
         # Not blocking, as a pipe of that name would be waited for.
@@ -106,7 +92,7 @@ class Store:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_FILE:
                 return None
-            if not _trusted(status, f"{self.folder}/{name}"):
+            if not trusted(status, f"{self.folder}/{name}", _WHAT):
                 return None
             content = file.read()
             with system_errors_passed_over():
@@ -133,22 +119,6 @@ class Store:
             total -= size
             if total <= self.limit * 3 // 4:
                 return
-
-
-def _trusted(status: os.stat_result, path: str) -> bool:
-    """Whether nobody but this user can have written it. Warns if not, once for each path."""
-    if status.st_uid == os.geteuid() and not status.st_mode & 0o077:
-        return True
-    why = (
-        f"its mode is {stat.S_IMODE(status.st_mode):o}"
-        if status.st_uid == os.geteuid()
-        else "it belongs to somebody else"
-    )
-    warn_once(
-        ("access", path),
-        f"kept object code is not used: {why}, but only you may have access to {path}",
-    )
-    return False
 
 
 def _write(folder: int, name: str, content: bytes) -> None:

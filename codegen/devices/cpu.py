@@ -20,7 +20,7 @@ from tcl.codegen.devices import features as known_features
 from tcl.codegen.devices.matrix_unit_permission import permitted
 from tcl.grammar.closest import closest
 from tcl.grammar.errors import UnknownNameError
-from tcl.grammar.interrupts import deferred
+from tcl.grammar.forks import whole
 from tcl.grammar.types import ScalarType
 
 VARIABLE = "TCL_CPU_FEATURES"
@@ -72,12 +72,14 @@ class CpuProfile:
 
     @property
     def present(self) -> frozenset[str]:
-        """The LLVM features that are there, with those that they need, or emulated."""
-        there, emulated = (
-            [f[1:] for f in text.split(",") if f.startswith("+")]
-            for text in (self.features, self.emulated)
+        """The LLVM features that are there, with those that they need, or emulated. What needs one
+        that is said to be missing is missing, too, as it is for LLVM."""
+        there, missing, emulated = (
+            [f[1:] for f in text.split(",") if f.startswith(sign)]
+            for text, sign in ((self.features, "+"), (self.features, "-"), (self.emulated, "+"))
         )
-        return known_features.with_needed(there).union(emulated)
+        found = known_features.without(known_features.with_needed(there), frozenset(missing))
+        return found.union(emulated)
 
     def has(self, feature: str) -> bool:
         """Whether an LLVM feature is there."""
@@ -180,7 +182,7 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
 
 @functools.lru_cache(maxsize=1)
 def _whole_host() -> CpuProfile:
-    with deferred():  # an interrupted llvmlite may free something twice
+    with whole():  # an interrupted llvmlite may free something twice
         need_room("LLVM", 256 * MEGABYTE)
         import llvmlite.binding as llvm
 

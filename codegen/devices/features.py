@@ -1,6 +1,7 @@
 """Features of processors by LLVM's names: which of them need others, and what is left without some.
 
-What a feature needs is that of LLVM's tables, ``X86.td`` and ``AArch64Features.td``.
+What a feature needs is that of LLVM's tables, ``X86.td`` and ``AArch64Features.td``, and what
+every processor has that has the feature.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ _NEEDS = {
     "xop": "fma4",
     **dict.fromkeys(("avxifma", "avxneconvert", "avxvnni", "avxvnniint16", "avxvnniint8"), "avx2"),
     "avx512f": "avx2 f16c fma",
-    **dict.fromkeys(("avx512bw", "avx512cd", "avx512dq", "avx512ifma", "avx512vl"), "avx512f"),
-    **dict.fromkeys(("avx512vnni", "avx512vp2intersect", "avx512vpopcntdq"), "avx512f"),
-    **dict.fromkeys(("avx512bf16", "avx512bitalg", "avx512vbmi", "avx512vbmi2"), "avx512bw"),
-    "avx512fp16": "avx512bw",
+    **dict.fromkeys(("avx512cd", "avx512vpopcntdq"), "avx512f"),
+    # Every processor with one of these three has all of them, and LLVM aborts where one is missing.
+    "avx512bw": "avx512f avx512dq avx512vl",
+    **dict.fromkeys(("avx512dq", "avx512vl"), "avx512bw"),
+    **dict.fromkeys(("avx512bf16", "avx512bitalg", "avx512fp16", "avx512ifma"), "avx512bw"),
+    **dict.fromkeys(("avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512vp2intersect"), "avx512bw"),
     **dict.fromkeys(("amx-avx512", "amx-bf16", "amx-complex", "amx-fp16", "amx-fp8"), "amx-tile"),
     **dict.fromkeys(("amx-int8", "amx-movrs", "amx-tf32"), "amx-tile"),
     "neon": "fp-armv8",

@@ -216,6 +216,19 @@ class NestOptions:
         pairs = ((key, getattr(self, key)) for key in OPTIONS)
         return {key: value for key, value in pairs if value is not None}
 
+    def calls(self) -> list[str]:
+        """Of the methods of ``OptionMethods`` that make these choices."""
+        calls = []
+        for key, value in self.made().items():
+            values = value if isinstance(value, tuple) else (value,)
+            given = reversed(values) if key == "vectorize" else values  # which has a default last
+            calls.append(f"{key}({', '.join(map(repr, given))})")
+        return calls
+
+    def __repr__(self) -> str:
+        made = (f"{key}={value!r}" for key, value in self.made().items())
+        return f"NestOptions({', '.join(made)})"
+
     def complete_on(self, device: Device) -> bool:
         """Whether every choice is made that a preset makes for such a device."""
         return None not in _preset_choices(device)(self)

@@ -245,6 +245,15 @@ class MappingOptions(OptionMethods):
     def __str__(self) -> str:
         return self.to_json()
 
+    def __repr__(self) -> str:
+        """The calls that make them."""
+        calls = [f"MappingOptions({self.preset!r})", *self.default.calls()]
+        if self.merge is not None:
+            calls.append(f"merged({self.merge})")
+        for position, own in enumerate(self.nests):
+            calls += [f"nest({position}).{call}" for call in own.calls()]
+        return ".".join(calls)
+
     def _repr_html_(self) -> str:
         made = [("preset", self.preset, "")]
         if self.merge is not None:

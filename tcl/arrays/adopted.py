@@ -10,6 +10,7 @@ import numpy as np
 from tcl.arrays import cupy_arrays, torch_tensors
 from tcl.arrays.foreign import FOREIGN, Adopted, by_dlpack
 from tcl.arrays.numpy_arrays import NUMPY
+from tcl.arrays.tracing import check_traced
 from tcl.codegen.devices.cupy_driver import cupy
 
 
@@ -29,6 +30,7 @@ def adopted(what: str, argument: Any) -> Adopted | None:
         from tcl.arrays.jax_arrays import jax_array
 
         return jax_array(what, argument)
+    check_traced(what, argument)
     if hasattr(argument, "__dlpack__") and hasattr(argument, "__dlpack_device__"):
         return by_dlpack(what, argument)
     if hasattr(argument, "__cuda_array_interface__"):

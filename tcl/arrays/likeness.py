@@ -20,7 +20,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcl.arrays import likeness_code
-from tcl.arrays.likeness_code import FUNCTION, PYTHON, PYTHON_FUNCTIONS, TORCH, TORCH_FIELDS
+from tcl.arrays.likeness_code import (
+    FUNCTION,
+    PYTHON,
+    PYTHON_FUNCTIONS,
+    TORCH,
+    TORCH_FIELDS,
+    TORCH_TRACERS,
+)
 from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.object_code.kept import load_kept
 
@@ -176,11 +183,13 @@ def torch_alike() -> TorchReader | None:
     (keys,) = places
     try:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-        functions = [getattr(library, f"aoti_torch_get_{name}") for name in TORCH_FIELDS]
-        native = Native(likeness_code.for_torch(8 * items, 8 * keys), TORCH)
+        names = (*(f"aoti_torch_get_{name}" for name in TORCH_FIELDS), *TORCH_TRACERS)
+        functions = [getattr(library, name) for name in names]
+        tracing = int(torch._C.DispatchKey.PreDispatch)
+        native = Native(likeness_code.for_torch(8 * items, 8 * keys, tracing), TORCH)
     except (OSError, AttributeError, CompileError):
         return None
-    table = (ctypes.c_uint64 * len(TORCH_FIELDS)).from_address(native.code.address(TORCH))
+    table = (ctypes.c_uint64 * len(functions)).from_address(native.code.address(TORCH))
     table[:] = [_address(function) for function in functions]
     return TorchReader(native, keys, library.aoti_torch_get_dtype)
 

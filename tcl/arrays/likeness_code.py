@@ -19,6 +19,13 @@ PYTHON_FUNCTIONS = (
 """Of Python's C API, in the order of the table."""
 TORCH_FIELDS = ("dim", "dtype", "sizes", "strides", "data_ptr")
 """What libtorch's functions ``aoti_torch_get_`` are asked, in the order of the table."""
+TORCH_TRACERS = (
+    "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb",
+    "_ZN3c104impl28tls_is_dispatch_key_includedENS_11DispatchKeyE",
+    "_ZN5torch3jit6tracer15getTracingStateEv",
+)
+"""Functions of libtorch that follow in the table: whether a mode is on in this thread, whether a
+dispatch key is, and where a pointer to what ``torch.jit.trace`` records lies."""
 
 
 def for_numpy(items: int) -> str:
@@ -26,9 +33,11 @@ def for_numpy(items: int) -> str:
     return _whole(items, _NUMPY)
 
 
-def for_torch(items: int, keys: int) -> str:
-    """For torch's tensors. ``keys``: bytes from a tensor's beginning to the word of its kind."""
-    return _whole(items, _TORCH.format(keys=keys, table=TORCH))
+def for_torch(items: int, keys: int, tracing: int) -> str:
+    """For torch's tensors. ``keys``: bytes from a tensor's beginning to the word of its kind;
+    ``tracing``: the dispatch key that is on while operators are recorded before dispatch."""
+    needed = len(TORCH_FIELDS) + len(TORCH_TRACERS)
+    return _whole(items, _TORCH.format(keys=keys, table=TORCH, needed=needed, tracing=tracing))
 
 
 def _whole(items: int, address: str) -> str:
@@ -78,7 +87,9 @@ entry:
   %records = getelementptr i64, ptr %like, i64 4
   %same.in = icmp eq i64 %given.in, %in
   %same.out = icmp eq i64 %given.out, %out
-  %same = and i1 %same.in, %same.out
+  %same.both = and i1 %same.in, %same.out
+  %seen = call i1 @seen()
+  %same = and i1 %same.both, %seen
   %all = add i64 %in, %out
   br i1 %same, label %arrays, label %unlike
 arrays:
@@ -195,6 +206,11 @@ unlike:
 
 _NUMPY = (
     """
+define internal i1 @seen() alwaysinline nounwind {
+entry:
+  ret i1 true
+}
+
 define internal i64 @address(ptr %array, ptr %record) alwaysinline nounwind {
 entry:
   %descr.at = getelementptr i8, ptr %array, i64 56
@@ -245,9 +261,34 @@ def _asked(name: str, type_: str) -> str:
 """
 
 
+def _called(k: int, name: str, type_: str, arguments: str) -> str:
+    """LLVM IR that calls a function of the table."""
+    return f"""
+  %{name}.to = getelementptr ptr, ptr @{{table}}, i64 {k}
+  %{name}.ask = load ptr, ptr %{name}.to
+  %{name} = call {type_} %{name}.ask({arguments})
+"""
+
+
 _TORCH = (
     """
-@{table} = global [5 x ptr] zeroinitializer
+@{table} = global [{needed} x ptr] zeroinitializer
+
+; Whether torch records nothing in this thread, so that nobody misses a call.
+define internal i1 @seen() alwaysinline nounwind {{
+entry:
+"""
+    + _called(5, "modes", "zeroext i1", "i1 zeroext false")
+    + _called(6, "key", "zeroext i1", "i16 zeroext {tracing}")
+    + _called(7, "state", "ptr", "")
+    + """
+  %recorded = load ptr, ptr %state
+  %records = icmp ne ptr %recorded, null
+  %any = or i1 %modes, %key
+  %all = or i1 %any, %records
+  %nothing = xor i1 %all, true
+  ret i1 %nothing
+}}
 
 define internal i64 @address(ptr %tensor, ptr %record) alwaysinline nounwind {{
 entry:

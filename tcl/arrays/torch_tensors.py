@@ -14,6 +14,7 @@ from tcl.arrays.arguments import Array
 from tcl.arrays.libraries import HOST, CudaLibrary, HostLibrary, Like
 from tcl.arrays.likeness import Native, Record, torch_alike
 from tcl.arrays.shadow import memory_view, shadow
+from tcl.arrays.tracing import REMEDY, check_traced, recorder, tell_torch
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.devices.cupy_driver import Memory
@@ -40,11 +41,13 @@ class TorchTensors(HostLibrary, CudaLibrary):
         torch = sys.modules["torch"]
         self._torch: Any = torch
         self._records = self._torch.is_grad_enabled
+        self._forward = self._torch.autograd.forward_ad
         self._count: Any = self._torch._C._increment_version
         self._dtypes = {
             name: getattr(self._torch, name) for name in SCALAR_TYPES if hasattr(self._torch, name)
         }
         self._devices: dict[int, Any] = {}
+        tell_torch()
 
     def device(self, what: str, array: Any) -> int:
         kind = array.device.type
@@ -83,9 +86,10 @@ class TorchTensors(HostLibrary, CudaLibrary):
         if self._wrapped(array):
             raise ArgumentError(
                 f"{what} stands for a tensor inside a transformation of torch, such as vmap, grad, "
-                "compile or export, and has no memory; register the def as an operator with "
-                "tcl.torch.op"
+                f"compile or export, and has no memory; {REMEDY}"
             )
+        check_traced(what, array)
+        self._check_tangent(what, array)
         if array.requires_grad and self._records():
             raise ArgumentError(
                 f"{what} requires grad, but what happens here is not recorded; "
@@ -97,6 +101,15 @@ class TorchTensors(HostLibrary, CudaLibrary):
         strides = tuple(dtype.itemsize * step for step in array.stride())
         make = shadow if array.is_cuda else functools.partial(memory_view, keep=array)
         return make(array.data_ptr(), tuple(array.shape), strides, dtype)
+
+    def _check_tangent(self, what: str, array: Any) -> None:
+        """Raises ``ArgumentError`` for one of forward-mode differentiation."""
+        forward = self._forward
+        if forward._current_level >= 0 and forward.unpack_dual(array).tangent is not None:
+            raise ArgumentError(
+                f"{what} has a tangent, but what happens here is not recorded; pass its primal, "
+                "torch.autograd.forward_ad.unpack_dual(...).primal"
+            )
 
     def _wrapped(self, array: Any) -> bool:
         """Whether it stands for others: values are theirs, if there are any yet."""
@@ -115,6 +128,8 @@ class TorchTensors(HostLibrary, CudaLibrary):
         )
 
     def addresses(self, arrays: tuple[Any, ...], likes: tuple[Like, ...]) -> list[int] | None:
+        if recorder() is not None:
+            return None
         found: list[int] = []
         try:
             for array, (kind, dtype, shape, strides, device, unaligned, plain) in zip(  # noqa: B905
@@ -156,6 +171,8 @@ class TorchTensors(HostLibrary, CudaLibrary):
 
     def permits(self, inputs: Sequence[Any], outputs: Sequence[Any] | None) -> bool:
         try:
+            if self._forward._current_level >= 0:
+                return False
             if self._records():
                 for tensor in inputs:
                     if tensor.requires_grad:
@@ -165,7 +182,7 @@ class TorchTensors(HostLibrary, CudaLibrary):
                         return False
             if outputs is not None:
                 self._count(outputs)  # what saved them for a backward pass finds them changed
-        except (AttributeError, TypeError):  # one is no tensor
+        except (AttributeError, TypeError, ValueError):  # one is no tensor
             return False
         return True
 

@@ -39,7 +39,7 @@ def tune(
         config = TunerConfig(generations=_GENERATIONS, time_limit=seconds, seed=seed)
         inputs = random_inputs(row.checked, row.values, seed)
         tuner = Tuner(row.text, cache, threads=threads, device=device)
-        result = tuner.tune(row.entry, inputs, None, config)
+        result = tuner.tune(row.entry, inputs, None, config, progress=False)
         if result.interrupted and result.seconds < 0.9 * seconds:
             raise KeyboardInterrupt
         if result.options is None:

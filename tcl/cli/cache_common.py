@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tcl.cli.kernels import Work
     from tcl.grammar.checked import CheckedDef
+    from tcl.selection.best_options import Query
     from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Summary, TuningCache
 
 cache_option = click.option(
@@ -93,27 +94,31 @@ def writable_cache(path: Path | None) -> TuningCache:
     return cache
 
 
-def how_to_load(work: Work, cache: Path, device: str, threads: int) -> tuple[str, str]:
-    """What to type to use results that are not in the user's own cache: in Python, and on the
-    command line."""
+def how_to_load(work: Work, query: Query, cache: Path | None, device: str) -> tuple[str, ...]:
+    """What results are for, and what to type to use them: in Python, and on the command line.
+    ``cache``: the file that they are in if it is not the user's own."""
     from tcl.codegen.cpu.thread_count import thread_count
+    from tcl.codegen.devices.cpu import CpuProfile
+    from tcl.selection.best_options import defined
+    from tcl.tuner.cache.tuning_cache import default_path
 
-    file = shlex.quote(work.checked.source.name)
+    name = work.checked.source.name
+    file = shlex.quote(name)
     sizes = ",".join(f"{symbol}={size}" for symbol, size in work.sizes.items())
     command = f"tcl run {file} --entry {work.checked.name} --sizes {shlex.quote(sizes)}"
-    counted = varying = ""
     if work.varying:
         command += f" --varying {','.join(work.varying)}"
-        varying = f", varying={work.varying}"
     if device != "cpu":
         command += f" --device {device}"
-    elif threads != thread_count(None):
-        command += f" --threads {threads}"
-        counted = f", threads={threads}"
-    factory = f"tcl.make_load_from_cache_options_factory({str(cache)!r}{counted})"
+    elif isinstance(query.device, CpuProfile) and query.device.threads != thread_count(None):
+        command += f" --threads {query.device.threads}"
+    if cache is not None:
+        command += f" --cache {shlex.quote(str(cache))}"
+    call = defined(f"pathlib.Path({name!r})", cache or default_path(), query, work.varying)
     return (
-        f"  in Python:            tcl.define(text, {factory}{counted}{varying})",
-        f"  on the command line:  {command} --cache {shlex.quote(str(cache))}",
+        f"  for:                  {query.key.described}",
+        f"  in Python:            {call}",
+        f"  on the command line:  {command}",
     )
 
 

@@ -120,7 +120,7 @@ def _chosen(
     from tcl.selection.predicted_options import best_or_predicted
     from tcl.selection.tune_modes import TuneMode, tune_modes
 
-    mode = tune_modes(None, ()).of(query.name)
+    mode = tune_modes(None, (query.name,)).of(query.name)
     if options is not None and was_given("relax"):
         raise click.UsageError("--relax is for options of a cache, and --options gives some")
     if path is None:
@@ -164,7 +164,7 @@ def _show_class(work: Work, serves: str | None) -> None:
 def _run_on_gpu(work: Work, wanted: Chosen, target: Target, query: Query, *, compare: bool) -> None:
     """Likewise, on a GPU or one that is emulated, of which times mean nothing."""
     from tcl.backends.targets import EMULATED, check_emulated
-    from tcl.common.scratch_folder import workspace
+    from tcl.codegen.common.scratch_folder import workspace
     from tcl.selection.suggested_options import applied
     from tcl.tuner.measure.timing import measure
 

@@ -46,6 +46,7 @@ from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.cores import available_cores
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Candidate, Decision
+from tcl.tuner.run.stop_requests import COMMAND, searches_count
 from tcl.tuner.run.tuner import TuningResult
 from tcl.tuner.run.workplace import Workplace
 from tcl.tuner.space.knobs import Value
@@ -126,7 +127,7 @@ class Session:
         before = handlers()
         counted(self.presses)
         name, inputs = self.work.checked.name, self.work.inputs
-        with self.work.indexing(), progress:
+        with self.work.indexing(), progress, searches_count(*COMMAND):
             result = tuner.tune(
                 *(name, inputs, start, self.config),
                 fixed=self.fixed,
@@ -306,11 +307,11 @@ class Session:
         if result.unsaved:
             count = plural(result.unsaved, "result")
             return [f"{count} could not be saved in {self.cache}; the best is shown above"]
-        if default:
-            self._say(f"saved in {self.cache}; programs on this machine use it from now on")
-            return []
-        self._say(f"saved in {self.cache}; to use it")
-        for line in how_to_load(self.work, self.cache, self.target.name, self.threads):
+        used = "programs use it from now on" if default else "to use it"
+        self._say(f"saved in {self.cache}; {used}")
+        query = self.target.query(self.work.sized, self.work.inputs, self.work.varying)
+        cache = None if default else self.cache
+        for line in how_to_load(self.work, query, cache, self.target.name):
             self._say(line)
         return []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tcl.api import Definitions, define
+from tcl.arrays.tracing import check_traced, opaque
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.einsums.element_types import Casting, checked_casting, common_type, element_type
 from tcl.einsums.indices import Shape, with_ranks, with_shapes
@@ -19,11 +19,13 @@ from tcl.einsums.order import explicit_path, steps_of
 from tcl.einsums.text import NAME, RESULT, def_text
 from tcl.executors.calls import Calls
 from tcl.grammar.errors import ArgumentError
+from tcl.grammar.forks import free_lock
 from tcl.grammar.plural import plural
 from tcl.grammar.shown import kind_of, shown
 from tcl.grammar.types import FLOAT32, SCALAR_TYPES, ScalarType
 
 
+@opaque
 def einsum(
     *arguments: Any,
     out: Any = None,
@@ -146,7 +148,7 @@ class _Kept:
         self.latest: dict[str, _Call] = {}
         """The last call of an expression without options."""
         self._calls: OrderedDict[tuple[Any, ...], _Call] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = free_lock()
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -218,9 +220,10 @@ def _split(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 
 def _operand(given: Any, number: int) -> Any:
     """An operand that has a type and a shape, or is a number."""
-    if isinstance(given, bool | int | float) or (
-        hasattr(given, "dtype") and hasattr(given, "shape")
-    ):
+    if isinstance(given, bool | int | float):
+        return given
+    if hasattr(given, "dtype") and hasattr(given, "shape"):
+        check_traced(f"operand {number} of einsum", given)
         return given
     if isinstance(given, list | tuple):
         try:

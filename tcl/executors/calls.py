@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -11,12 +10,14 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from tcl.arrays.arguments import Scalar, Wanted, wanted_places
 from tcl.arrays.foreign import Foreign
 from tcl.arrays.given import Given
+from tcl.arrays.tracing import opaque
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.user_input import check_flag, in_order
 from tcl.executors.results import results_class
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.forks import free_lock
 from tcl.grammar.sized import SizedDef
 from tcl.selection.suggested_options import DEFAULT, Choices, Chosen, applied
 
@@ -41,7 +42,7 @@ class Calls(ABC, Generic[_A]):
         if isinstance(options, Choices):
             options = options.preferred or DEFAULT
         self._options: MappingOptions = options
-        self._lock = threading.Lock()
+        self._lock = free_lock()
         self._wanted = wanted
         checked = sized.checked
         everything = tuple(range(len(checked.outputs)))
@@ -74,6 +75,7 @@ class Calls(ABC, Generic[_A]):
         """The same as far as calls need it, which may leave out the statements."""
         return self._sized
 
+    @opaque
     def __call__(
         self,
         /,

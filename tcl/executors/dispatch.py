@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import logging
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +27,7 @@ from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
 from tcl.grammar.errors import Diagnostic, RangeInferenceError, SourceError, TclSemanticError
 from tcl.grammar.findings import findings, size_findings
+from tcl.grammar.forks import reentrant_lock
 from tcl.grammar.log import logger
 from tcl.grammar.ranges import infer
 from tcl.grammar.shown import kind_of
@@ -35,7 +36,7 @@ from tcl.grammar.sized import SizedDef
 from tcl.grammar.warn import tell
 from tcl.selection.best_options import Query
 from tcl.selection.predicted_options import best_or_predicted
-from tcl.selection.suggested_options import CacheFactory, Chosen
+from tcl.selection.suggested_options import CacheFactory, Chosen, ThreadedFactory, origin
 from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.cache.fingerprint import relaxed_fields
 
@@ -75,8 +76,11 @@ class Kernels:
     ) -> None:
         """``first_use`` does what modes say that measure; with none, nothing is measured."""
         self.source, name = text_of(source)
-        self.options = as_options(settings.options)
         self.threads = thread_count(settings.threads)
+        options = as_options(settings.options)
+        if isinstance(options, ThreadedFactory):
+            options = options.for_threads(self.threads)
+        self.options = options
         self.nearest = settings.nearest
         mode = PREDICT if settings.options == PREDICT else settings.tune_mode
         self.relax = relaxed_fields(settings.relax) if self.options is None else frozenset[str]()
@@ -102,7 +106,7 @@ class Kernels:
         }
         """Def → its sizes that vary."""
         # An options factory runs under it, and may well call a def of this text.
-        self._lock = threading.RLock()
+        self._lock = reentrant_lock()
 
     @property
     def settings(self) -> Settings:
@@ -192,8 +196,10 @@ class Kernels:
             from tcl.executors.cuda_executor import CudaExecutor
 
             executor = CudaExecutor(sized, options, given.device, wanted)
-        shapes = [tuple(view.shape) for view in given.views]
-        _log.debug("%s on %s: options %s", definition.name, shapes, executor.options)
+        if _log.isEnabledFor(logging.DEBUG):
+            shapes, used = [tuple(view.shape) for view in given.views], executor.options
+            about = definition.name, shapes, used, origin(options, used)
+            _log.debug("%s on %s: options %s%s", *about)
         return executor
 
     def _of_class(self, definition: CheckedDef, found: Inputs, wanted: Wanted) -> Calls[Any] | None:

@@ -121,14 +121,14 @@ class HostRepeat:
             return None
         try:
             return tuple([make() for make in self._empty])
-        except (MemoryError, RuntimeError):  # torch's, of the same
+        except (AssertionError, MemoryError, RuntimeError):  # torch's, of a mode, and of the same
             return None
 
 
 def _told(inputs: tuple[Any, ...], place: int, axis: int, size: int) -> bool:
     try:
         return bool(inputs[place].shape[axis] == size)
-    except (AttributeError, IndexError, TypeError):  # no array, or of another rank
+    except (AttributeError, IndexError, TypeError, ValueError):  # no array, or of another rank
         return False
 
 

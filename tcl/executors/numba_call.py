@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import keyword
 import math
-import threading
 import weakref
 from typing import Any
 
@@ -33,6 +32,7 @@ from tcl.executors.calls import contiguous
 from tcl.executors.executor import Executor
 from tcl.executors.results import results_class
 from tcl.grammar.checked import Tensor
+from tcl.grammar.forks import free_lock
 from tcl.grammar.plural import plural
 
 
@@ -134,7 +134,7 @@ class _Entry:
 _entries: list[_Entry] = []
 """By number. Kept for good: Numba does not say when code that has an address is gone."""
 _functions: weakref.WeakKeyDictionary[Executor, dict[bool, Any]] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
+_lock = free_lock()
 
 
 def numba_function(executor: Executor, places: tuple[int, ...], *, unchecked: bool) -> Any:

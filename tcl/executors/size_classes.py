@@ -11,7 +11,6 @@ from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError, CompileError, OptionsError
 from tcl.codegen.cpu.run.varying import scheduled_for_all
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.codegen.loopir.ir import IRError
 from tcl.executors.calls import contiguous
 from tcl.grammar.checked import CheckedDef, Tensor
 from tcl.grammar.closest import closest
@@ -28,9 +27,10 @@ from tcl.tuner.cache.key import ArrayLayout
 
 _log = logger("executors")
 
-NOT_FOR_ALL = (Undecided, SourceError, OptionsError, CompileError, IRError)
+NOT_FOR_ALL = (Undecided, SourceError, OptionsError, CompileError)
 """What is raised where there can be no kernel for all sizes of a class. Whatever is in the way, a
-kernel for the sizes at hand can be made, or says what is wrong with them."""
+kernel for the sizes at hand can be made, or says what is wrong with them. An ``IRError`` is none of
+these: it is a mistake in a pass, and heard."""
 
 
 def check_varying(varying: object, defs: Collection[CheckedDef]) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class ForAll:
         ``OptionsError``."""
         try:
             yield
-        except (Undecided, IRError) as reason:
+        except Undecided as reason:
             raise OptionsError(f"these options cannot be for all of {self}: {reason}") from None
 
     def query(self, device: Device) -> Query:

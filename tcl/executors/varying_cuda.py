@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tcl.arrays.arguments import Wanted
-from tcl.codegen.common.errors import CompileError, OptionsError
 from tcl.codegen.cuda.run.launch import Launcher
 from tcl.codegen.cuda.run.varying import ready_for_all
-from tcl.codegen.loopir.ir import IRError
 from tcl.executors import machine
 from tcl.executors.cuda_executor import CudaExecutor, Key
 from tcl.executors.other_sizes import OtherSizes
+from tcl.executors.size_classes import NOT_FOR_ALL
 from tcl.executors.varying import Class, OfClass, lies_so
 from tcl.grammar.log import logger
-from tcl.grammar.varying import Undecided
 
 _log = logger("executors")
 
@@ -52,7 +50,7 @@ class CudaClass(Class):
         if key not in self._loaded:
             try:
                 self._loaded[key] = self._ready(unchecked=unchecked, aligned=aligned)
-            except (Undecided, OptionsError, CompileError, IRError) as reason:
+            except NOT_FOR_ALL as reason:
                 name = self.symbolic.checked.name
                 _log.info("%s: no kernel for arrays that begin so: %s", name, reason)
                 self._loaded[key] = None

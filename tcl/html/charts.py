@@ -11,6 +11,8 @@ from tcl.html.markup import Markup, join, tag
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76.0, 14.0, 12.0, 54.0
 _MANY = 500
 """Points above which each is smaller."""
+_LETTER, _APART = 7.0, 8.0
+"""How wide a letter of a label is, about, and how far labels are apart at least."""
 _TITLES = 1500
 """Points up to which each says what it is when pointed at."""
 
@@ -50,7 +52,8 @@ class Ticks:
     """The axis runs from ``begin`` to here."""
     begin: float = 0.0
     named: Sequence[str] = ()
-    """Names for 0, 1, 2, ...; empty for numbers."""
+    """Names for 0, 1, 2, ..., of which those are written that there is room for; empty for
+    numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +142,13 @@ def _place_axis(x: Axis, ticks: Ticks, size: Size) -> Markup:
         labels = [(float(k), name) for k, name in enumerate(ticks.named)]
     else:
         labels = [(v, f"{v:,.6g}") for v in x.ticks(9 if size is WIDE else 5)]
+    free = 0.0
     for value, label in labels:
-        at = x.place(value)
+        at, half = x.place(value), _LETTER * len(label) / 2
         pieces.append(tag("line", x1=at, x2=at, y1=floor, y2=floor + 4, class_="base"))
-        pieces.append(tag("text", label, x=at, y=floor + 20, text_anchor="middle"))
+        if free <= at - half and at + half <= size.width:
+            pieces.append(tag("text", label, x=at, y=floor + 20, text_anchor="middle"))
+            free = at + half + _APART
     middle, low = (x.start + x.end) / 2, size.height - 8
     pieces.append(tag("text", ticks.label, x=middle, y=low, text_anchor="middle"))
     return tag("g", pieces, class_="axis")

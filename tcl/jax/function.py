@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ import numpy as np
 from tcl.arrays.arguments import Wanted, check_count, input_array
 from tcl.codegen.common.dtypes import numpy_dtype
 from tcl.codegen.common.errors import ArgumentError
-from tcl.common.gradients import takes_outputs
+from tcl.common.gradients import Roles, roles
 from tcl.common.user_input import SourceLike, check_flag, in_order
 from tcl.executors.dispatch import Kernels
 from tcl.executors.functional import settled_options
@@ -20,7 +21,7 @@ from tcl.executors.results import results_class
 from tcl.executors.settings import OptionsLike, Settings
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.shown import kind_of
-from tcl.jax.primitive import Operation, primitive
+from tcl.jax.primitive import Operation, as_declared, primitive
 
 
 def call(
@@ -79,16 +80,25 @@ class Function:
             f"{checked.name} has no gradient; name a def that computes it, "
             "tcl.jax.call(..., backward=NAME)"
         )
-        forward = Operation(kernels, checked, wanted, missing, unchecked=unchecked)
-        gradient = None
-        if backward is not None:
-            its = kernels.definition(backward)
+        its = None if backward is None else kernels.definition(backward)
+        if its is not None:
             missing = (
                 f"the gradient of {checked.name} is {its.name}, which has no gradient of its own: "
                 "such a function can be differentiated once"
             )
-            gradient = Operation(kernels, its, None, missing, unchecked=unchecked)
-        self._run = jax.jit(_differentiable(forward, gradient), inline=True)
+        operation = partial(Operation, kernels, missing=missing, unchecked=unchecked)
+        forward = operation(checked, wanted)
+        function = _function(forward)
+        if its is not None:
+            fit = roles(checked, forward.returned, its)
+            saving = operation(checked, [t.name for t in forward.returned] + [*fit.also])
+            function = _differentiable(function, saving, operation(its, fit.makes), fit)
+
+        def run(*inputs: Any) -> Any:
+            return function(*as_declared(forward, inputs))
+
+        run.__name__ = run.__qualname__ = checked.name
+        self._run = jax.jit(run, inline=True)
         names = ", ".join(t.name for t in checked.inputs)
         results = ", ".join(t.name for t in forward.returned)
         self.__name__ = self.__qualname__ = checked.name
@@ -145,42 +155,53 @@ def _check_types(checked: CheckedDef) -> None:
             )
 
 
-def _differentiable(forward: Operation, gradient: Operation | None) -> Any:
-    """The operation as a function of arrays, with its gradient."""
+def _function(forward: Operation) -> Any:
+    """The operation as a function of arrays."""
     names = tuple(t.name for t in forward.returned)
-    single, results = len(names) == 1, results_class(forward.checked.name, names)
+    results = results_class(forward.checked.name, names)
 
     def run(*inputs: Any) -> Any:
         _check_types(forward.checked)
         outputs = primitive.bind(*inputs, operation=forward)
-        return outputs[0] if single else results(*outputs)
+        return outputs[0] if len(names) == 1 else results(*outputs)
 
-    run.__name__ = run.__qualname__ = forward.checked.name
-    if gradient is None:
-        return run
-    saves = takes_outputs(forward.checked, forward.returned, gradient.checked)
-    floats = [t.type.is_float for t in forward.returned]
-    wanted = [t.name if t.type.is_float else "" for t in forward.checked.inputs]
+    return run
 
-    def forwards(*inputs: Any) -> tuple[Any, tuple[Any, ...]]:
-        found = differentiable(*inputs)  # for who differentiates twice, to be told of ``gradient``
-        outputs = (found,) if single else found
-        return found, (*inputs, *(outputs if saves else ()))
 
-    def backwards(saved: tuple[Any, ...], cotangents: Any) -> tuple[Any, ...]:
-        given = (cotangents,) if single else cotangents
-        given = [c for c, is_float in zip(given, floats, strict=True) if is_float]
-        rest = iter(primitive.bind(*saved, *given, operation=gradient))
-        gradients = []
-        for name, value in zip(wanted, saved, strict=False):
-            result = next(rest) if name else None
-            if result is not None and result.shape != value.shape:
+def _differentiable(run: Any, saving: Operation, gradient: Operation, fit: Roles) -> Any:
+    """The function with its gradient. ``saving`` returns what the gradient takes and a call does
+    not return, ``fit.also``, behind the outputs."""
+    declared = saving.checked.inputs
+    returned = saving.returned[: len(saving.returned) - len(fit.also)]
+    single = len(returned) == 1
+    results = results_class(saving.checked.name, tuple(t.name for t in returned))
+
+    def taken(kept: Sequence[Any], like_outputs: Sequence[Any]) -> list[Any]:
+        """What the gradient takes, of gradients of the outputs, or of types of these."""
+        pairs = zip(returned, like_outputs, strict=True)
+        known = [*kept, *(each for t, each in pairs if t.type.is_float)]
+        return [known[place] for place in fit.takes]
+
+    def forwards(*inputs: Any) -> tuple[Any, list[Any]]:
+        _check_types(saving.checked)
+        tensors = (*inputs, *primitive.bind(*inputs, operation=saving))
+        outputs = tensors[len(inputs) :][: len(returned)]
+        kept = [tensors[place] for place in fit.kept]
+        types = [[jax.typeof(each) for each in side] for side in (kept, outputs)]
+        pairs = zip(declared, inputs, strict=True)
+        floats = [(t.name, np.shape(each)) for t, each in pairs if t.type.is_float]
+        for made, (name, shape) in zip(gradient.outputs(taken(*types)), floats, strict=True):
+            if made.shape != shape:
                 raise ArgumentError(
-                    f"{gradient} returns a gradient of shape {result.shape} for '{name}' of "
-                    f"{forward}, whose shape is {value.shape}"
+                    f"{gradient} returns a gradient of shape {made.shape} for '{name}' of "
+                    f"{saving}, whose shape is {shape}"
                 )
-            gradients.append(result)
-        return tuple(gradients)
+        return outputs[0] if single else results(*outputs), kept
+
+    def backwards(kept: list[Any], cotangents: Any) -> tuple[Any, ...]:
+        given = taken(kept, (cotangents,) if single else cotangents)
+        rest = iter(primitive.bind(*given, operation=gradient))
+        return tuple(next(rest) if t.type.is_float else None for t in declared)
 
     differentiable = jax.custom_vjp(run)
     differentiable.defvjp(forwards, backwards)

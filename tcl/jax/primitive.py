@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import re
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -18,6 +17,7 @@ import jax
 import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jax.sharding import ManualAxisType, NamedSharding, PartitionSpec
 
 from tcl.arrays.arguments import Wanted, check_count, wanted_places
 from tcl.arrays.shadow import shadow
@@ -31,6 +31,7 @@ from tcl.executors.executor import Executor
 from tcl.executors.functional import check_functional
 from tcl.executors.varying import VaryingExecutor
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.forks import free_lock
 from tcl.jax.handler import Handler
 
 
@@ -84,9 +85,16 @@ class Operation:
         return cast(Executor, found)
 
     def outputs(self, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs' shapes and element types."""
+        """The outputs' shapes and element types; they vary over the mesh axes that inputs do."""
         shapes = self.executor(inputs).sized.shapes
-        return [jax.core.ShapedArray(shapes[t.name], numpy_dtype(t.type)) for t in self.returned]
+        sharding = NamedSharding(jax.sharding.get_abstract_mesh(), PartitionSpec())
+        varies = ManualAxisType(varying=frozenset[Any]().union(*map(_mesh_axes, inputs)))
+        return [
+            jax.core.ShapedArray(
+                *(shapes[t.name], numpy_dtype(t.type)), sharding=sharding, manual_axis_type=varies
+            )
+            for t in self.returned
+        ]
 
     def target(self, inputs: Sequence[Any]) -> str:
         """The name under which XLA finds the kernel for inputs of these shapes, which is compiled
@@ -131,7 +139,7 @@ _ALIGNED = 1 << 12
 
 _handlers: dict[str, Handler] = {}
 """By name. XLA keeps what was registered as long as the process lives."""
-_lock = threading.Lock()
+_lock = free_lock()
 
 
 def _registered(name: str, make: Callable[[], Handler]) -> str:
@@ -149,6 +157,38 @@ def _registered(name: str, make: Callable[[], Handler]) -> str:
 primitive = Primitive("tcl")
 """Takes the inputs of a def, and ``operation=``; gives a list of its outputs."""
 primitive.multiple_results = True
+
+
+def as_declared(operation: Operation, inputs: Sequence[Any]) -> list[Any]:
+    """The inputs as the operation takes them, by what JAX can differentiate.
+
+    Numbers that Python made, which have no element type of their own, get the declared one. Inputs
+    that are the same on all devices of a mesh axis over which another one varies (in
+    ``jax.shard_map``) are said to vary, too, as JAX's own operations do. Raises ``ArgumentError``.
+    """
+    types = [jax.typeof(each) for each in inputs]
+    axes = frozenset[Any]().union(*map(_mesh_axes, types))
+    found = []
+    for tensor, each, type_ in zip(operation.checked.inputs, inputs, types, strict=False):
+        if unreduced := type_.manual_axis_type.unreduced:
+            raise ArgumentError(
+                f"input '{tensor.name}' of {operation} is still to be summed over the mesh axes "
+                f"{', '.join(sorted(map(str, unreduced)))}; do that before, with jax.lax.psum"
+            )
+        if tensor.rank == 0 and type_.weak_type and tensor.type.is_float:
+            each = jax.lax.convert_element_type(each, numpy_dtype(tensor.type))
+        if any(type_.sharding.spec):  # a kernel takes it whole
+            each = jax.reshard(each, PartitionSpec())
+        for axis in sorted(axes - type_.manual_axis_type.varying, key=str):
+            each = jax.lax.pcast(each, axis, to="varying")
+        found.append(each)
+    return [*found, *inputs[len(found) :]]
+
+
+def _mesh_axes(type_: Any) -> frozenset[Any]:
+    """The mesh axes over which an array varies, or its gradient does."""
+    found: frozenset[Any] = type_.manual_axis_type.varying | type_.manual_axis_type.reduced
+    return found
 
 
 def _eager(*inputs: Any, operation: Operation) -> Any:

@@ -11,7 +11,12 @@ from rich.console import Console, RenderableType
 
 _EVERY = 0.25
 """Seconds between two pictures: more often, and the browser has nothing else to do."""
-_FORMAT = '<pre style="line-height: 1.2; color: inherit; background: none">{code}</pre>'
+_FORMAT = (
+    "<pre style=\"font-family: Menlo, 'DejaVu Sans Mono', Consolas, monospace; line-height: 1.2; "
+    'white-space: pre; color: inherit; background: none">{code}</pre>'
+)
+"""All of a box's lines are as wide only in a font whose letters are, and where none is wrapped,
+which a notebook's own style does not say of every output."""
 
 
 class Cell:

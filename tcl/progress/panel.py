@@ -48,7 +48,7 @@ class Progress:
             self._live = Live(
                 console=self._console, get_renderable=self.panel, refresh_per_second=8
             )
-        self._lines = Lines(self._state, self._say, briefly=self._live is not None)
+        self._lines = Lines(self._state, self.say, briefly=self._live is not None)
 
     def __enter__(self) -> Progress:
         if self._live is not None:
@@ -75,7 +75,8 @@ class Progress:
             self._live.refresh()
         self._lines.report(event)
 
-    def _say(self, line: str) -> None:
+    def say(self, line: str) -> None:
+        """Print a line below, or above what is drawn anew."""
         self._said.append(line)
         self._console.print(line, soft_wrap=True, highlight=False, markup=False)
 

@@ -6,12 +6,35 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from tcl.grammar.log import logger
 from tcl.tuner.run.events import Event
 
 _log = logger("tuning")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Who follows a search."""
+
+    reports: list[Callable[[Event[Any]], object]]
+    lines: list[Callable[[str], object]]
+
+    @property
+    def report(self) -> Callable[[Event[Any]], None] | None:
+        """What takes events; None if nobody wants them."""
+        return self._report if self.reports else None
+
+    def _report(self, event: Event[Any]) -> None:
+        for each in self.reports:
+            each(event)
+
+    def say(self, line: str) -> None:
+        """Where the search is shown, and logged, one more line."""
+        for each in self.lines:
+            each(line)
 
 
 @contextmanager
@@ -21,12 +44,11 @@ def shown_progress(
     inputs: Sequence[Any],
     limit: float | None,
     report: Callable[[Event[Any]], object] | None,
-) -> Iterator[Callable[[Event[Any]], object] | None]:
+) -> Iterator[Shown]:
     """What takes the events of a search: shows them if that is wanted, logs them where somebody
-    listens, and hands them to ``report``; None if nobody wants them. ``limit``: of the search, in
-    seconds. With no ``progress`` said, it is shown on a terminal and in a notebook, unless there
-    is a ``report``."""
-    told = [] if report is None else [report]
+    listens, and hands them to ``report``. ``limit``: of the search, in seconds. With no
+    ``progress`` said, it is shown on a terminal and in a notebook, unless there is a ``report``."""
+    told = Shown([] if report is None else [report], [])
     given = (getattr(each, "shape", ()) for each in inputs)  # which are not looked at yet
     shapes = (list(shape) if isinstance(shape, tuple) else [] for shape in given)
     title = f"{entry_point} on {', '.join(map(str, shapes))}"
@@ -39,21 +61,21 @@ def shown_progress(
             from tcl.progress.panel import Progress
 
             shown = Progress(title, None, limit, Console(stderr=True), _in_notebook())
-            told.append(open_.enter_context(shown).report)
+            told.reports.append(open_.enter_context(shown).report)
+            told.lines.append(shown.say)
         if _log.isEnabledFor(logging.INFO):
             from tcl.progress.lines import Lines
             from tcl.progress.state import SearchState
 
+            def log(line: str) -> None:
+                _log.info("%s", line)
+
             state = SearchState(None, limit)
-            lines = Lines(state, lambda line: _log.info("%s", line))
+            lines = Lines(state, log)
             lines.begin(title)
-            told += [state.take, lines.report]
-
-        def tell(event: Event[Any]) -> None:
-            for each in told:
-                each(event)
-
-        yield tell if told else None
+            told.reports.extend([state.take, lines.report])
+            told.lines.append(log)
+        yield told
 
 
 def _is_terminal(stream: Any) -> bool:

@@ -18,17 +18,21 @@ _GROUPS = len(_COLOURS)
 
 def draw(found: Analysis, title: str, path: Path) -> None:
     """Write a picture (PNG, SVG or PDF, by the suffix): how much a growing pool of options keeps,
-    what fixing a knob loses, and the winners' margins. ``ImportError`` without matplotlib."""
+    the winners' margins, and what fixing a knob loses, if it does. ``ImportError`` without
+    matplotlib."""
     matplotlib: Any = import_module("matplotlib")
     matplotlib.use("Agg")
     pyplot: Any = import_module("matplotlib.pyplot")
     groups = sorted(found.groups, key=lambda g: -g.seconds)[:_GROUPS]
     names = device_names(found.groups)
     labels = [f"{g.entry}, {names[g.backend, g.device]}" for g in groups]
-    figure, (pool, margins, knobs) = pyplot.subplots(1, 3, figsize=(15, 5))
-    _pools(pool, groups, labels)
-    _margins(margins, groups, labels)
-    _fixed(knobs, groups, labels)
+    fixed = _fixed_knobs(groups, labels)
+    panels = 3 if fixed else 2
+    figure, axes = pyplot.subplots(1, panels, figsize=(5 * panels, 5))
+    _pools(axes[0], groups, labels)
+    _margins(axes[1], groups, labels)
+    if fixed:
+        _fixed(axes[2], fixed)
     figure.suptitle(title, fontsize=9)
     figure.tight_layout()
     try:
@@ -49,6 +53,7 @@ def _pools(axes: Any, groups: list[Group], labels: list[str]) -> None:
     for share in SHARES:
         axes.axhline(100 * share, color="black", linewidth=0.6)
     axes.set_xlabel("options besides the untuned default")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("% of the winners' speed (dotted: all keys count the same)")
     axes.set_title("A smaller pool of candidates", fontsize=9)
     axes.legend(fontsize=7)
@@ -70,22 +75,27 @@ def _margins(axes: Any, groups: list[Group], labels: list[str]) -> None:
     axes.axvline(0, color="black", linewidth=0.6)
     axes.set_yticks(range(len(labels)), labels, fontsize=7)
     axes.invert_yaxis()
-    axes.set_xlabel("% longer than the winner: range, median (dot), mean by time (bar)")
+    axes.set_xlabel("% longer than the winner: range, median (dot), mean by time (bar)", fontsize=8)
     axes.set_title("Margins", fontsize=9)
     axes.legend(fontsize=7)
 
 
-def _fixed(axes: Any, groups: list[Group], labels: list[str]) -> None:
+def _fixed_knobs(groups: list[Group], labels: list[str]) -> list[tuple[float, str, str]]:
+    """Of the knobs that lose something where they are fixed: how much, their words, the colour.
+    None does where one key is all there is: its winner has the value that wins most."""
     every = [
-        (decision.fixed.lost.by_time, decision, label, colour)
+        (d.fixed.lost.by_time, f"{d.name} = {d.fixed.value}  ({label})", colour)
         for group, label, colour in zip(groups, labels, _COLOURS, strict=False)
-        for decision in group.decisions
+        for d in group.decisions
+        if d.fixed.lost.by_time > 0
     ]
-    shown = sorted(every, key=lambda each: -each[0])[:_KNOBS]
-    for place, (lost, _, _, colour) in enumerate(shown):
+    return sorted(every, key=lambda each: -each[0])[:_KNOBS]
+
+
+def _fixed(axes: Any, shown: list[tuple[float, str, str]]) -> None:
+    for place, (lost, _, colour) in enumerate(shown):
         axes.barh(place, 100 * lost, color=colour, height=0.7)
-    words = [f"{d.name} = {d.fixed.value}  ({label})" for _, d, label, _ in shown]
-    axes.set_yticks(range(len(words)), words, fontsize=7)
+    axes.set_yticks(range(len(shown)), [words for _, words, _ in shown], fontsize=7)
     axes.invert_yaxis()
     axes.set_xlabel("% of the winners' speed that is lost, by time")
     axes.set_title("Knobs fixed at the value that wins most", fontsize=9)

@@ -32,8 +32,15 @@ _LISTED = 15
 """Knobs whose importance is listed."""
 _SHOWN = 4
 """Knobs whose values are shown with their times."""
-_NAMES = 8
-"""Values of a knob up to which each is written below its chart."""
+
+
+_LEGEND = {
+    "best": "best first reading so far",
+    "dot": "a candidate",
+    "winner": "first reading of what won",
+    "fail": "one that failed",
+}
+"""What is drawn."""
 
 
 def search_section(page: Page) -> Markup | None:
@@ -41,6 +48,8 @@ def search_section(page: Page) -> Markup | None:
     log = page.log
     if not log.tries:
         return None
+    drawn = {"fail" if each.time is None else _kind(log, each) for each in log.tries}
+    drawn = {"best", *drawn} if drawn != {"fail"} else set()  # without a time there is no chart
     counts, seconds = [float(k) for k, _ in enumerate(log.tries, 1)], [t.seconds for t in log.tries]
     what = "Time a call of each candidate"
     by_evaluation = _best_so_far(log, f"{what}, in order", "evaluations", counts, 2.0)
@@ -55,12 +64,7 @@ def search_section(page: Page) -> Markup | None:
             "beside it. They choose who is in the finals, and the finals decide.",
             class_="soft",
         ),
-        legend(
-            ("best", "best first reading so far"),
-            ("dot", "a candidate"),
-            ("winner", "first reading of what won"),
-            ("fail", "one that failed"),
-        ),
+        legend(*((k, words) for k, words in _LEGEND.items() if k in drawn)) if drawn else None,
         _figure("Best first reading so far, by evaluations", by_evaluation),
         _figure("Best first reading so far, by time", by_time),
         _figure(
@@ -189,9 +193,7 @@ def _values_chart(page: Page, influence: Influence) -> Markup:
             title = f"{influence.knob.name} = {value}: {FIRST} {duration(each.time or 0.0)}"
             dots.append(Dot(place + spread, each.time, title, _kind(page.log, each)))
         bests.append((float(place), min(t.time or 0.0 for t in own)))
-    step = -(-len(values) // _NAMES)
-    named = [str(v) if k % step == 0 else "" for k, v in enumerate(values)]
-    ticks = Ticks(influence.knob.name, len(values) - 0.5, -0.5, named)
+    ticks = Ticks(influence.knob.name, len(values) - 0.5, -0.5, [str(v) for v in values])
     lines = [Line(bests, "best")] if influence.knob.ordered else []
     return _figure(influence.knob.name, times_chart("Times by value", ticks, dots, lines, HALF))
 

@@ -6,22 +6,30 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tcl.arrays.arguments import Array
 from tcl.codegen.common.errors import OptionsError
 from tcl.codegen.common.version import CODEGEN_VERSION
+from tcl.codegen.cpu.thread_count import thread_count
 from tcl.codegen.devices.cpu import CpuProfile, host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.canonical import canonical_text
 from tcl.grammar.folder import cache_folder
 from tcl.grammar.size_classes import SizeClass
 from tcl.grammar.sized import SizedDef
-from tcl.grammar.warn import warn, warn_once
+from tcl.grammar.warn import tell, warn, warn_once, was_told
 from tcl.selection.suggested_options import DEFAULT as DEFAULT
 from tcl.selection.suggested_options import Choices, Chosen, Suggested
 from tcl.tuner.cache.file import FILE_NAME
-from tcl.tuner.cache.fingerprint import FIELDS, device_identity, differing, fields
+from tcl.tuner.cache.fingerprint import (
+    FIELDS,
+    device_identity,
+    differing,
+    fields,
+    split_threads,
+)
 from tcl.tuner.cache.key import differences
 from tcl.tuner.cache.nearby import Near, explain, nearby
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, TuningCache
@@ -85,7 +93,8 @@ class Query:
 
 
 def best_known(query: Query, *, nearest: bool = False, relax: Collection[str] = ()) -> Chosen:
-    """The best options that the user's cache has for this, else the heuristic default.
+    """The best options that the user's cache has for this, else the heuristic default, with one
+    warning for a def where it has options for other numbers of threads.
 
     ``nearest``: before the default, those for the nearest sizes that apply, with a warning.
     ``relax``: likewise those of devices that are others in these fields.
@@ -96,10 +105,31 @@ def best_known(query: Query, *, nearest: bool = False, relax: Collection[str] = 
     try:
         cache = TuningCache(folder / FILE_NAME)
         found = known_options(cache, query, nearest=nearest, relax=relax)
+        if found is None:
+            _tell_of_other_threads(cache, query)
     except CacheError as error:
         warn(f"cached options are not used: {error}")
         found = None
     return found or DEFAULT
+
+
+def _tell_of_other_threads(cache: TuningCache, query: Query) -> None:
+    """Warn where a cache that has nothing for this has it for other numbers of threads: once for a
+    def in a process, after one look at the file at most for each of its sizes."""
+    key, about = query.key, ("threads", str(cache.path), query.key.definition)
+    if not isinstance(query.device, CpuProfile) or was_told(about):
+        return
+    device, own = split_threads(key.device)
+    found = map(split_threads, cache.devices(key))
+    others = sorted(threads for other, threads in found if other == device and threads != own)
+    if others:
+        counts = " and ".join(map(str, others))
+        tell(
+            f"{query.name} on {key.sizes} was tuned for {counts} thread{'s' * (others != [1])} "
+            f"and not for the {own} that it may use here, so what was found is not used; give "
+            f"threads={others[-1]} (or TCL_NUM_THREADS) to use it, or tune it for {own}",
+            about,
+        )
 
 
 def known_options(
@@ -216,6 +246,20 @@ def _entries(found: Iterator[Near], device: str) -> list[Suggested]:
         )
         for n in islice(found, _TRIES)
     ]
+
+
+def defined(source: str, cache: Path, query: Query, varying: Sequence[str]) -> str:
+    """The call of ``tcl.define`` whose kernels use what a cache has for this. ``source``: its first
+    argument; ``varying``: its sizes that vary."""
+    folder = cache_folder()
+    given = [source]
+    if folder is None or cache != folder / FILE_NAME:
+        given.append(f"tcl.make_load_from_cache_options_factory({str(cache)!r})")
+    if isinstance(query.device, CpuProfile) and query.device.threads != thread_count(None):
+        given.append(f"threads={query.device.threads}")
+    if varying:
+        given.append(f"varying={tuple(varying)}")
+    return f"tcl.define({', '.join(given)})"
 
 
 def stand_in(name: str, key: CacheKey, used: CacheKey) -> str:

@@ -111,7 +111,25 @@ def applied(chosen: Chosen, make: Callable[[MappingOptions], _T]) -> tuple[Mappi
     return chosen, make(chosen)
 
 
-class CacheFactory(ABC):
+def origin(chosen: Chosen, used: MappingOptions) -> str:
+    """In which cache options were found, behind them in a log; empty if in none."""
+    found = isinstance(chosen, Choices) and bool(chosen.cache) and used in chosen.options()
+    return f" (from {chosen.cache})" if isinstance(chosen, Choices) and found else ""
+
+
+class ThreadedFactory(ABC):
+    """An options factory whose options are for a number of threads."""
+
+    @abstractmethod
+    def for_threads(self, threads: int) -> ThreadedFactory:
+        """The same for calls with so many threads, unless it was made for another number."""
+
+    @abstractmethod
+    def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
+        """Options for these inputs."""
+
+
+class CacheFactory(ThreadedFactory):
     """An options factory that knows more than one way."""
 
     @abstractmethod

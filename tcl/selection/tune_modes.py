@@ -12,6 +12,7 @@ from tcl.codegen.options.options import PRESETS
 from tcl.grammar.closest import closest
 from tcl.grammar.errors import ArgumentError
 from tcl.grammar.shown import shown
+from tcl.grammar.warn import warn_once
 
 VARIABLE = "TCL_TUNE_MODE"
 """The environment variable that says it for the whole process."""
@@ -72,7 +73,9 @@ def tune_modes(given: ModeLike | None, defs: Iterable[str]) -> TuneModes:
     ``TuneModeError``, a ``ValueError``, for a mode that there is not, ``ArgumentError`` for a def
     that is not among ``defs``."""
     if given is None:
-        return _of_environment(os.environ.get(VARIABLE, ""))
+        found = _of_environment(os.environ.get(VARIABLE, ""))
+        _tell_of_typos(found.by_def, list(defs))
+        return found
     if not isinstance(given, Mapping):
         return TuneModes(_mode(given, ARGUMENT))
     known = list(defs)
@@ -83,6 +86,18 @@ def tune_modes(given: ModeLike | None, defs: Iterable[str]) -> TuneModes:
             raise ArgumentError(f"{ARGUMENT} names {shown(name)}, and there is no such def; {hint}")
     by_def = {name: _mode(value, ARGUMENT, name) for name, value in given.items()}
     return TuneModes(by_def=by_def)
+
+
+def _tell_of_typos(named: Iterable[str], defs: Sequence[str]) -> None:
+    """Warn of names that look like one of these defs: the environment is for all texts of a
+    program, so that any other name may belong to another text."""
+    for name in named:
+        near = None if name in defs else closest(name, defs)
+        if near is not None:
+            warn_once(
+                (VARIABLE, name, near),
+                f"{VARIABLE} names {name}, and this text has no such def; did you mean '{near}'?",
+            )
 
 
 def _of_environment(text: str) -> TuneModes:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
@@ -18,6 +17,7 @@ from typing import Any, TypeAlias
 from tcl.api import assert_almost_equal
 from tcl.codegen.common.errors import ArgumentError
 from tcl.executors.dispatch import unknown
+from tcl.grammar.forks import reentrant_lock
 from tcl.grammar.shown import kind_of
 from tcl.grammar.warn import warn
 from tcl.tensor_comprehensions import switches, tclib
@@ -207,7 +207,7 @@ class TC:
         self.tc = tc
         self.mapping_options_factory = mapping_options_factory
         self.compilation_cache = CompilationCache(tc)
-        self._lock = threading.RLock()  # a factory may well call a def of this text
+        self._lock = reentrant_lock()  # a factory may well call a def of this text
         self._names = tclib.parse_defs(tc)
         for name in self._names:
             if name in self.__dict__ or hasattr(type(self), name):

@@ -13,6 +13,7 @@ from torch.autograd import forward_ad
 
 from tcl.arrays.arguments import Wanted, check_count, input_array
 from tcl.codegen.common.errors import ArgumentError
+from tcl.common.gradients import roles
 from tcl.common.user_input import SourceLike, check_flag, in_order
 from tcl.executors.dispatch import Kernels
 from tcl.executors.settings import OptionsLike, Settings
@@ -80,12 +81,19 @@ class Operator:
         self._given = (kernels.source, entry_point, settings, backward, wanted, unchecked)
         operator = functools.partial(registered, kernels, settings, unchecked=unchecked)
         forward = operator(entry_point, wanted)
-        gradient = None if backward is None else operator(backward, None)
+        fit, gradient, saving = None, None, forward
+        if backward is not None:
+            fit = roles(forward.checked, forward.returned, kernels.definition(backward))
+            gradient = operator(backward, fit.makes)
+            if fit.also:
+                saving = operator(entry_point, [t.name for t in forward.returned] + [*fit.also])
         self.overload = forward.overload
         """The operator itself, ``torch.ops.tcl.NAME.default``. It knows of no gradients."""
         self.checked = forward.checked
         """The def."""
-        self._function = recorded(forward, gradient)
+        self._function = recorded(saving, gradient, fit)
+        self._returned = len(forward.returned) if saving is not forward else None
+        """Of what the function returns, where that is more than a call does."""
         self._numbers = any(t.rank == 0 for t in self.checked.inputs)
         self._forward = forward
         names = ", ".join(t.name for t in self.checked.inputs)
@@ -129,7 +137,10 @@ class Operator:
         check_count(self.checked, inputs)
         if torch.is_autocast_enabled(inputs[0].device.type):  # what is recorded is the conversion
             inputs = self._forward.cast(inputs)
-        return self._function.apply(*inputs)
+        found = self._function.apply(*inputs)
+        if self._returned is None:
+            return found
+        return found[0] if self._returned == 1 else found[: self._returned]
 
     def _as_tensors(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Numbers for inputs of rank 0 as tensors, on the device of the first tensor."""

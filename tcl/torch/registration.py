@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +29,7 @@ from tcl.executors.functional import check_functional, settled_options
 from tcl.executors.settings import Settings
 from tcl.grammar.canonical import canonical_text
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.forks import free_lock
 from tcl.torch.cpu_kernels import CpuKernels
 from tcl.torch.cuda_kernels import CudaKernels
 from tcl.torch.stub import implement, made_stub
@@ -131,7 +131,7 @@ class Registered:
 
 
 _registered: dict[str, Registered] = {}
-_lock = threading.Lock()
+_lock = free_lock()
 
 
 def registered(

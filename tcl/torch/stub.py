@@ -18,6 +18,7 @@ from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.cpu.run.native import NativeEntry, on_the_way, returning
 from tcl.executors.varying import row_major
 from tcl.grammar.checked import CheckedDef
+from tcl.grammar.forks import free_lock
 from tcl.grammar.size_classes import kind_of
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.varying import linear
@@ -74,7 +75,7 @@ class Stub:
         self._missed = _MISSED_TYPE(self._call_in_python)  # lives as long as the code that calls it
         self._set(MISSED, _address(self._missed))
         self._publish = _PUBLISH_TYPE(self._code.address(PUBLISH))
-        self._lock = threading.Lock()
+        self._lock = free_lock()
         self._rows: dict[tuple[int, ...], _Words] = {}
         self._entries: dict[tuple[object, ...], NativeEntry] = {}
         """By code, and the memory that it needs on the way."""

@@ -49,6 +49,10 @@ class WorkerDiedError(Exception):
     """The process that ran a task ended: it crashed, or was killed."""
 
 
+class WorkerStartError(WorkerDiedError):
+    """No process could be started, or its initializer failed: that is no task's fault."""
+
+
 class WorkerCrashedError(WorkerDiedError):
     """What ran in the process ended it by a fault of its own."""
 
@@ -179,19 +183,28 @@ class WorkerPool(Executor):
             self._end(process)
 
     def _start(self) -> _Process:
-        process = _Process(self._cpus)
+        """A process that is ready for tasks; ``WorkerStartError`` if there is none."""
+        try:
+            process = _Process(self._cpus)
+        except OSError as error:
+            raise WorkerStartError(f"no process can be started: {error}") from error
         with self._lock:
             self._processes.add(process)
             if self._killed:
                 process.kill()
-        if self._setup is not None:
-            try:
-                succeeded, error = process.call(self._setup)
+        try:
+            process.started()
+            if self._setup is not None:
+                succeeded, raised = process.call(self._setup)
                 if not succeeded:
-                    raise error
-            except BaseException:
-                self._end(process)
-                raise
+                    raise raised
+        except Exception as error:
+            self._end(process)
+            said = f"{error}" if isinstance(error, WorkerDiedError) else repr(error)
+            raise WorkerStartError(f"no process can be started: {said}") from error
+        except BaseException:
+            self._end(process)
+            raise
         return process
 
     def _end(self, process: _Process) -> None:
@@ -207,14 +220,26 @@ class _Process:
     def __init__(self, cpus: Sequence[int]) -> None:
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
         argument = json.dumps([[str(p) or os.getcwd() for p in sys.path], list(cpus)])
-        self._process = subprocess.Popen(
-            # Not the folder that this runs in: files there may have the names of modules.
-            [sys.executable, "-P", "-c", _BOOT, argument],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            process_group=0,  # a Ctrl+C at the terminal is for the parent alone
-        )
+        try:
+            self._process = subprocess.Popen(
+                # Not the folder that this runs in: files there may have the names of modules.
+                [sys.executable, "-P", "-c", _BOOT, argument],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                process_group=0,  # a Ctrl+C at the terminal is for the parent alone
+            )
+        except BaseException:
+            self._stderr.close()
+            raise
+
+    def started(self) -> None:
+        """Wait until it is ready; ``WorkerDiedError`` if it has ended before."""
+        assert self._process.stdout is not None
+        try:
+            protocol.receive(self._process.stdout)
+        except (EOFError, OSError):
+            raise self._died() from None
 
     def call(
         self, message: bytes, timeout: float | None = None, memory: int | None = None

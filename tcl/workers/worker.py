@@ -51,6 +51,7 @@ def main(cpus: Sequence[int]) -> None:
         os.dup2(null.fileno(), 0)
         os.dup2(null.fileno(), 1)
     threading.Thread(target=_listen, args=(requests, tasks), daemon=True).start()
+    send(replies, b"")  # it has started
     while True:
         send(replies, _run(tasks.get()))
 

@@ -129,6 +129,23 @@ def test_a_method_makes_its_choice_for_all_nests_or_one(name: str) -> None:
     assert [*every.default.made()] == [name]
 
 
+@given(options, nests)
+def test_a_repr_makes_the_same(o: MappingOptions, nest: NestOptions) -> None:
+    assert eval(repr(o)) == o
+    assert eval(repr(nest)) == nest
+
+
+def test_a_repr_says_what_is_set() -> None:
+    o = MappingOptions("mlp").tile(8, 16).fuse(False).dot().merged(False).nest(1).vectorize(4)
+    assert repr(o.nest(1).skip()) == (
+        "MappingOptions('mlp').tile(8, 16).fuse(False).dot().merged(False)"
+        ".nest(1).vectorize(4, -1).nest(1).skip(True)"
+    )
+    assert eval(repr(o)) == o
+    assert repr(MappingOptions()) == "MappingOptions('naive')"
+    assert repr(NestOptions((8,), peel=True)) == "NestOptions(tile=(8,), peel=True)"
+
+
 @given(nests)
 def test_a_dimension_more_and_again_less(nest: NestOptions) -> None:
     assert nest.with_leading().without_leading() == nest

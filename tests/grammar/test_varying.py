@@ -1,14 +1,21 @@
 """Sizes that are known when a kernel runs: their arithmetic, and what is decided of them."""
 
 import copy
+import json
 import math
 import operator
+import os
+import pickle
 import random
+import subprocess
+import sys
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
+from tcl.grammar.polynomials import Quotient, plus, remembered, times
 from tcl.grammar.varying import (
-    Quotient,
     Size,
     Undecided,
     common_divisor,
@@ -16,6 +23,7 @@ from tcl.grammar.varying import (
     formula,
     largest,
     limits,
+    over,
     smallest,
     terms_of,
     usual,
@@ -146,6 +154,64 @@ def test_no_value_slips_out() -> None:
         assert m == 5.0
     assert m != 0.5
     assert m != math.inf
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda m: [0] * m,
+        lambda m: "x" * m,
+        lambda m: 2.0 * m,
+        lambda m: m + 0.5,
+        lambda m: m // 2.0,
+        range,
+        bytes,
+        hex,
+        math.log2,
+        math.sqrt,
+        lambda m: math.gcd(m, 4),
+        lambda m: [1, 2, 3][m],
+        lambda m: f"{[0, 1][m]}",
+        np.zeros,
+        operator.index,
+    ],
+)
+def test_what_is_written_in_c_takes_no_value_either(use: Callable[[int], object]) -> None:
+    m, _ = sizes()
+    assert not isinstance(m, int)
+    with pytest.raises(Undecided, match=r"^M is known only when the kernel runs$"):
+        use(m)
+
+
+def test_a_size_is_no_number_of_json() -> None:
+    with pytest.raises(TypeError, match="Size is not JSON serializable"):
+        json.dumps(sizes()[0])
+    assert json.loads(json.dumps(formula(sizes()[0] + 1))) == ["+", "M", 1]
+
+
+def test_questions_that_were_asked_are_not_worked_out_again() -> None:
+    m, n = sizes()
+    known = plus, times, remembered, over
+
+    def asked() -> None:
+        assert m * n + 3 >= m // 2 * n
+        assert (16 * m * n + 5) % 16 == 5
+
+    asked()
+    before = [function.cache_info().misses for function in known]
+    asked()
+    assert [function.cache_info().misses for function in known] == before
+
+
+def test_a_copy_in_another_process_is_the_same() -> None:
+    # Hashes of text differ from process to process.
+    m, n = sizes()
+    size = (m * n + 3) // 7 + m
+    code = "import pickle, sys; x = pickle.loads(bytes.fromhex(sys.argv[1]));"
+    code += "print(x - x, {x: 1}[x + 0])"
+    env = {**os.environ, "PYTHONHASHSEED": "1"}
+    command = [sys.executable, "-c", code, pickle.dumps(size).hex()]
+    assert subprocess.run(command, env=env, capture_output=True, text=True).stdout == "0 1\n"
 
 
 def test_common_divisors() -> None:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import html
 import json
+import logging
 import re
 import sys
+import warnings
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
+from known_machine import known_machine
 from places import ROOT
 
 from tcl.arrays.annotations import parse_sizes
 from tcl.bench.report import Report
 from tcl.bench.summary import geometric_mean
+from tcl.cli import main
+from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.check import check
+from tcl.selection.best_options import DEFAULT
+from tcl.tuner.cache.tuning_cache import default_path
 
 if not (ROOT / "README.md").exists():
     pytest.skip("runs in the source tree only", allow_module_level=True)
@@ -47,6 +55,33 @@ def test_the_first_command_tunes_what_numpy_has_no_function_for() -> None:
     definition = check((ROOT / file).read_text("utf-8"))[entry]
     assert len(definition.statements) >= 2
     parse_sizes(sizes, definition)
+
+
+@pytest.mark.usefixtures("own_cache", "searches_in_threads")
+def test_the_program_behind_it_runs_what_it_tunes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both as they stand, but that the command tunes for less long, beside nobody, and never finds
+    that the default is the best."""
+    monkeypatch.chdir(ROOT)
+    known_machine(tmp_path)
+    monkeypatch.setattr("tcl.cli.tuned.Session._beside", lambda self, decision: {})
+    found = panel.COMMAND.search(README)
+    assert found is not None
+    program = README[found.end() :].partition("```python\n")[2].partition("```")[0]
+    command = re.sub(
+        "--time-limit [0-9]+", "--generations 1 --population 2 --seed 1 -j 1", found[1]
+    )
+    done = CliRunner().invoke(main, [*command.split(), "--fix", "s0.lanes=4"])
+    assert done.exit_code == 0, done.output
+    (options,) = re.findall("^options: (.*)$", done.output, re.MULTILINE)
+    assert MappingOptions.from_json(options) != DEFAULT
+    with caplog.at_level(logging.DEBUG, "tcl.executors"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec(program, {})
+    (said,) = (r.getMessage() for r in caplog.records if r.name == "tcl.executors")
+    assert said.startswith("convolution on [(32, 16, 56, 56), ")
+    assert said.endswith(f"options {options} (from {default_path()})")
 
 
 def test_the_panel_is_of_the_first_command() -> None:

@@ -34,6 +34,8 @@ LANGUAGE = (
     ("A function with too many arguments", "def f(float(N) X) -> (Y) { Y(i) = exp(X(i), 2) }"),
     ("An output that is read before it is written",
      "def f(float(N) X) -> (Y) { Y(i) = Y(i) + X(i) }"),
+    ("An element that depends on another of its tensor",
+     "def f(float(N) X) -> (Y) { Y(i) = Y(i - 1) + X(i) }"),
     ("A name given twice", "def f(float(N) X, float(N) X) -> (Y) { Y(i) = X(i) }"),
     ("A name that a size has", "def f(float(N) N) -> (Y) { Y(i) = N(i) }"),
     ("A built-in's name", "def f(float(N) exp) -> (Y) { Y(i) = exp(i) }"),
@@ -121,8 +123,9 @@ What is said of the likeliest mistakes, as a test provokes them. In Python every
 `tcl.TclError`: `TclSyntaxError` and `TclSemanticError` (the text, with the place), `ArgumentError`
 (what was passed), `RangeInferenceError` (what follows from the sizes), `OptionsError` (also called
 `SettingError`, where it is about a search's settings), `CompileError`, `CacheError`; only a
-data-dependent subscript that leaves its tensor raises `IndexError`. The command ends with one of
-these codes:
+data-dependent subscript that leaves its tensor raises `IndexError`. IPython and notebooks show your
+lines and what they called; after `%xmode Verbose`, our calls below that, too. The command ends with one
+of these codes:
 
 | code | |
 |---|---|

@@ -381,12 +381,22 @@ expDistance(n, d) = exp(I(n, d) - maxVal(n))
 O(n, d) = expDistance(n, d) / expSum(n)
 }"""
 
+_RECURS = (
+    "elements of 'O' cannot depend on each other, as they are computed in any order; a running sum "
+    "is a guarded reduction,"
+)
+
 SEMANTIC: tuple[tuple[str, ...], ...] = (
     # names
     ("O(i) = «B»(i)", "undefined tensor or function 'B'"),
     ("O(i) = «bb»(i)", "did you mean 'b'"),
     ("O(i) = b(i) + «t»", "undefined name 't'"),
     ("O(i) = «fmaxx»(b(i), 0)", "did you mean 'fmax'"),
+    ("O(i) = «dropout»(b(i))", "undefined tensor or function 'dropout'; list it among the inputs"),
+    ("O(i) = «softmax»(b(i))", "there is no softmax; take off the largest of a row, sum up"),
+    ("O(i) = «rms_norm»(b(i))", "there is no rms_norm; sum up rows and their squares"),
+    ("O(i) = «matmul»(b(i))", "there is no matmul; multiply elements and reduce with +=!"),
+    ("O(i) = «silu»(b(i))", "there is no silu; write x / (1 + exp(-x))"),
     ("O(i) = «fmax»", "call it: fmax(x)"),
     ("O(i) = «int»(b(i))", "there is no type 'int'; write int32"),
     ("O(i) = «abs»(b(i))", "there is no abs; of floats it is fabs(x)"),
@@ -471,9 +481,32 @@ SEMANTIC: tuple[tuple[str, ...], ...] = (
     # order of evaluation
     ("O, P | P(i) = «O»(i) O(i) = b(i)", "read before anything wrote it"),
     ("O(i) = «O»(i) + b(i)", "read before anything wrote it"),
-    ("O(i) = b(i) O(i) = «O(i + 1)»", "at another element than O(i)"),
-    ("O(i) = b(i) O(j) = «O(i)» + b(j)".replace("«O(i)»", "«O(0)»"), "at another element"),
-    ("O(i, j) = A(i, j) O(i, j) = «O(j, i)»", "at another element than O(i, j)"),
+    ("O(i) = b(i) where exists «O»(i - 1)", "read before anything wrote it"),
+    ("O(i) = «O»(i, i)", "read before anything wrote it"),
+    # elements that depend on each other
+    ("O(i) = «O(i - 1)» + b(i)", f"{_RECURS} and another recurrence a loop in Python"),
+    ("O(i) = i > 0 ? «O(i - 1)» + b(i) : b(i) where i in 0:N", _RECURS),
+    ("O(i) = x + b(i) where x = exp(«O(i - 1)»)", _RECURS),
+    ("O(i, j) = «O(i - 1, j)» + A(i, j)", _RECURS),
+    ("O(i) = b(idx(int32(«O(i - 1)»)))", _RECURS),
+    ("O(i) +=! «O(i - 1)» + b(i)", _RECURS),
+    (
+        "O(i) = b(i) O(i) = «O(i - 1)» + b(i)",
+        f"{_RECURS} and another recurrence a loop in Python; "
+        "for what 'O' held before, write to another output",
+    ),
+    ("O(i) = b(i) O(i) = «O(i + 1)»", _RECURS),
+    ("O(i) = b(i) O(i) += «O(i - 1)»", _RECURS),
+    ("O(i) = b(i) O(i) +=! «O(i - 1)»", _RECURS),
+    ("O(i) = b(i) O(j) = «O(0)» + b(j)", _RECURS),
+    ("O(i, j) = A(i, j) O(i, j) = «O(j, i)»", _RECURS),
+    ("O, P | O(i) = «P(i - 1)» + b(i) P(i) = O(i)", _RECURS),
+    ("O, P, Q | O(i) = «Q(i - 1)» + b(i) P(i) = O(i) Q(i) = P(i)", _RECURS),
+    ("O, P | O(i) = «P»(i - 1) + b(i) P(i) = b(i)", "read before anything wrote it"),
+    (
+        "O, P | O(i) = b(i) «P(i) = O(i - 1) + b(i)» O(i) = P(i)",
+        f"cycle; {_RECURS.replace('O', 'P')}",
+    ),
     ("O(m) = s where m in 0:M O(m) += «O(m)» * A(m, n)", "while it is being reduced"),
     ("O(m) = s where m in 0:M O(m) +=! «O(m)» * A(m, n)", "clears it first"),
     (_CYCLE, "O -> tmp -> O"),

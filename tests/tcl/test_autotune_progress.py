@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,9 +17,12 @@ from rich.console import Console
 from rich.text import Text
 
 import tcl
-from tcl import tuning
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.progress.cell import Cell
+from tcl.tuner.cache.fingerprint import device_identity
+from tcl.tuner.cache.tuning_cache import default_path
 from tcl.tuner.run.events import Event
+from tcl.tuner.run.tuner import Tuner
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 A = np.ones((4, 4), np.float32)
@@ -26,17 +31,15 @@ A = np.ones((4, 4), np.float32)
 @pytest.fixture(autouse=True)
 def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that never ran, of which ``autotune`` is told."""
+    found = SimpleNamespace(options=tcl.MappingOptions("naive"), unsaved=0)
 
-    class Found:
-        options = None
-
-    def tune(self: object, *given: Any, report: Any, **settings: Any) -> Found:
+    def tune(self: object, start: Any, report: Any, saved: Any) -> SimpleNamespace:
         for event in search(1, 4):
             if report is not None:
                 report(event)
-        return Found()
+        return found
 
-    monkeypatch.setattr(tuning.Tuner, "tune", tune)
+    monkeypatch.setattr(Tuner, "tune", tune)
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,6 +60,41 @@ def test_lines_where_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> N
     assert err.startswith("tuning mm on [4, 4], [4, 4]\n")
     assert "as fast as the untuned default, timed in turns in the finals\n" in err
     assert len(seen) > 4
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_what_uses_the_result_is_said_last(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
+) -> None:
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TCL_NUM_THREADS", "2")
+    path = default_path() if own else tmp_path / "mine.db"
+    named = {} if own else {"cache_filename": path}
+    settings: dict[str, Any] = {"store_to_cache": True, "threads": 1, "progress": True, **named}
+    tcl.autotune(MM, "mm", A, A, **settings)
+    factory = "" if own else f", tcl.make_load_from_cache_options_factory({str(path)!r})"
+    device = device_identity(host_cpu())
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"saved in {path}, and used by tcl.define(source{factory}, threads=1) for float32[4,4] "
+        f"float32[4,4] (row-major), 1 thread, on {device}"
+    )
+    tcl.autotune(MM, "mm", A, A, progress=True)  # which keeps nothing
+    assert "saved" not in capsys.readouterr().err
+
+
+def test_a_tuner_shows_what_autotune_shows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuner = tcl.Tuner(MM)
+    tuner.tune("mm", (A, A))
+    assert capsys.readouterr() == ("", "")
+    tuner.tune("mm", (A, A), progress=True)
+    assert capsys.readouterr().err.startswith("tuning mm on [4, 4], [4, 4]\n")
+    on_terminal(monkeypatch)
+    tuner.tune("mm", (A, A))
+    assert "evaluated" in capsys.readouterr().err
+    tuner.tune("mm", (A, A), progress=False)
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_panel_on_a_terminal(
@@ -112,7 +150,10 @@ def test_a_panel_in_a_notebook(output: Output, capsys: pytest.CaptureFixture[str
     assert "tuning mm on [4, 4], [4, 4]" in first and "winner" not in first
     assert "winner" in last
     for picture in output.pictures:
-        assert "\x1b" not in picture and ElementTree.fromstring(picture).tag == "pre"
+        drawn = ElementTree.fromstring(picture)
+        assert "\x1b" not in picture and drawn.tag == "pre"
+        style = drawn.get("style", "")
+        assert re.search("font-family:[^;]* monospace;", style) and "white-space: pre;" in style
     told = capsys.readouterr().err
     assert told.endswith("as fast as the untuned default, timed in turns in the finals\n")
     assert "tuning" not in told and "generation" not in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import pickle
 import shlex
 import shutil
@@ -17,12 +18,15 @@ import pytest
 from click.testing import CliRunner
 
 import tcl
+from tcl import tuning
 from tcl.api import size
 from tcl.cli import main
+from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import PRESETS
 from tcl.grammar import warn
 from tcl.selection import suggested_options as choices
 from tcl.selection.best_options import DEFAULT, cache_key
+from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import CacheKey, TuningCache, default_path
 from tcl.tuner.measure.verdict import Outcome, Verdict
 
@@ -254,6 +258,69 @@ def test_a_factory_with_nothing_for_these_sizes(cache: TuningCache) -> None:
     assert "float32[5,64]" in other
 
 
+def test_results_for_other_threads_alone_are_told_of_once(
+    cache: TuningCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[CacheKey] = []
+    devices = TuningCache.devices
+
+    def asked(self: TuningCache, like: CacheKey) -> tuple[str, ...]:
+        looked.append(like)
+        return devices(self, like)
+
+    monkeypatch.setattr(TuningCache, "devices", asked)
+    for sizes in (A, A[:16], A[:8]):
+        tuned(cache, TILED, array=sizes)
+    failed = Outcome(Verdict.CORRECTNESS, message="no")
+    cache.store(key_of(A[:4]), TILED.to_json(), failed, run="r", entry="f")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(tcl.define(COPY, threads=1).f(A), 2 * A)
+        assert not looked  # nothing is missing
+        for rows in (3, 4):  # nobody tuned these, for any number of threads
+            tcl.define(COPY, threads=2).f(A[:rows])
+    T = tcl.define(COPY, threads=2)
+    with pytest.warns(tcl.TclWarning) as caught:
+        for rows in (32, 16, 8):
+            np.testing.assert_array_equal(T.f(A[:rows]), 2 * A[:rows])
+        tcl.define(COPY, threads=2).f(A)
+    (said,) = caught
+    assert str(said.message) == (
+        "f on float32[32,64] was tuned for 1 thread and not for the 2 that it may use here, so "
+        "what was found is not used; give threads=1 (or TCL_NUM_THREADS) to use it, or tune it "
+        "for 2"
+    )
+    assert said.filename == __file__
+    assert len(looked) == 3
+    monkeypatch.setattr(warn, "_told", set())
+    with pytest.warns(tcl.TclWarning, match="threads 1 instead of 2"):  # which says it all
+        tcl.define(COPY, threads=2, relax="threads").f(A)
+
+
+def test_factories_are_for_the_threads_of_their_kernels(
+    cache: TuningCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCL_NUM_THREADS", "2")
+    tuned(cache, TILED)
+    factory = tcl.make_load_from_cache_options_factory(cache.path)
+    assert factory(COPY, "f", A) is None
+    assert tcl.define(COPY, factory, threads=1).executor("f", (A,))[0].options == TILED
+    made: Any = tcl.compile(COPY, "f", factory, A, threads=1)
+    assert made.options == TILED
+    asked: list[int | None] = []
+
+    def autotune(*given: Any, threads: int | None = None) -> tcl.MappingOptions:
+        asked.append(threads)
+        return TILED
+
+    monkeypatch.setattr(tuning, "autotune", autotune)
+    for settings in ({}, {"threads": 3}):
+        searching = tcl.make_autotuned_options_factory(**settings)
+        tcl.define(COPY, searching, threads=1).executor("f", (A,))
+        searching(COPY, "f", A)
+    assert asked == [1, None, 3, 3]
+
+
 def test_a_factory_whose_nearest_is_for_other_threads(cache: TuningCache) -> None:
     tuned(cache, TILED)
     (said,) = missing(tcl.make_load_from_cache_options_factory(cache.path, threads=2), A)
@@ -342,28 +409,36 @@ def test_run_with_a_cache(cache: TuningCache, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("searches_in_threads")
+@pytest.mark.parametrize("own", [True, False])
 def test_what_is_said_after_tuning_can_be_typed(
-    cache: TuningCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: TuningCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:
     """The two lines are run as they are."""
-    file, mine = written(tmp_path), tmp_path / "it's mine.db"
+    file, mine = written(tmp_path), cache.path if own else tmp_path / "it's mine.db"
+    where = [] if own else ["--cache", str(mine)]
     quick = ["--generations", "1", "--population", "3", "--seed", "1", "--threads", "1", "-j", "1"]
     monkeypatch.setenv("TCL_NUM_THREADS", "2")
-    line = ["tune", str(file), "--sizes", "M=8,N=16", "--cache", str(mine), *quick]
-    done = CliRunner().invoke(main, line)
+    fixed = ["--fix", "s0.lanes=4"]  # so that the default is not the winner
+    done = CliRunner().invoke(
+        main, ["tune", str(file), "--sizes", "M=8,N=16", *where, *quick, *fixed]
+    )
     assert done.exit_code == 0, done.output
-    assert f"saved in {mine}; to use it" in done.output
+    assert f"saved in {mine}; {'programs use it' if own else 'to use it'}" in done.output
     shown = {
         name: next(x for x in done.output.splitlines() if name in x).partition(":")[2].strip()
-        for name in ("in Python:", "on the command line:")
+        for name in ("  for:", "in Python:", "on the command line:")
     }
+    device = device_identity(host_cpu())
+    assert shown["  for:"] == f"float32[8,16] (row-major), 1 thread, on {device}"
     options = tcl.MappingOptionsCache(mine).load(COPY, "f", (A[:8, :16].copy(),), threads=1)
     program, *arguments = shlex.split(shown["on the command line:"])
     typed = CliRunner().invoke(main, arguments)
     assert program == "tcl" and typed.exit_code == 0, typed.output
     assert f"with options {options[0]}" in typed.output
-    made = eval(shown["in Python:"], {"tcl": tcl, "text": COPY})
-    assert made.executor("f", (A[:8, :16].copy(),))[0].options == options[0]
+    made = eval(shown["in Python:"], {"tcl": tcl, "pathlib": pathlib})
+    assert (
+        options[0] != DEFAULT and made.executor("f", (A[:8, :16].copy(),))[0].options == options[0]
+    )
 
 
 def test_what_cannot_be_compiled_is_passed_over_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -40,6 +41,14 @@ for each in found:
 """
 
 
+def _without_privileges() -> None:
+    """Have root's next program ask permissions, as others do: it gets neither CAP_DAC_OVERRIDE nor
+    CAP_DAC_READ_SEARCH."""
+    drop_from_bounding_set = 24
+    for capability in (1, 2):
+        ctypes.CDLL(None).prctl(drop_from_bounding_set, capability, 0, 0, 0)
+
+
 def said(program: str, *arguments: str, **environment: str) -> list[str]:
     """What a process prints, with nothing in its environment that it is not given."""
     kept = {k: v for k, v in os.environ.items() if k in ("PATH", "PYTHONPATH", "LANG")}
@@ -49,6 +58,7 @@ def said(program: str, *arguments: str, **environment: str) -> list[str]:
         capture_output=True,
         text=True,
         check=False,
+        preexec_fn=_without_privileges,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -61,6 +71,21 @@ def test_a_user_without_a_home() -> None:
         "TclWarning: nothing is kept between processes: this user has no home directory; "
         "set TCL_CACHE_DIR to a folder that can be written"
     ]
+
+
+@posix
+@pytest.mark.parametrize("mode", ["off", "auto", "predict"])
+def test_a_home_that_may_not_be_searched(mode: str, tmp_path: Path) -> None:
+    """As after ``sudo -E``, and in containers."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0)
+    try:
+        lines = said(PRODUCT, HOME=str(home), TCL_TUNE_MODE=mode)
+    finally:
+        home.chmod(0o700)
+    kept = [line for line in lines if "nothing is kept between processes" in line]
+    assert len(kept) == 1 and f"{home}/.cache/tcl cannot be " in kept[0]
+    assert all(line.startswith("TclWarning: ") for line in lines)
 
 
 @posix

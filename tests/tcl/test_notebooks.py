@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
+import traceback
 import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from fake_search import INPUTS, MM, search
 
 import tcl
@@ -99,6 +103,30 @@ def test_a_search_that_found_nothing_says_so() -> None:
         "winner": "none: no candidate worked", "candidates": "none", "took": "3 s, ended early"
     }  # fmt: skip
     assert tree.find(f"{SVG}svg") is None
+
+
+@pytest.mark.parametrize(("mode", "frames"), [("Context", 3), ("Verbose", 10)])
+def test_errors_are_the_users_lines_and_what_they_called(
+    monkeypatch: pytest.MonkeyPatch, mode: str, frames: int
+) -> None:
+    """As IPython shows them, which asks the error first."""
+    shown_by = SimpleNamespace(mode=mode, structured_traceback=traceback.format_exception)
+    shell = SimpleNamespace(InteractiveTB=shown_by)
+    module = SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    mm = tcl.define(MM).mm
+
+    def cell() -> None:
+        mm(INPUTS[0], INPUTS[0])
+
+    with pytest.raises(tcl.ArgumentError) as caught:
+        cell()
+    lines = caught.value._render_traceback_()
+    named = [line.splitlines()[0] for line in lines if line.startswith("  File")]
+    assert len(named) == frames if mode == "Context" else len(named) >= frames
+    for line, name in zip(named, ("test_errors_are", "cell", "__call__"), strict=False):
+        assert f"in {name}" in line
+    assert lines[-1].endswith("takes arrays in which the two are equal\n")
 
 
 def test_they_are_small() -> None:

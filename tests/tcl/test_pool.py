@@ -21,6 +21,7 @@ from tcl.workers.pool import (
     WorkerDiedError,
     WorkerMemoryError,
     WorkerPool,
+    WorkerStartError,
     WorkerTimeoutError,
 )
 from tcl.workers.process_memory import in_words, resident
@@ -203,11 +204,27 @@ def test_every_process_is_set_up_once() -> None:
         pool.kill()
 
 
-def test_failing_set_up_is_the_tasks_error() -> None:
+def test_a_process_that_cannot_be_set_up_is_no_tasks_fault() -> None:
     pool = WorkerPool(1, initializer=fail)
     try:
-        with pytest.raises(OptionsError):
+        with pytest.raises(WorkerStartError, match="no process can be started: OptionsError"):
             pool.submit(double, 1).result(60)
+    finally:
+        pool.kill()
+
+
+@pytest.mark.parametrize("program", ["/nowhere/python", "/bin/true"])
+def test_a_process_that_cannot_start_is_no_tasks_fault(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = WorkerPool(1)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "executable", program)
+            error = pool.submit(double, 1).exception(60)
+        assert isinstance(error, WorkerStartError)
+        assert str(error).startswith("no process can be started: ")
+        assert pool.submit(double, 1).result(60) == 2  # the next one may
     finally:
         pool.kill()
 

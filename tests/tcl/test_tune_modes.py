@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,10 +26,8 @@ from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.cache import first_uses
 from tcl.tuner.cache.prune import Rules, prune
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
-from tcl.tuner.measure.verdict import Outcome, Verdict
+from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 from tcl.tuner.model import lookup
-from tcl.tuner.run.events import Interrupted
-from tcl.tuner.run.stop_requests import TIME_LIMIT
 
 MM = """
 def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }
@@ -55,8 +55,10 @@ class Searches:
 
     finds: MappingOptions | None = OTHER
     message: str = "no way"
-    reason: str | None = None
-    """Why it ended early."""
+    raises: BaseException | None = None
+    """What ends it."""
+    others: float = 0.0
+    """The share of the cores that other processes use meanwhile."""
     seconds: float = 0.0
     keys: list[Any] = field(default_factory=list)
     starts: list[tuple[MappingOptions, ...]] = field(default_factory=list)
@@ -67,16 +69,17 @@ class Searches:
     def _make(self, backend: Any, space: Any, **settings: Any) -> Any:
         self.keys.append(settings["key"])
 
-        def tune(start: Sequence[MappingOptions], report: Any) -> Any:
+        def tune(start: Sequence[MappingOptions]) -> Any:
             self.starts.append(tuple(start))
             time.sleep(self.seconds)
-            if self.reason is not None:
-                report(Interrupted(1, self.reason))
             if self.finds is not None:
                 outcome = Outcome(Verdict.CORRECT, (1e-9,))
                 settings["cache"].store(settings["key"], self.finds.to_json(), outcome, run="r")
-            failed = SimpleNamespace(outcome=SimpleNamespace(message=self.message))
-            return SimpleNamespace(options=self.finds, history=[failed])
+            if self.raises is not None:
+                raise self.raises
+            meanwhile = Conditions(len(self.keys), 2.0, self.others)
+            outcome = Outcome(Verdict.RUNTIME, message=self.message, conditions=meanwhile)
+            return SimpleNamespace(options=self.finds, history=[SimpleNamespace(outcome=outcome)])
 
         return SimpleNamespace(tune=tune)
 
@@ -95,6 +98,22 @@ def options_of(mode: Any, name: str = "mm") -> MappingOptions:
     expected = A @ A if name == "mm" else A + A
     np.testing.assert_array_equal(definitions[name](A, A), expected)
     return definitions.executor(name, (A, A))[0].options
+
+
+@pytest.mark.parametrize("mode", ["auto", "trimmed", ["naive", "mlp"]])
+@pytest.mark.parametrize("varying", [(), ("M",)])
+def test_empty_arrays_are_not_tuned(
+    mode: Any, varying: tuple[str, ...], searches: Searches
+) -> None:
+    # The first batch of a service may well be empty: the first one that is not is tuned for.
+    t = tcl.define(MM, threads=1, tune_mode=mode, varying=varying)
+    assert np.shape(t.mm(np.zeros((0, 8), np.float32), A)) == (0, 8)
+    np.testing.assert_array_equal(t.mm(np.zeros((8, 0), np.float32), A[:0]), np.zeros((8, 8)))
+    assert searches.keys == []
+    b = np.ones((20, 8), np.float32)
+    np.testing.assert_array_equal(t.mm(b, A), b @ A)
+    sizes = "16..255" if varying else "20"
+    assert [key.sizes for key in searches.keys] == [f"float32[{sizes},8] float32[8,8]"]
 
 
 @pytest.mark.parametrize(
@@ -187,6 +206,17 @@ def test_an_unknown_mode_of_the_environment(
     assert str(error.value) == message
 
 
+def test_a_def_that_is_mistyped_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCL_TUNE_MODE", "mmm=all;softmax=off")  # the other one is of another text
+    monkeypatch.setattr("tcl.grammar.warn._told", set())
+    with pytest.warns(tcl.TclWarning) as caught:
+        tune_modes(None, ("mm", "mm_grad"))
+        tune_modes(None, ("mm", "mm_grad"))
+    assert [str(w.message) for w in caught] == [
+        "TCL_TUNE_MODE names mmm, and this text has no such def; did you mean 'mm'?"
+    ]
+
+
 def test_what_contradicts_itself() -> None:
     with pytest.raises(tcl.ArgumentError) as error:
         tcl.define(MM, tune_mode={"mm_grd": "off"})
@@ -269,6 +299,35 @@ def test_nothing_that_works_is_remembered(searches: Searches) -> None:
     assert len(searches.keys) == 1
 
 
+@pytest.mark.parametrize("mode", ["auto", "trimmed"])
+def test_a_process_that_cannot_start_says_nothing_of_a_def(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.executable", "/nowhere/python")
+        with pytest.warns(tcl.TclWarning, match="^mm on .* cannot be tuned, and the default is"):
+            assert options_of(mode) == DEFAULT
+    assert TuningCache(default_path()).list() == ()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "BlockingIOError: [Errno 11] Resource temporarily unavailable",
+        "its process ended with status 127",
+    ],
+)
+def test_what_earlier_versions_took_for_a_verdict_is_forgotten(
+    message: str, searches: Searches
+) -> None:
+    searches.finds = None
+    searches.message = message
+    with warnings.catch_warnings(action="ignore"):
+        assert options_of("auto") == DEFAULT
+    searches.finds = OTHER
+    assert options_of("auto") == OTHER and len(searches.keys) == 2
+
+
 def test_what_is_tuned_by_hand_after_nothing_worked(searches: Searches) -> None:
     searches.finds = None
     with pytest.warns(tcl.TclWarning, match="^nothing of mode auto works for mm_grad on "):
@@ -325,28 +384,23 @@ def test_a_list_is_measured_once_and_holds_whatever_else_is_known(searches: Sear
     assert searches.starts[1] == (MappingOptions("mlp"), MappingOptions("naive"))
 
 
-def test_a_search_that_somebody_ended_is_not_done(searches: Searches) -> None:
-    for reason, kept in (("SIGINT", []), (TIME_LIMIT, ["auto"])):
-        searches.reason = reason
-        assert options_of("auto") == OTHER
-        entries = first_uses.load(TuningCache(default_path()), searches.keys[-1])
-        assert [e.mode for e in entries] == kept
-        default_path().unlink()
-
-
-def test_a_search_that_ended_before_anything_worked_is_said_and_made_again(
-    searches: Searches,
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, TimeoutError])
+def test_what_a_signals_handler_raises_ends_a_search_that_is_made_again(
+    raised: type[BaseException], searches: Searches
 ) -> None:
-    searches.reason, searches.finds = "SIGINT", None
-    with pytest.warns(tcl.TclWarning) as caught:
-        assert options_of("auto", "mm_grad") == DEFAULT
-    assert [str(w.message) for w in caught] == [
-        "tuning mm_grad on float32[8,8] float32[8,8] (mode auto) was ended by SIGINT before "
-        "anything worked, so the default is used; the next process tunes it"
-    ]
-    assert not first_uses.load(TuningCache(default_path()), searches.keys[-1])
-    searches.reason, searches.finds = None, OTHER
-    assert options_of("auto", "mm_grad") == OTHER  # by other definitions, as in another process
+    searches.raises = raised()
+    with pytest.raises(raised):
+        options_of("auto")
+    searches.raises = None
+    assert options_of("auto") == OTHER  # by other definitions, as in another process
+    assert options_of("auto") == OTHER
+    assert len(searches.keys) == 2
+
+
+def test_what_was_found_beside_other_processes_is_found_once_more(searches: Searches) -> None:
+    searches.others = 0.5
+    assert [options_of("auto") for _ in range(3)] == [OTHER] * 3
+    assert len(searches.keys) == 2
 
 
 @pytest.mark.parametrize("what", ["torch.compile traces it", "a CUDA graph is captured"])
@@ -373,12 +427,23 @@ def test_what_is_known_may_be_used_while_calls_are_recorded(
     assert options_of("auto") == OTHER
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's, of its own tracer
 def test_recordings_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
+    pytest.importorskip("torch.fx.experimental.proxy_tensor")
     assert first_use.recording() is None
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     assert first_use.recording() == "torch.compile traces it"
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: False)
+    seen = []
+
+    def traced(x: Any) -> Any:
+        seen.append(first_use.recording())
+        return x + 1
+
+    torch.fx.experimental.proxy_tensor.make_fx(traced)(torch.ones(2))
+    torch.jit.trace(traced, (torch.ones(2),), check_trace=False)
+    assert seen == ["make_fx records calls", "torch.jit.trace records calls"]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     assert first_use.recording() == "a CUDA graph is captured"
@@ -468,3 +533,27 @@ def test_a_real_search() -> None:
     (summary,) = TuningCache(default_path()).list()
     assert summary.entry == "mm" and summary.measured > 2
     assert options_of("auto") == found
+
+
+FEW_FILES = """
+import resource
+import warnings
+import numpy as np
+import tcl
+T = tcl.define("def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }")
+resource.setrlimit(resource.RLIMIT_NOFILE, (10, 10))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert (T.mm(np.ones((8, 8), "f"), np.ones((8, 8), "f")) == 8).all()
+print(*(w.message for w in caught))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of files are POSIX")
+def test_too_few_files_may_be_open_for_a_search(tmp_path: Any) -> None:
+    environment = {**os.environ, "TCL_TUNE_MODE": "auto", "TCL_CACHE_DIR": str(tmp_path)}
+    run = [sys.executable, "-c", FEW_FILES]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("mm ") and "the default is used: " in done.stdout
+    assert "Too many open files" in done.stdout

@@ -19,6 +19,7 @@ from tcl.codegen.cpu.run import varying as of_classes
 from tcl.codegen.cpu.run.kernel import compile_cpu
 from tcl.codegen.cpu.run.launch import address_of
 from tcl.codegen.cpu.run.native import NativeEntry
+from tcl.codegen.loopir.ir import IRError
 from tcl.executors.dispatch import MOST_VARIED
 from tcl.executors.varying import VaryingExecutor
 
@@ -118,6 +119,23 @@ def test_an_index_out_of_range_is_found_by_the_size_at_hand() -> None:
     with pytest.raises(IndexError, match="41"):
         t.pick(v, np.array([0, 41], np.int32))
     assert t.pick(np.arange(45, dtype=np.float32), np.array([0, 41], np.int32))[1] == 41
+
+
+def test_a_mistake_in_a_pass_is_heard(
+    compilations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistaken(*arguments: Any, **options: Any) -> Any:
+        raise IRError("a loop without a dimension")
+
+    t = tcl.define(MM, varying=("M",), threads=1)
+    b = np.ones((5, 4), np.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr("tcl.codegen.cpu.run.varying.scheduled_for_all", mistaken)
+        patch.setattr("tcl.executors.size_classes.scheduled_for_all", mistaken)
+        with pytest.raises(IRError, match="a loop without a dimension"):
+            t.mm(np.ones((20, 5), np.float32), b)
+    np.testing.assert_array_equal(t.mm(np.ones((20, 5), np.float32), b), np.full((20, 4), 5))
+    assert compilations == ["class"]
 
 
 def test_sizes_that_contradict_each_other_are_refused_as_ever() -> None:

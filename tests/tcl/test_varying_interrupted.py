@@ -13,6 +13,7 @@ import pytest
 
 import tcl
 from tcl.codegen.cpu.run import varying as of_classes
+from tcl.grammar import polynomials, varying
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
 PROGRAM = """
@@ -87,6 +88,28 @@ def test_ctrl_c_while_a_class_is_compiled(monkeypatch: pytest.MonkeyPatch) -> No
         patch.setattr(of_classes, "_compiled", interrupted)
         with pytest.raises(KeyboardInterrupt):
             right(t, 17)
+    assert all(right(t, m) for m in (17, 18, 32, 17))
+
+
+@pytest.mark.parametrize("step", [1, 8, 20])
+def test_ctrl_c_amid_the_arithmetic_of_sizes(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Before anything is compiled; what was remembered until then is right.
+    for function in (polynomials.plus, polynomials.times, polynomials.remembered, varying.over):
+        function.cache_clear()
+    t = tcl.define(MM, varying=("M", "K", "N"), threads=1)
+    limits, asked = polynomials._limits, []
+
+    def interrupted(*arguments: Any) -> Any:
+        asked.append(arguments)
+        if len(asked) == step:
+            signal.raise_signal(signal.SIGINT)
+        return limits(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(polynomials, "_limits", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            right(t, 17)
+        assert len(asked) == step
     assert all(right(t, m) for m in (17, 18, 32, 17))
 
 

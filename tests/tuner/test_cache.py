@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
 import shutil
+import signal
 import sqlite3
 import stat
 import warnings
@@ -19,6 +21,7 @@ from at_once import at_once
 from tcl.grammar.errors import TclWarning
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import schema as cache_schema
+from tcl.tuner.cache.merge import merge
 from tcl.tuner.cache.tuning_cache import ArrayLayout, CacheKey, Record, TuningCache, default_path
 from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.verdict import Outcome, Verdict
@@ -213,6 +216,83 @@ def test_locked_file_is_not_waited_for_longer_than_allowed(cache: TuningCache) -
     blocker.execute("ROLLBACK")
     hasty.store(KEY, "b", correct(1.0), run="r")
     assert len(cache.history(KEY)) == 2
+
+
+def test_who_has_waited_in_vain_does_not_wait_again(cache: TuningCache) -> None:
+    """A call opens the cache several times; the last wait of these would else be the third."""
+    cache.store(KEY, "a", correct(1.0), run="r")
+    cache.close()
+    blocker = sqlite3.connect(cache.path, isolation_level=None)
+    blocker.execute("PRAGMA journal_mode = DELETE")
+    blocker.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(CacheError, match=r"locked for more than 1 s$"):
+        TuningCache(cache.path, patience=1.0).history(KEY)
+    for _ in range(3):
+        with pytest.raises(CacheError, match="kept it locked"):
+            TuningCache(cache.path, patience=1000.0).history(KEY)
+    blocker.execute("ROLLBACK")
+    assert len(TuningCache(cache.path).history(KEY)) == 1
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["ALTER TABLE results RENAME TO r", f"CREATE VIEW results AS {ENDLESS} r.* FROM n, r"],
+        ["CREATE TRIGGER t AFTER INSERT ON results BEGIN DELETE FROM results; END"],
+        ["DROP TABLE migrations", f"CREATE VIEW migrations AS {ENDLESS} i AS version FROM n"],
+    ],
+)
+def test_a_cache_of_more_than_tables_is_refused(
+    statements: list[str], cache: TuningCache, tmp_path: Path
+) -> None:
+    cache.store(KEY, "a", correct(1.0), run="r")
+    cache.close()
+    with contextlib.closing(sqlite3.connect(cache.path)) as db:
+        for statement in statements:
+            db.execute(statement)
+        db.commit()
+    for use in (
+        lambda: TuningCache(cache.path).readable(KEY, 1),
+        lambda: TuningCache(cache.path).store(KEY, "b", correct(1.0), run="r"),
+        lambda: merge(TuningCache(tmp_path / "own.db"), cache.path),
+    ):
+        with pytest.raises(CacheError, match="it has views, triggers or virtual tables"):
+            use()
+
+
+def test_what_takes_too_long_to_read_is_left(cache: TuningCache) -> None:
+    cache.store(KEY, "a", correct(1.0), run="r")
+    query = f"{ENDLESS} count(*) FROM n"
+    with pytest.raises(CacheError, match="it takes too long to read"):
+        cache.read(lambda db: db.execute(query).fetchone(), None, within=0.05)
+    assert len(cache.history(KEY)) == 1
+
+
+def test_a_signal_ends_a_query(cache: TuningCache) -> None:
+    cache.store(KEY, "a", correct(1.0), run="r")
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            cache.read(lambda db: db.execute(f"{ENDLESS} count(*) FROM n").fetchone(), None)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(cache.history(KEY)) == 1
+
+
+def test_texts_are_kept_and_read_up_to_a_length(cache: TuningCache) -> None:
+    cache.store(KEY, "a", Outcome(Verdict.COMPILE, message="x" * 100_000), run="r")
+    (record,) = cache.history(KEY)
+    assert record.message == "x" * 2000
+    with contextlib.closing(sqlite3.connect(cache.path)) as db:
+        db.execute("UPDATE results SET message = ?", ("x" * 2_000_000,))
+        db.commit()
+    with pytest.raises(CacheError, match="a text in it has more than 1,048,576 characters"):
+        cache.history(KEY)
 
 
 def kept(path: Path, why: str) -> list[Path]:

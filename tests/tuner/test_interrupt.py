@@ -14,18 +14,38 @@ from tuner_fakes import KEY, started, until_it_hangs
 from tcl.grammar.interrupts import deferred
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.measure.verdict import Verdict
-from tcl.tuner.run.stop_requests import FINISH, KILL, Interrupts
+from tcl.tuner.run.stop_requests import COMMAND, FINISH, KILL, Interrupts, searches_count
 
 
 def test_signals_are_counted_and_handlers_restored() -> None:
     before = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)]
-    with Interrupts() as interrupts:
+    with searches_count(*COMMAND), Interrupts() as interrupts:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
         assert (interrupts.level, interrupts.reason) == (FINISH, "SIGTERM")
         os.kill(os.getpid(), signal.SIGINT)
         assert interrupts.level == KILL
     assert [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_a_library_takes_no_signal_but_pythons_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+    own: list[int] = []
+    before = [signal.signal(n, lambda number, frame: own.append(number)) for n in numbers]
+    try:
+        with Interrupts() as interrupts:
+            for number in numbers:
+                signal.raise_signal(number)
+            assert (interrupts.level, own) == (0, list(numbers))
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with Interrupts() as interrupts:
+            signal.raise_signal(signal.SIGINT)
+            assert interrupts.level == FINISH
+        with searches_count(), Interrupts(), pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 _SCRIPT = """
@@ -76,10 +96,9 @@ class RunningTuner:
         return lines[0].split(), errors
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_first_signal_finishes_what_is_in_flight(tmp_path: Path, number: int) -> None:
+def test_first_signal_finishes_what_is_in_flight(tmp_path: Path) -> None:
     tuner = RunningTuner(tmp_path, "right")
-    os.killpg(tuner.process.pid, number)  # as a terminal does: the whole group
+    os.killpg(tuner.process.pid, signal.SIGINT)  # as a terminal does: the whole group
     (_, interrupted, micros, count), errors = tuner.finish(60)
     assert tuner.process.returncode == 0
     assert errors == ""
@@ -105,9 +124,10 @@ def test_second_signal_kills_what_is_in_flight(tmp_path: Path) -> None:
     assert len(TuningCache(tuner.path).history(KEY)) == int(count) >= 3
 
 
-def test_killed_tuner_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_killed_tuner_loses_nothing(tmp_path: Path, number: int) -> None:
     tuner = RunningTuner(tmp_path, "right")
-    tuner.process.kill()
+    tuner.process.send_signal(number)
     tuner.process.wait()
     assert len(TuningCache(tuner.path).history(KEY)) >= 3
 
@@ -143,11 +163,11 @@ def test_script_without_main_guard_can_tune(tmp_path: Path) -> None:
 def test_a_closed_terminal_ends_the_search_unless_that_is_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
     try:
-        with Interrupts() as interrupts:
+        with searches_count(*COMMAND), Interrupts() as interrupts:
             os.kill(os.getpid(), signal.SIGHUP)
             assert (interrupts.level, interrupts.reason) == (FINISH, "SIGHUP")
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under it
-        with Interrupts() as interrupts:
+        with searches_count(*COMMAND), Interrupts() as interrupts:
             os.kill(os.getpid(), signal.SIGHUP)
             assert interrupts.level == 0
     finally:

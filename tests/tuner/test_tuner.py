@@ -473,6 +473,8 @@ def test_both_styles_of_configuration_agree() -> None:
     assert fluent == direct
     assert hash(fluent) == hash(direct)
     assert fluent.settings.search.crossover == 0.7
+    config = TunerConfig(generations=25).seed(3)
+    assert repr(config) == "TunerConfig(generations=25, seed=3)" and eval(repr(config)) == config
     assert TunerConfig().elites(12).population(30) == TunerConfig().population(30).elites(12)
     assert TunerConfig().settings == TunerSettings()
     assert TunerConfig(population=6).settings.search.elites == 3

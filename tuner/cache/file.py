@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
+import signal
 import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tcl.grammar.interrupts import of_system
 from tcl.grammar.warn import warn
@@ -23,6 +26,13 @@ FILE_NAME = "tuning.db"
 
 _RENAMING = 5.0
 """Seconds that setting a file aside may take another process."""
+_STEPS = 1000
+"""Of SQLite's machine, between two looks at whether a query has to end: some tens of microseconds.
+"""
+_PAGES = 4096
+"""Copied at once: signals are heard between two times."""
+_LONGEST = 64 << 20
+"""Bytes of a row: what is longer is refused."""
 _MAGIC = b"SQLite format 3\0"
 
 
@@ -55,8 +65,22 @@ class Standing:
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether the error says that the file is not, or no longer, a sound database."""
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def is_locked(error: sqlite3.Error) -> bool:
+    """Whether the error says that another process did not let go of the file."""
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_interrupted(error: sqlite3.Error) -> bool:
+    """Whether the error says that a ``Watched`` connection ended a query."""
+    return _code(error) == sqlite3.SQLITE_INTERRUPT
+
+
+def _code(error: sqlite3.Error) -> int | None:
     code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return code & 0xFF if isinstance(code, int) else None
 
 
 def open_file(path: Path, patience: float) -> sqlite3.Connection:
@@ -149,7 +173,7 @@ def snapshot(path: Path, patience: float) -> sqlite3.Connection:
             contextlib.closing(_connect(readable, patience)) as source,
         ):
             version = _check_version(source, path)
-            source.backup(copy)
+            source.backup(copy, pages=_PAGES, progress=lambda *_: None)
         damage = damage_in(copy)
         if damage is not None:
             raise CacheError(f"the tuning cache {path} cannot be used: it is damaged ({damage})")
@@ -234,11 +258,13 @@ def _stranded(path: Path) -> bool:
 
 def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
     """What SQLite says, in one sentence for people."""
-    code = getattr(error, "sqlite_errorcode", None)
-    primary = code & 0xFF if isinstance(code, int) else None
-    match primary:
+    match _code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             reason = f"another process has kept it locked for more than {patience:g} s"
+        case sqlite3.SQLITE_INTERRUPT:
+            reason = "it takes too long to read"
+        case sqlite3.SQLITE_TOOBIG:
+            reason = f"a row of it has more than {_LONGEST >> 20} MB"
         case sqlite3.SQLITE_READONLY:
             reason = "it is read-only"
         case sqlite3.SQLITE_FULL:
@@ -269,10 +295,37 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
         frozen = not (log.exists() and log.stat().st_size)
         name, uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if frozen else ''}", True
     connection = sqlite3.connect(
-        name, timeout=patience, isolation_level=None, check_same_thread=False, uri=uri
+        *(name, patience),
+        isolation_level=None,
+        check_same_thread=False,
+        factory=Watched,
+        uri=uri,
     )
-    connection.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
+    wait_for(connection, patience)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
     return connection
+
+
+def wait_for(db: sqlite3.Connection, patience: float) -> None:
+    """From now on other processes are waited for so many seconds."""
+    db.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
+
+
+class Watched(sqlite3.Connection):
+    """A connection whose queries end at a time, or when a signal came."""
+
+    until = math.inf
+    """When they end, by ``time.monotonic``."""
+    came: Sequence[signal.Signals] = ()
+    """Signals that came meanwhile."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.set_progress_handler(self._look, _STEPS)
+
+    def _look(self) -> bool:
+        return bool(self.came) or time.monotonic() > self.until
 
 
 def _prepare(db: sqlite3.Connection, path: Path, patience: float) -> int:
@@ -302,8 +355,7 @@ def _use_wal(db: sqlite3.Connection, patience: float) -> None:
             db.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-            if not busy or time.monotonic() > deadline:
+            if not is_locked(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
 

@@ -5,13 +5,15 @@ An entry says that it was done, so that it is not done again, also where nothing
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tcl.tuner.cache.key import CacheKey
-from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.cache.table_rows import MESSAGE
+from tcl.tuner.cache.tuning_cache import PATIENCE, TuningCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class FirstUse:
     """Why not."""
 
 
+_NO_PROCESS = re.compile(r"\w+Error: \[Errno \d+\]|its process ended with status|nothing was meas")
 _COLUMNS = "digest, mode, winner, message, created"
 
 
@@ -37,12 +40,17 @@ def load(cache: TuningCache, key: CacheKey) -> tuple[FirstUse, ...]:
         "ORDER BY created DESC"
     )
     nothing: list[tuple[str, str | None, str]] = []
-    found = cache.read(lambda db: db.execute(query, (key.digest,)).fetchall(), nothing)
+    found = cache.read(lambda db: db.execute(query, (key.digest,)).fetchall(), nothing, PATIENCE)
     return tuple(
         FirstUse(mode, winner, message)
         for mode, winner, message in found
-        if isinstance(winner, str | None)
+        if isinstance(winner, str | None) and not (winner is None and _says_nothing(message))
     )
+
+
+def _says_nothing(message: object) -> bool:
+    """Whether an earlier version took for a verdict on a def that no process could be started."""
+    return not isinstance(message, str) or bool(_NO_PROCESS.match(message))
 
 
 def predicted(cache: TuningCache, key: CacheKey, model: str) -> FirstUse | None:
@@ -72,12 +80,16 @@ def _of_model(identity: str) -> str:
     return f"model {identity}"
 
 
-def store(cache: TuningCache, key: CacheKey, entry: FirstUse) -> None:
-    """Keep an entry in the place of an earlier one of its mode. Raises ``CacheError``."""
-    row = (key.digest, entry.mode, entry.winner, entry.message, time.time())
-    cache.transaction(
-        lambda db: db.execute("INSERT OR REPLACE INTO first_uses VALUES (?, ?, ?, ?, ?)", row)
-    )
+def store(cache: TuningCache, key: CacheKey, entry: FirstUse, instead_of: str = "") -> None:
+    """Keep an entry in the place of an earlier one of its mode, and of another mode's. Raises
+    ``CacheError``."""
+    row = (key.digest, entry.mode, entry.winner, entry.message[:MESSAGE], time.time())
+
+    def write(db: sqlite3.Connection) -> None:
+        db.execute("DELETE FROM first_uses WHERE digest = ? AND mode = ?", (row[0], instead_of))
+        db.execute("INSERT OR REPLACE INTO first_uses VALUES (?, ?, ?, ?, ?)", row)
+
+    cache.transaction(write)
 
 
 def rows(db: sqlite3.Connection) -> list[tuple[object, ...]]:

@@ -8,8 +8,9 @@ import json
 import re
 from dataclasses import asdict, dataclass, replace
 
+from tcl.grammar.plural import plural
 from tcl.grammar.size_classes import SizeClass
-from tcl.tuner.cache.fingerprint import FIELDS, fields
+from tcl.tuner.cache.fingerprint import FIELDS, fields, split_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,14 @@ class CacheKey:
     def sizes(self) -> str:
         """The inputs, for people."""
         return " ".join(map(str, self.inputs))
+
+    @property
+    def described(self) -> str:
+        """All that its results are for besides the def, for people."""
+        device, threads = split_threads(self.device)
+        lies = "row-major" if all(i.row_major for i in self.inputs) else "with these strides"
+        of = f", {plural(threads, 'thread')}" if self.backend == "cpu" else ""
+        return f"{self.sizes} ({lies}){of}, on {device}"
 
     @property
     def varies(self) -> bool:

@@ -109,11 +109,19 @@ def migrate(db: sqlite3.Connection, found: int) -> int:
 
 
 def version(db: sqlite3.Connection, path: Path) -> int:
-    """Schema version of the file; 0 for an empty one. ``CacheError`` for a foreign database."""
+    """Schema version of the file; 0 for an empty one. ``CacheError`` for a foreign database, and
+    for one that has more than tables and their indices: a view may take for ever to read."""
     # In one statement: another process may be making the file between two.
-    application, tables = db.execute(
-        "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
+    application, tables, others = db.execute(
+        "SELECT application_id, (SELECT count(*) FROM sqlite_master), "
+        "(SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index') "
+        "OR sql LIKE 'CREATE VIRTUAL%') FROM pragma_application_id"
     ).fetchone()
+    if others and application == _APPLICATION_ID:
+        raise CacheError(
+            f"the tuning cache {path} cannot be used: it has views, triggers or virtual "
+            "tables, and no cache of tcl has; choose another file, or move it away"
+        )
     if application == _APPLICATION_ID:
         return int(db.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchone()[0])
     if application == 0 and tables == 0:

@@ -24,6 +24,10 @@ RESULT = (
 """The columns of a record, as ``record`` takes them."""
 _RECORDS = f"SELECT id, {RESULT} FROM results WHERE problem = ? ORDER BY id"
 _KEY = "definition, backend, inputs, device, codegen_version, classes"
+MESSAGE = 2000
+"""Characters of a message that are kept."""
+_TEXT = 1 << 20
+"""Characters of a text that are read."""
 _MANY = 1 << 31
 _SAME_MOMENT = 1e-6
 """Seconds. Exchange formats hold times to the microsecond."""
@@ -39,19 +43,35 @@ class RowError(Exception):
 
 def problem_id(db: sqlite3.Connection, key: CacheKey, entry: str) -> int:
     """The row of ``key``, made if there is none."""
-    inputs = json.dumps([[i.shape, i.strides, i.dtype] for i in key.inputs])
+    inputs, classes = _inputs(key)
     db.execute(
         "INSERT OR IGNORE INTO problems (digest, definition_hash, definition, entry, backend, "
         "inputs, device, codegen_version, created, classes) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(key.digest, key.definition_hash, key.definition, entry, key.backend, inputs),
-            *(key.device, key.codegen_version, time.time()),
-            json.dumps([classes_data(i) for i in key.inputs]) if key.varies else None,
+            *(key.device, key.codegen_version, time.time(), classes),
         ),
     )
     row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
     return int(row[0])
+
+
+def _inputs(key: CacheKey) -> tuple[str, str | None]:
+    """The inputs of a key, and the classes of their sizes, as the file has them."""
+    inputs = json.dumps([[i.shape, i.strides, i.dtype] for i in key.inputs])
+    return inputs, json.dumps([classes_data(i) for i in key.inputs]) if key.varies else None
+
+
+def devices(db: sqlite3.Connection, key: CacheKey) -> tuple[str, ...]:
+    """The devices for which there are correct results of a key that is otherwise the same."""
+    query = (
+        "SELECT device FROM problems AS p WHERE definition_hash = ? AND backend = ? "
+        "AND codegen_version = ? AND inputs = ? AND classes IS ? AND typeof(device) = 'text' "
+        "AND EXISTS (SELECT 1 FROM results WHERE problem = p.id AND time IS NOT NULL)"
+    )
+    given = key.definition_hash, key.backend, key.codegen_version, *_inputs(key)
+    return tuple(device for (device,) in db.execute(query, given))
 
 
 def problems(
@@ -92,7 +112,7 @@ def insert(db: sqlite3.Connection, problem: int, found: Iterable[Record]) -> Non
         (
             (
                 *(problem, record.options, record.verdict.value, record.time),
-                *(json.dumps(record.samples), record.message, record.when, record.run),
+                *(json.dumps(record.samples), record.message[:MESSAGE], record.when, record.run),
                 *(record.heat, record.place, record.generation),
                 None if record.conditions is None else json.dumps(astuple(record.conditions)),
                 json.dumps(dict(record.placed)) if record.placed else None,
@@ -189,6 +209,8 @@ def checked(record: Record) -> Record:
     texts: tuple[Any, ...] = (record.options, record.message, record.run)
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("options, message and run have to be texts")
+    if max(map(len, texts)) > _TEXT:
+        raise ValueError(f"a text in it has more than {_TEXT:,} characters")
     for text in texts:
         text.encode()  # raises for what no file can hold
     if not math.isfinite(record.when):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from tcl.grammar.folder import NoPlaceError, place
+from tcl.grammar.forks import reentrant_lock
+from tcl.grammar.interrupts import deferred
 from tcl.tuner.cache import file as cache_file
 from tcl.tuner.cache import ranking
 from tcl.tuner.cache import table_rows as cache_rows
-from tcl.tuner.cache.file import Standing, damage_in, is_damage
+from tcl.tuner.cache.file import Standing, damage_in, is_damage, is_interrupted, is_locked
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.errors import CacheError
@@ -30,6 +32,12 @@ from tcl.tuner.measure.verdict import Outcome
 __all__ = ["ArrayLayout", "CacheKey", "Record", "Summary", "TuningCache", "default_path"]
 
 _T = TypeVar("_T")
+PATIENCE = 5.0
+"""Seconds that a locked cache is waited for, and that looking something up for a call may take."""
+_MOMENT = 0.1
+"""Seconds that a cache is waited for that was found locked a moment ago."""
+_locked: dict[str, float] = {}
+"""Path of a cache → when it was found locked for longer than one waits, by ``time.monotonic``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +74,10 @@ class TuningCache:
     locked for longer than ``patience`` seconds, not readable, not writable, no space left.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, *, patience: float = 5.0):
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, patience: float = PATIENCE):
         self.path = Path(path) if path is not None else default_path()
         self._patience = patience
-        self._lock = threading.RLock()
+        self._lock = reentrant_lock()
         self._connection: sqlite3.Connection | None = None
         self._standing: Standing | None = None
         self.files = 0
@@ -182,7 +190,7 @@ class TuningCache:
             return ranking.ranked(found)[:count], damage
 
         nothing: tuple[tuple[Record, ...], str | None] = ((), None)
-        return self.read(read, nothing)
+        return self.read(read, nothing, self._patience)
 
     def winners(self, key: CacheKey) -> frozenset[str]:
         """The options that searches ended with, one of each, as far as rows can be read."""
@@ -202,6 +210,10 @@ class TuningCache:
         return self.read(
             lambda db: tuple(key for _, key, _ in cache_rows.problems(db, like.definition_hash)), ()
         )
+
+    def devices(self, like: CacheKey) -> tuple[str, ...]:
+        """The devices for which there are correct results of a key that is otherwise the same."""
+        return self.read(lambda db: cache_rows.devices(db, like), (), self._patience)
 
     def list(self) -> tuple[Summary, ...]:
         """What the cache holds, last used first."""
@@ -239,8 +251,14 @@ class TuningCache:
                 self._connection.close()
             self._connection = None
 
-    def read(self, action: Callable[[sqlite3.Connection], _T], absent: _T) -> _T:
-        """What ``action`` finds, all of it as of one moment; ``absent`` if there is no file."""
+    def read(
+        self,
+        action: Callable[[sqlite3.Connection], _T],
+        absent: _T,
+        within: float = math.inf,
+    ) -> _T:
+        """What ``action`` finds, all of it as of one moment; ``absent`` if there is no file.
+        ``CacheError`` if its queries are not done ``within`` so many seconds."""
         if not os.path.exists(self.path):  # nor does this raise for what may not be looked into
             self.close()
             return absent  # looking something up leaves nothing behind
@@ -253,7 +271,7 @@ class TuningCache:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
 
-        return self._guarded(run)
+        return self._guarded(run, within)
 
     def transaction(self, write: Callable[[sqlite3.Connection], _T]) -> _T:
         """Change the file. What ``write`` did is committed when this returns, or not at all."""
@@ -271,22 +289,32 @@ class TuningCache:
 
         return self._guarded(run)
 
-    def _guarded(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Run ``action``; on a damaged file once more, after setting that aside."""
+    def _guarded(self, action: Callable[[sqlite3.Connection], _T], within: float = math.inf) -> _T:
+        """Run ``action``; on a damaged file once more, after setting that aside. A signal ends what
+        SQLite does, and the signal's handler is called; if that returns, ``action`` is run anew."""
         with self._lock:
-            for attempt in (1, 2):
+            attempts = 1
+            while True:
                 try:
-                    return action(self._open())
+                    with deferred() as came:
+                        db = self._open()
+                        if isinstance(db, cache_file.Watched):
+                            db.until, db.came = time.monotonic() + within, came
+                        return action(db)
                 except cache_rows.RowError as error:
                     raise CacheError(
                         f"the tuning cache {self.path} cannot be used: {error}"
                     ) from None
                 except sqlite3.Error as error:
-                    if attempt == 2 or not is_damage(error):
+                    if came and is_interrupted(error):
+                        continue
+                    if is_locked(error):
+                        _locked[str(self.path)] = time.monotonic()
+                    if attempts == 2 or not is_damage(error):
                         raise cache_file.explained(error, self.path, self._patience) from error
+                    attempts += 1
                     self.close()
                     self._set_aside(str(error))
-            raise AssertionError("unreachable")
 
     def _open(self) -> sqlite3.Connection:
         if self._owner != os.getpid():  # SQLite connections do not survive a fork
@@ -295,12 +323,17 @@ class TuningCache:
         changed = before is not None and not Standing.of(self.path).continues(before)
         if changed:
             self.close()
+        # Who has just waited in vain does not wait again, as for the next step of the same call.
+        waited = time.monotonic() - _locked.get(str(self.path), -math.inf) < self._patience
+        patience = _MOMENT if waited else self._patience
+        if self._connection is not None:
+            cache_file.wait_for(self._connection, patience)
         if self._connection is None:
-            self._connection = cache_file.open_file(self.path, self._patience)
+            self._connection = cache_file.open_file(self.path, patience)
             if changed and damage_in(self._connection) is not None:
                 self.close()
                 self._set_aside("a part of it is missing")
-                self._connection = cache_file.open_file(self.path, self._patience)
+                self._connection = cache_file.open_file(self.path, patience)
             self.files += changed or before is None
         self._standing = Standing.of(self.path)
         return self._connection

@@ -52,8 +52,10 @@ class Held(Protocol):
 class Bench:
     """The host's memory and clock. ``one_thread``: kernels run on their caller's thread alone."""
 
+    _one_thread = False
+
     def __init__(self, *, one_thread: bool = False) -> None:
-        self._timer = without_preemption if one_thread else by_clock()
+        self._one_thread = one_thread
 
     placements: tuple[Placement, ...] = (ALIGNED, NUMPY)
     """Where arrays may lie when a kernel is called: all of them are timed."""
@@ -70,7 +72,7 @@ class Bench:
 
     def seconds(self, run: Run, calls: int) -> float:
         """As a ``Timer``."""
-        return self._timer(run, calls)
+        return (without_preemption if self._one_thread else by_clock())(run, calls)
 
     def alone(self) -> AbstractContextManager[object]:
         """A block in which nobody else measures on the device."""

@@ -1,43 +1,112 @@
-"""Turns that all processes of a machine take, whoever they belong to."""
+"""Turns that all processes of one user take on a machine. Users do not wait for each other: what
+one may lock, another could hold for ever."""
 
 from __future__ import annotations
 
 import contextlib
-import tempfile
+import os
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+
+from tcl.grammar.folder import cache_folder, private
+from tcl.grammar.interrupts import of_system
+from tcl.grammar.warn import warn_once
 
 try:
     import fcntl
 except ImportError:  # Windows: one process per machine has to do
     fcntl = None  # type: ignore[assignment]
 
+PATIENCE = 600.0
+"""Seconds that somebody else's turn is waited for."""
+_GLANCE = 0.02
+"""Seconds between two tries."""
+_WITHOUT = "processes do not take turns while they measure"
+
 _threads: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
 @contextlib.contextmanager
-def locked(name: str, *, shared: bool = False) -> Iterator[None]:
-    """A block in which nobody else is who locks by this name; ``shared``: but for those who share
-    it, too."""
+def locked(name: str, *, shared: bool = False, patience: float = PATIENCE) -> Iterator[None]:
+    """A block in which no other process of this user is that locks by this name; ``shared``: but
+    for those that share it, too. What cannot be locked, or is locked for longer than ``patience``
+    seconds, is gone on without, with a warning."""
     if fcntl is None:
         with _threads[name]:
             yield
         return
-    with _lock_file(name) as file:
-        fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    held = None
+    try:
+        held = _held(name, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, patience)
+    except OSError as error:
+        if not of_system(error):
+            raise
+        _tell(f"{name}.lock cannot be locked: {error.strerror}")
+    try:
         yield
+    finally:
+        if held is not None:
+            _release(name, held)
 
 
-def _lock_file(name: str) -> IO[bytes]:
-    """A file that all users of this machine share. Once it is there it is not opened as if it were
-    to be made: Linux refuses that for files of others in a folder like ``/tmp``."""
-    path = Path(tempfile.gettempdir()) / f"{name}.lock"
-    with contextlib.suppress(FileNotFoundError):
-        return open(path, "r+b")
-    file = open(path, "ab")  # noqa: SIM115 - for the caller to close
-    with contextlib.suppress(OSError):
-        path.chmod(0o666)
-    return file
+def _folder() -> Path | None:
+    found = cache_folder()
+    return None if found is None else found / "locks"
+
+
+def _held(name: str, how: int, patience: float) -> int | None:
+    """The descriptor of a file that is locked; None, with a warning, if it is not."""
+    until = time.monotonic() + patience
+    with private(_folder(), _WITHOUT, create=True) as folder:
+        while folder is not None:
+            # Not blocking, as a pipe of that name would be waited for.
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            file = os.open(f"{name}.lock", flags, 0o600, dir_fd=folder)
+            try:
+                while not _locks(file, how):
+                    if time.monotonic() > until:
+                        _tell(f"another process has held {name}.lock for {patience:.0f} s")
+                        os.close(file)
+                        return None
+                    time.sleep(_GLANCE)
+                # Whoever had it before has removed it: others lock the one that took its place.
+                if _is_there(name, folder, file):
+                    return file
+            except BaseException:
+                os.close(file)
+                raise
+            os.close(file)
+    return None
+
+
+def _locks(file: int, how: int) -> bool:
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_there(name: str, folder: int, file: int) -> bool:
+    try:
+        there, own = os.stat(f"{name}.lock", dir_fd=folder, follow_symlinks=False), os.fstat(file)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)
+
+
+def _release(name: str, file: int) -> None:
+    """Remove a file that nobody else holds, and let go of it."""
+    try:
+        with contextlib.suppress(OSError), private(_folder(), _WITHOUT, create=False) as folder:
+            if folder is not None and _locks(file, fcntl.LOCK_EX) and _is_there(name, folder, file):
+                os.unlink(f"{name}.lock", dir_fd=folder)
+    finally:
+        os.close(file)
+
+
+def _tell(why: str) -> None:
+    warn_once(("lock", why), f"{_WITHOUT}: {why}")

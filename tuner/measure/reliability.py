@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import median
 
 from tcl.tuner.measure.machine_speed import clear, quick
@@ -41,6 +41,17 @@ class _Place:
     def pace(self) -> float:
         """How many times as slow it has become, if that lasts."""
         return clear(min(self._last) / quick(self._smoothed)) if self._smoothed else 1.0
+
+
+def share_of_others(outcomes: Iterable[Outcome]) -> float:
+    """Which share of the measuring cores' time other processes used while these were evaluated; 0
+    where that is not known, or was too short to tell."""
+    known = [c for o in outcomes if (c := o.conditions) is not None and c.others is not None]
+    moments = {c.moment: c for c in known}.values()
+    seconds = sum(c.seconds for c in moments)
+    if seconds < ENOUGH / 2:
+        return 0.0
+    return sum((c.others or 0.0) * c.seconds for c in moments) / seconds
 
 
 class Doubts:

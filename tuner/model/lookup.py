@@ -7,13 +7,15 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile, known
 from tcl.grammar.interrupts import of_system
 from tcl.tuner.errors import ModelError
-from tcl.tuner.model.file import read
-from tcl.tuner.model.model import Model
+
+if TYPE_CHECKING:
+    from tcl.tuner.model.model import Model
 
 SCOPES = ("device", "architecture", "generic")
 SHIPPED = Path(__file__).parent / "shipped"
@@ -86,4 +88,7 @@ def _digest_of(path: Path, *_: int) -> str:
 @lru_cache(maxsize=8)
 def _read(path: Path, digest: str, backend: str) -> Model:
     """Once for each contents."""
+    # Only here: most first calls learn that there is no model.
+    from tcl.tuner.model.file import read
+
     return read(path, backend)

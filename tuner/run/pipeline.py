@@ -25,7 +25,7 @@ from tcl.tuner.measure.verdict import Outcome, Verdict
 from tcl.tuner.run.stop_requests import FINISH, KILL
 from tcl.tuner.run.workplace import Compilers, Stages
 from tcl.tuner.space.search_space import Config
-from tcl.workers.pool import WorkerDiedError, WorkerTimeoutError
+from tcl.workers.pool import WorkerDiedError, WorkerStartError, WorkerTimeoutError
 
 _POLL = 0.05
 """Seconds between two looks at interrupts."""
@@ -230,6 +230,8 @@ def _result(future: Future[_T], failure: Verdict) -> _T | Outcome:
         return future.result()
     except ExecutorLostError:  # says nothing about the candidate
         raise
+    except WorkerStartError as error:  # nor does this
+        raise ExecutorLostError(str(error)) from error
     except WorkerTimeoutError as error:
         return Outcome(Verdict.TIMEOUT, message=str(error))
     except (WorkerDiedError, CancelledError) as error:

@@ -1,12 +1,20 @@
-"""Ctrl+C once, Ctrl+C twice, SIGTERM, a closed terminal: counted while a search runs, acted
-upon by its loop."""
+"""Signals that end a search: counted while it runs, acted upon by its loop.
+
+A library takes no signal from the program that calls it. So a search counts Ctrl+C alone, once and
+twice, and that where the program leaves it to Python, for which it would be an exception in the
+middle of the search. A command, which is the whole program, has a search count SIGTERM and a closed
+terminal as well; a search that nobody asked for counts nothing. Whatever is not counted has its way
+at once: the program's handler is called, or the system ends the process.
+"""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -20,11 +28,24 @@ TIME_LIMIT = "time limit"
 
 _MAY_BE_IGNORED = {signal.SIGHUP} if hasattr(signal, "SIGHUP") else set()
 """``nohup`` sets it so, and it has to stay so."""
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, *_MAY_BE_IGNORED)
+COMMAND = (signal.SIGINT, signal.SIGTERM, *_MAY_BE_IGNORED)
+"""What asks a command to end."""
+_counted: ContextVar[tuple[signal.Signals, ...] | None] = ContextVar("counted", default=None)
+"""Signals that searches count, whatever their handlers are; None: see above."""
+
+
+@contextmanager
+def searches_count(*numbers: signal.Signals) -> Iterator[None]:
+    """A context in which searches count these signals, whatever the program does with them."""
+    token = _counted.set(numbers)
+    try:
+        yield
+    finally:
+        _counted.reset(token)
 
 
 class Interrupts:
-    """A context in which signals raise ``level`` instead of an exception.
+    """A context in which the signals that a search counts raise ``level``.
 
     Outside of the main thread Python allows no signal handlers; there ``request`` alone counts.
     The previous handlers are back when the context ends.
@@ -42,10 +63,17 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in _SIGNALS:
+            for number in self._numbers():
                 if number not in _MAY_BE_IGNORED or signal.getsignal(number) != signal.SIG_IGN:
                     self._previous[number] = signal.signal(number, self._handle)
         return self
+
+    def _numbers(self) -> Sequence[signal.Signals]:
+        numbers = _counted.get()
+        if numbers is not None:
+            return numbers
+        pythons = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        return (signal.SIGINT,) if pythons else ()
 
     def __exit__(
         self,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from tcl.codegen.cpu.emit.across import Across, Block, Pointers
 from tcl.codegen.cpu.emit.addresses import Address, Addresses
-from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, leading, number
+from tcl.codegen.cpu.emit.scope import Scope, i64, lane_values, number
 from tcl.codegen.cpu.llvm.builder import Builder, Val, memory_type, suffix, vector
 from tcl.codegen.cpu.llvm.convert import from_memory, to_memory
 from tcl.codegen.devices.cpu import LINE, SHORTEST_STREAM
@@ -47,10 +47,11 @@ class Memory:
         tensor = self.program.tensor(load.ref.tensor)
         index = self.addresses.place(load.ref)
         step = index.coefficient(fold.dim) + index.coefficient(fold.name)
-        in_order = step == tensor.layout.itemsize and not any(x == 0 for x in tensor.layout.extents)
+        in_order = alike(step, tensor.layout.itemsize)
+        empty = any(x == 0 for x in tensor.layout.extents)
         # Panels have room behind the last point.
         whole = points == fold.count or tensor.role is ir.Role.SCRATCH
-        return load.total and in_order and whole
+        return load.total and in_order and whole and not empty
 
     def load_words(self, load: ir.Load, scope: Scope) -> Val:
         """The words that begin at an element."""
@@ -116,8 +117,9 @@ class Memory:
 
     def _whole(self, raw: Val, scope: Scope) -> tuple[Val, Scope]:
         """All lanes, with 0 in those that do not exist."""
-        raw = self.b.select(leading(scope.lanes, scope.active), raw, Val("0", raw.type))
-        return raw, replace(scope, active=scope.lanes, mask=None)
+        assert scope.there is not None
+        raw = self.b.select(scope.there, raw, Val("0", raw.type))
+        return raw, replace(scope, active=scope.lanes, there=None, mask=None)
 
     def _write(
         self,
@@ -139,7 +141,7 @@ class Memory:
             b.store(ref.tensor, f"store {raw}, {base}{note}")
         elif at.apart(layout.itemsize) and scope.ragged and scope.active > 1:
             value = b.spread(raw, scope.lanes)
-            self.pointers.write(ref.tensor, value, base, scope.active, layout)
+            self.pointers.write(ref.tensor, value, base, scope.active, layout, scope.there)
         elif scope.written is not None:
             self._write_some(b.spread(raw, scope.lanes), base, at.step, ref.tensor, layout, scope)
         elif at.apart(layout.itemsize) and not scope.ragged:

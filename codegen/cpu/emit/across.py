@@ -38,18 +38,27 @@ class Pointers:
         index = self.b.spread(number(offset), pointer.lanes)
         return self.b.op(f"getelementptr i8, {pointer}, {index}", "ptr", pointer.lanes)
 
-    def write(self, tensor: str, value: Val, pointer: Val, count: int, layout: ir.Layout) -> None:
-        """The first ``count`` lanes of a value, one after the other from there on.
+    def write(
+        self,
+        tensor: str,
+        value: Val,
+        pointer: Val,
+        count: int,
+        layout: ir.Layout,
+        there: Val | None = None,
+    ) -> None:
+        """The first ``count`` lanes of a value, one after the other from there on; of those the
+        ones that are ``there``, if a mask says so.
 
         Some of the lanes are written under a mask where that is one plain instruction, and in
         pieces elsewhere: AVX2's masked stores take some AMD processors as long as twelve others,
         and what has no masked stores at all would write lane by lane."""
         b, note = self.b, f", align {layout.alignment}"
-        if count == value.lanes:
+        if count == value.lanes and there is None:
             b.store(tensor, f"store {value}, {pointer}{note}")
         elif count > 1 and MASKED_STORES in b.features:
             name = f"llvm.masked.store.{suffix(value.type, value.lanes)}.p0"
-            align, mask = Val(str(layout.alignment), "i32"), leading(value.lanes, count)
+            align, mask = Val(str(layout.alignment), "i32"), there or leading(value.lanes, count)
             b.store(tensor, b.call_text(name, "void", value, pointer, align, mask))
         else:
             start = 0

@@ -21,7 +21,8 @@ from tcl.codegen.cpu.emit.addresses import FAIL, Addresses
 from tcl.codegen.cpu.emit.dots import Dots
 from tcl.codegen.cpu.emit.loops import Loops
 from tcl.codegen.cpu.emit.matrix import MatrixUnit
-from tcl.codegen.cpu.emit.scope import Accumulators, At, Range, Scope, Span, leading, number
+from tcl.codegen.cpu.emit.ragged import Ragged
+from tcl.codegen.cpu.emit.scope import Accumulators, At, Range, Scope, Span, number
 from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.emit.sizes import definitions
 from tcl.codegen.cpu.emit.values import Values
@@ -116,7 +117,8 @@ class Statements:
         self.matrix = MatrixUnit(b, device, program, self.dims, places)
         self.dots = Dots(b, device, self.values, self.memory)
         self.loops = Loops(
-            *(b, program, self.statement, addresses.as_number, self.memory.soon), self.values.value
+            *(b, program, self.statement, addresses.as_number, self.memory.soon),
+            *(self.values.value, Ragged(program, self.memory.masks)),
         )
         self.kinds = {x.fold.name: x.kind for s in program.spaces for x in s.loops}
 
@@ -306,6 +308,6 @@ class Statements:
             result = b.select(where, result, self.values.accumulated(own, scope))
         if scope.ragged and self.dims[scope.lane_dim].reduction:
             # Lanes that do not exist have nothing to add.
-            there = leading(scope.lanes, scope.active)
-            result = b.select(there, result, self.values.accumulated(own, scope))
+            assert scope.there is not None
+            result = b.select(scope.there, result, self.values.accumulated(own, scope))
         b.do(f"store {result}, ptr {self.values.slot(own, scope)}")

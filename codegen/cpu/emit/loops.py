@@ -8,12 +8,15 @@ last, shorter iteration is emitted on its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from itertools import groupby
 from typing import assert_never
 
 from tcl.codegen.cpu.emit.peeled import Peeled
-from tcl.codegen.cpu.emit.repeats import stoppable_repeat
+from tcl.codegen.cpu.emit.ragged import Ragged, in_halves, neighbours
+from tcl.codegen.cpu.emit.repeats import repeat, stoppable_repeat
 from tcl.codegen.cpu.emit.scope import (
     At,
     Lengths,
@@ -21,6 +24,7 @@ from tcl.codegen.cpu.emit.scope import (
     Scope,
     Span,
     add,
+    fewer,
     i64,
     known_span,
     leading,
@@ -29,7 +33,7 @@ from tcl.codegen.cpu.emit.scope import (
 from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import statements, straight
+from tcl.codegen.loopir.walk import straight
 from tcl.grammar.types import INT32, INT64
 from tcl.grammar.varying import usual
 
@@ -45,13 +49,14 @@ class Loops:
         address: Callable[[ir.TensorRef, Scope], Val],
         soon: Callable[[ir.TensorRef, Scope], None],
         value: Callable[[ir.Value, Scope], Val],
+        ragged: Ragged,
     ) -> None:
-        self.b, self.emit, self.value = b, emit, value
+        self.b, self.emit, self.value, self.ragged = b, emit, value, ragged
         self.peeled = Peeled(b, program, address, self._serial, soon)
         self.above_fixed = {
             outer.fold
             for kernel in program.kernels
-            for outer, inner in _neighbours(kernel.body)
+            for outer, inner in neighbours(kernel.body)
             if outer.kind is ir.Kind.SERIAL and inner.kind is not ir.Kind.SERIAL
         }
         """Folds whose iterations have to be of known length."""
@@ -77,6 +82,8 @@ class Loops:
                 self._listed(loop.fold, loop.listed, body, scope)
             case ir.Kind.SERIAL:
                 self._serial(loop.fold, body, scope)
+            case ir.Kind.UNROLL | ir.Kind.VECTOR if dim := self._unknown(loop, body, scope):
+                self._apart(dim, loop, body, scope)
             case ir.Kind.UNROLL:
                 self._unrolled(loop.fold, body, scope)
             case ir.Kind.VECTOR:
@@ -185,6 +192,11 @@ class Loops:
         if not rests:
             self._counted(fold, body, scope, span.value, fold.step)
             return
+        many = isinstance(span.choices, Lengths)
+        unit = self.ragged.unit(fold, body) if many else 1
+        if unit == 0:
+            self._counted(fold, body, scope, span.value, None)
+            return
         rest = b.binary("urem", span.value, number(fold.step))
         full = b.binary("sub nsw", span.value, rest)
         if span.reaches(fold.step):
@@ -192,18 +204,35 @@ class Loops:
             self._counted(fold, body, scope, full, fold.step, empty)
         offset = scope.ranges[fold.dim].offset
         tail = At(add(b, offset.base, full), offset.constant)
-        apart = _APART_OF_MANY if isinstance(span.choices, Lengths) else _APART
+        groups = [tuple(each) for _, each in groupby(rests, lambda rest: -(-rest // unit))]
+        apart = _APART_OF_MANY if many else _APART
         least = math.gcd(*rests)
-        if len(rests) > apart and not self.reduced[fold.dim] and _in_halves(fold, body, least):
+        if len(groups) > apart and not self.reduced[fold.dim] and in_halves(fold, body, least):
             self._pieces(fold, body, scope, tail, At(full), rest, least)
             return
-        for points in rests:
-            then, after = b.new_label("rest"), b.new_label("after")
-            b.branch_if(b.compare("icmp eq", rest, number(points)), then, after)
-            b.start(then)
-            self._iteration(fold, body, scope, tail, points, At(full))
-            b.branch(after)
-            b.start(after)
+        if many:
+            scope = replace(scope, rest=True)
+        for lengths in groups:
+            points = Span(rest, lengths) if len(lengths) > 1 else lengths[0]
+            each = partial(self._iteration, fold, body, scope, tail, points, At(full))
+            self._where(partial(self._among, rest, lengths), "rest", each)
+
+    def _among(self, found: Val, lengths: tuple[int, ...]) -> Val:
+        """Whether a length is one of these, which no other one lies between."""
+        b, first, most = self.b, lengths[0], lengths[-1]
+        if first == most:
+            return b.compare("icmp eq", found, number(first))
+        return b.compare("icmp ule", b.binary("sub", found, number(first)), number(most - first))
+
+    def _where(self, condition: Callable[[], Val], hint: str, emit: Callable[[], None]) -> None:
+        """What is done only under a condition."""
+        b = self.b
+        then, after = b.new_label(hint), b.new_label("after")
+        b.branch_if(condition(), then, after)
+        b.start(then)
+        emit()
+        b.branch(after)
+        b.start(after)
 
     def _pieces(
         self,
@@ -222,13 +251,15 @@ class Loops:
         while piece >= least:
             left = b.binary("sub nsw", rest, begun)
             there = b.compare("icmp sge", left, number(piece))
-            then, after = b.new_label("piece"), b.new_label("after")
-            b.branch_if(there, then, after)
-            b.start(then)
-            offset = At(add(b, tail.base, begun), tail.constant)
-            self.emit(body, self._inside(fold, scope, Range(offset, piece, At(begun)), own))
-            b.branch(after)
-            b.start(after)
+
+            def each(begun: Val = begun, piece: int = piece) -> None:
+                offset = At(add(b, tail.base, begun), tail.constant)
+                self.emit(body, self._inside(fold, scope, Range(offset, piece, At(begun)), own))
+
+            def is_there(there: Val = there) -> Val:
+                return there
+
+            self._where(is_there, "piece", each)
             begun = b.select(there, b.binary("add nsw", begun, number(piece)), begun)
             piece //= 2
 
@@ -304,29 +335,83 @@ class Loops:
     def padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         """A loop whose iterations beyond the end of the dimension run, too, with no points."""
         range_, whole = scope.ranges[fold.dim], fold.step * fold.count
-        span = self._known(fold, scope)
+        if isinstance(range_.span, Span):
+            self._padded(fold, body, scope, range_.span)
+            return
+        span = known_span(fold, scope)
         rest = span % fold.step
         self._counted(fold, body, scope, number(span - rest), fold.step)
         for own in range(span - rest, whole, fold.step):
             points = min(rest, fold.step) if own == span - rest else 0
             self._iteration(fold, body, scope, range_.offset + own, points, At(None, own))
 
+    def _padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope, span: Span) -> None:
+        """As ``padded``, of a number of points that is known only when the code runs."""
+        b, offset = self.b, scope.ranges[fold.dim].offset
+
+        def each(points: int, own: Val) -> None:
+            at = At(add(b, offset.base, own), offset.constant)
+            self._iteration(fold, body, scope, at, points, At(own))
+
+        rest = b.binary("urem", span.value, number(fold.step))
+        full = b.binary("sub nsw", span.value, rest)
+        repeat(b, number(0), full, fold.step, partial(each, fold.step), span.least < fold.step)
+        for points in sorted(span.remainders(fold.step) - {0}):
+            there = partial(self._among, rest, (points,))
+            self._where(there, "rest", partial(each, points, full))
+        begun = b.binary("sub nsw", number(fold.step * fold.count), span.value)
+        left = b.binary("sub nsw", begun, b.binary("urem", begun, number(fold.step)))
+        start = b.binary("sub nsw", number(fold.step * fold.count), left)
+        repeat(b, start, number(fold.step * fold.count), fold.step, partial(each, 0), True)
+
     # Loops that are written out.
 
+    def _unknown(self, loop: ir.Loop, body: ir.Statement, scope: Scope) -> str | None:
+        """A dimension whose length has to be known in a loop, and is one of several."""
+        spans = ((dim, scope.ranges[dim].span) for dim in self.ragged.exact(loop, body))
+        several = (dim for dim, x in spans if isinstance(x, Span) and isinstance(x.choices, tuple))
+        return next(several, None)
+
+    def _apart(self, dim: str, loop: ir.Loop, body: ir.Statement, scope: Scope) -> None:
+        """The loop once for each length of a dimension."""
+        range_ = scope.ranges[dim]
+        assert isinstance(range_.span, Span)
+        assert isinstance(range_.span.choices, tuple)
+        for points in range_.span.choices:
+            there = partial(self._among, range_.span.value, (points,))
+            known = scope.moved({dim: replace(range_, span=points)}, {})
+            self._where(there, "rest", partial(self.loop, loop, body, known))
+
     def _unrolled(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
-        offset, span = scope.ranges[fold.dim].offset, self._known(fold, scope)
+        offset, span = scope.ranges[fold.dim].offset, scope.ranges[fold.dim].span
+        lengths: tuple[int, ...] = ()
+        if isinstance(span, Span) and not isinstance(span.choices, Lengths):
+            lengths = span.choices
+        known = max(lengths) if lengths else known_span(fold, scope)
+        full = known > fold.step and known % fold.step == 0
+        if scope.rest and full and not scope.written_out and self.ragged.copies(fold, body):
+            self._counted(fold, body, scope, number(known), fold.step)
+            return
         if id(body) not in self.straight:
             self.straight[id(body)] = straight(body)
         if self.straight[id(body)]:
             whole = {fold.dim: scope.ranges[fold.dim], **scope.written_out}
             scope = replace(scope, written_out=whole)
-        for own in range(0, span, fold.step):
-            part = min(fold.step, span - own)
+        for own in range(0, known, fold.step):
+            part: Span | int = min(fold.step, known - own)
+            if isinstance(span, Span) and min(lengths) < own + fold.step:
+                left = self.b.binary("sub nsw", span.value, number(own))
+                part = Span(left, tuple(length - own for length in lengths))
             self._iteration(fold, body, scope, offset + own, part, At(None, own))
 
     def _lanes(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         """All lanes at once; those behind the end of the dimension switched off."""
-        span, lanes = self._known(fold, scope), fold.count
+        span, lanes, there = scope.ranges[fold.dim].span, fold.count, None
+        if isinstance(span, Span) and self.ragged.masks:
+            there, active = fewer(self.b, lanes, span.value), lanes
+        else:
+            active = min(known_span(fold, scope), lanes)
+            there = leading(lanes, active) if active < lanes else None
         inside = replace(
             scope,
             folds={**scope.folds, fold.name: scope.ranges[fold.dim].begun},
@@ -335,14 +420,12 @@ class Loops:
             lanes=lanes,
             lane_dim=fold.dim,
             lane_fold=fold.name,
-            active=min(span, lanes),
-            mask=None if span >= lanes else leading(lanes, span),
+            active=active,
+            there=there,
+            mask=there,
         )
-        if span:
+        if active:
             self.emit(body, inside)
-
-    def _known(self, fold: ir.Fold, scope: Scope) -> int:
-        return known_span(fold, scope)
 
     def _iteration(
         self,
@@ -374,35 +457,6 @@ _APART = 3
 _APART_OF_MANY = 31
 """Likewise in code for many sizes, where the last iteration may be most of the work, and each piece
 of it would read the other operands once more."""
-
-
-def _neighbours(body: ir.Statement) -> Iterator[tuple[ir.Loop, ir.Loop]]:
-    """Loops of the same dim, one right inside the other, everywhere in a body."""
-    pending: list[tuple[ir.Statement, dict[str, ir.Loop]]] = [(body, {})]
-    while pending:
-        statement, around = pending.pop()
-        match statement:
-            case ir.For(loop=loop, body=body):
-                if loop.fold.dim in around:
-                    yield around[loop.fold.dim], loop
-                pending.append((body, {**around, loop.fold.dim: loop}))
-            case ir.Block(body=several):
-                pending += [(s, around) for s in several]
-            case ir.First(then=then, otherwise=otherwise):
-                pending += [(then, around), (otherwise, around)]
-
-
-def _in_halves(fold: ir.Fold, body: ir.Statement, least: int) -> bool:
-    """Whether pieces of a range, each half as long as the one before, lie within single iterations
-    of the loops inside that are longer."""
-    for statement in statements(body):
-        if isinstance(statement, ir.For) and statement.loop.fold.dim == fold.dim:
-            steps, rest = divmod(statement.loop.fold.step, least)
-            if statement.loop.kind in (ir.Kind.MMA, ir.Kind.DOT):
-                return False
-            if statement.loop.fold.step > 1 and (rest or steps & (steps - 1)):
-                return False
-    return True
 
 
 def _parts(fold: ir.Fold, span: Span | int) -> tuple[int, ...] | Lengths:

@@ -12,13 +12,14 @@ from tcl.codegen.cpu.llvm.builder import Builder, Val
 def repeat(
     b: Builder, start: Val, end: Val, step: int, each: Callable[[Val], None], empty: bool
 ) -> None:
-    """``for (x = start; x < end; x += step) each(x)``. ``empty`` says whether ``end`` may be 0.
+    """``for (x = start; x < end; x += step) each(x)``. ``empty`` says whether ``end`` may be
+    ``start``.
 
     The test comes after the body, where LLVM would have to move it."""
     into, out = b.new_label("body"), b.new_label("done")
     if empty:
         some = b.new_label("some")
-        b.branch_if(b.compare("icmp sgt", end, number(0)), some, out)
+        b.branch_if(b.compare("icmp sgt", end, start), some, out)
         b.start(some)
     before = b.block
     b.branch(into)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tcl.codegen.cpu.emit.sizes import named
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
 from tcl.grammar.varying import Size, Undecided, alike, limits
@@ -112,6 +113,8 @@ class Scope:
     written_out: dict[str, Range] = field(default_factory=dict)
     """By dim: the points that the unrolled loops around this place go through, where nothing
     branches in them."""
+    rest: bool = False
+    """Whether it is in the last, shorter iteration of a loop, one of many lengths."""
     folds: dict[str, At] = field(default_factory=dict)
     """Offset in points of each fold, by name."""
     variables: dict[str, Val] = field(default_factory=dict)
@@ -120,8 +123,10 @@ class Scope:
     lane_dim: str = ""
     lane_fold: str = ""
     active: int = 1
-    """The leading lanes that exist; the others lie behind the end of the dimension, and must
-    touch nothing."""
+    """The leading lanes that exist, or may exist; the others lie behind the end of the dimension,
+    and must touch nothing."""
+    there: Val | None = None
+    """The mask of the lanes that exist, where some do not."""
     mask: Val | None = None
     """The lanes that run, among those that exist, where some do not: reading for the others
     may be wrong."""
@@ -135,7 +140,7 @@ class Scope:
     @property
     def ragged(self) -> bool:
         """Whether some lanes do not exist."""
-        return self.active < self.lanes
+        return self.there is not None
 
     def under(self, mask: Val | None) -> Scope:
         """The same place with other lanes switched off."""
@@ -175,6 +180,14 @@ def leading(lanes: int, active: int) -> Val:
     return Val(f"<{bits}>", "i1", lanes)
 
 
+def fewer(b: Builder, lanes: int, count: Val) -> Val:
+    """The mask of the first lanes, whose number is known only when the code runs."""
+    type_ = "i32" if lanes <= 16 else "i8"
+    ladder = ", ".join(f"{type_} {k}" for k in range(lanes))
+    most = b.spread(b.convert("trunc", count, type_), lanes)
+    return b.compare("icmp ult", Val(f"<{ladder}>", type_, lanes), most)
+
+
 def add(b: Builder, left: Val | None, right: Val | None) -> Val | None:
     """A sum of index values, None standing for 0."""
     if left is None or right is None:
@@ -191,7 +204,7 @@ def scale(b: Builder, value: Val | None, factor: int) -> Val | None:
 
 def number(value: int) -> Val:
     """An index value that is known now, or as soon as the sizes are."""
-    return Val(f'%"{value}"' if isinstance(value, Size) else str(value), "i64")
+    return Val(named(value) if isinstance(value, Size) else str(value), "i64")
 
 
 def i64(b: Builder, at: At) -> Val:

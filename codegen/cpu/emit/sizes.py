@@ -7,9 +7,18 @@ import re
 from collections.abc import Iterable
 
 from tcl.codegen.loopir import ir
-from tcl.grammar.varying import Atom, Size, Symbol, Terms, named, symbols_of, text_of
+from tcl.grammar.polynomials import Atom, Symbol, Terms, text_of
+from tcl.grammar.varying import Size, symbols_of
 
 _NAME = re.compile(r'%"([^"]+)"')
+_NAMED: dict[str, Size] = {}
+
+
+def named(size: Size) -> str:
+    """What a kernel's text names a size."""
+    text = str(size)
+    _NAMED[text] = size
+    return f'%"{text}"'
 
 
 def sizes_of(program: ir.Built) -> tuple[Symbol, ...]:
@@ -62,7 +71,5 @@ def definitions(program: ir.Built, body: Iterable[str]) -> list[str]:
         return total
 
     for text in dict.fromkeys(name for line in body for name in _NAME.findall(line)):
-        size = named(text)
-        assert isinstance(size, Size)
-        lines.append(f'  %"{text}" = add i64 {polynomial(size.terms)}, 0')
+        lines.append(f'  %"{text}" = add i64 {polynomial(_NAMED[text].terms)}, 0')
     return lines

@@ -9,7 +9,7 @@ from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.emulated.instructions import emulating
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.features import architecture
-from tcl.grammar.interrupts import deferred
+from tcl.grammar.forks import whole
 
 LEVEL = 1
 """LLVM's optimisation level. Kernels are vectorised by us; level 1 runs as fast as 3."""
@@ -20,7 +20,7 @@ def compile_object(text: str, device: CpuProfile) -> bytes:
     ``CompileError`` if LLVM refuses the text."""
     # An interrupted llvmlite may free something twice. Half of the time goes into one call of LLVM,
     # during which nothing could be interrupted anyway.
-    with deferred():
+    with whole():
         return _object(text, device)
 
 

@@ -13,7 +13,7 @@ from tcl.codegen.common.errors import CompileError
 from tcl.codegen.cpu.abi import ALONE, ENTRY
 from tcl.codegen.cpu.object_code.compile import new_machine
 from tcl.codegen.devices.cpu import host_cpu
-from tcl.grammar.interrupts import deferred
+from tcl.grammar.forks import whole
 
 Function = Callable[[Any], int]
 """Takes the address of a call's record; 1 if a check failed. Without the GIL."""
@@ -28,7 +28,7 @@ class Loaded:
     """Code in this process. It stays in memory as long as this object, and no longer."""
 
     def __init__(self, object_code: bytes, symbols: Sequence[str] = (ENTRY, ALONE)) -> None:
-        with deferred():  # as in compile_object; it takes about a millisecond
+        with whole():  # as in compile_object; it takes about a millisecond
             self._load(object_code, symbols)
 
     def _load(self, object_code: bytes, symbols: Sequence[str]) -> None:

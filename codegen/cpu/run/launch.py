@@ -30,6 +30,7 @@ from tcl.codegen.cpu.abi import (
 from tcl.codegen.cpu.object_code.kernel_code import AtSizes, KernelCode, Scratch
 from tcl.codegen.cpu.object_code.load import Function, Loaded
 from tcl.codegen.cpu.run.memory import empty
+from tcl.grammar.forks import whole
 from tcl.grammar.interrupts import deferred, interruptible
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -137,7 +138,8 @@ class Launcher:
         self._shared = self.frames
         """Those of calls that may be the only ones with their sizes."""
         if code.threads > 1 and code.regions:
-            from tcl.codegen.cpu.threads.thread_pool import team
+            with whole():
+                from tcl.codegen.cpu.threads.thread_pool import team
 
             found = team()
             if found is not None:

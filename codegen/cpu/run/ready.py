@@ -17,6 +17,7 @@ from tcl.codegen.cpu.run.launch import Launcher
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.canonical import canonical_text
+from tcl.grammar.forks import whole
 from tcl.grammar.sized import SizedDef
 
 
@@ -45,7 +46,8 @@ def ready(
         except CompileError:  # for instance, this machine's C library lacks a function
             pass
 
-    from tcl.codegen.cpu.run.kernel import compile_cpu
+    with whole():
+        from tcl.codegen.cpu.run.kernel import compile_cpu
 
     given = dict(zip(names, strides, strict=True))
     device = replace(host_cpu(), threads=threads)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import functools
 import hashlib
 import os
@@ -15,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from tcl.codegen.common.scratch_folder import workspace
 from tcl.codegen.common.store import Store
 from tcl.grammar.errors import TclError
 
@@ -78,9 +81,11 @@ def run_compiler(*arguments: str | Path) -> None:
 
 
 @functools.cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def _folder() -> Path:
     """Holds what was compiled, as long as this process lives."""
-    return tempfile.TemporaryDirectory(prefix="tcl-emulator-", ignore_cleanup_errors=True)
+    held = contextlib.ExitStack()
+    atexit.register(held.close)
+    return Path(held.enter_context(workspace()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,7 @@ def _runtime() -> tuple[Path, ...]:
     """The emulator's own object files, compiled once: to be called under the lock."""
     if reason := why_not():
         raise EmulationError(reason)
-    folder, name, store = Path(_folder().name), _made_of(), Store()
+    folder, name, store = _folder(), _made_of(), Store()
     names = [f.name for f in fields(Runtime)]
     objects = tuple(folder / f"{each}.o" for each in names)
     kept = store.get(name, Runtime)
@@ -141,10 +146,10 @@ def build(source: str, *, checked: bool) -> Path:
     """A shared library of this translation unit and the runtime."""
     with _lock:
         runtime = _runtime()
-    folder = Path(tempfile.mkdtemp(dir=_folder().name))
+    folder = Path(tempfile.mkdtemp(dir=_folder()))
     (folder / "kernels.cpp").write_text(source)
     checks = _CHECKED if checked else ()
-    include = ("-I", HERE, "-I", _folder().name)
+    include = ("-I", HERE, "-I", _folder())
     unit = (folder / "kernels.cpp", "-o", folder / "kernels.o")
     run_compiler(*_LANGUAGE, *_KERNELS, *checks, *include, "-c", *unit)
     library = folder / "kernels.so"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import mpmath as mp
@@ -14,7 +13,7 @@ from cpu_kernels import BOTH, LANES, NAIVE, Array, plain, reference, run
 from cpu_values import interesting
 from strategies import numpy_type
 
-from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.cpu import host_cpu, narrowed
 from tcl.codegen.options.options import MappingOptions
 from tcl.grammar.builtins import BUILTINS
 from tcl.grammar.types import SCALAR_TYPES
@@ -30,7 +29,7 @@ def test_casts_between_all_types(source: str) -> None:
     body = " ".join(f"O{k}(i) = {t}(a(i))" for k, t in enumerate(names))
     text = f"def f({source}(N) a) -> ({outs}) {{ {body} }}"
     expected = reference(text, values)
-    soft = replace(host_cpu(), features=host_cpu().features.replace("+f16c", "-f16c"))
+    soft = narrowed(host_cpu(), "-f16c")
     for options, device in [(NAIVE, None), (LANES, None), (LANES, soft), (NAIVE, soft)]:
         for name, got, want in zip(
             names, run(text, values, options=options, device=device), expected, strict=True
@@ -74,7 +73,7 @@ def test_float16_bits_both_ways(native: bool) -> None:
     """All 65536 values survive; every float32 near a tie of two of them rounds as NumPy does."""
     device = host_cpu()
     if not native:
-        device = replace(device, features=device.features.replace("+f16c", "-f16c"))
+        device = narrowed(device, "-f16c")
     bits = np.arange(2**16, dtype=np.uint16)
     wide = "def f(float16(N) a) -> (O) { O(i) = float32(a(i)) }"
     narrow = "def f(float32(N) a) -> (O) { O(i) = float16(a(i)) }"

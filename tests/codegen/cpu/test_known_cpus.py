@@ -173,3 +173,22 @@ def test_results_are_streamed_where_cores_read_what_they_overwrite() -> None:
         assert isinstance(device, CpuProfile)
         (chosen,) = plan(sized, MappingOptions("mlp"), device).options.values()
         assert bool(chosen.stream) == streamed, name
+
+
+@pytest.mark.parametrize("feature", ["avx512bw", "avx512dq", "avx512vl"])
+def test_what_all_processors_have_together_goes_together(feature: str) -> None:
+    """LLVM aborts for comparisons of float16 where one of the three is missing."""
+    device = find("Sapphire Rapids")
+    assert device is not None
+    left = narrowed(device, f"-{feature}").present
+    assert not {"avx512bw", "avx512dq", "avx512vl", "avx512fp16", "avx512vnni"} & left
+    assert "avx512f" in left
+
+
+def test_what_needs_a_missing_feature_is_missing_too() -> None:
+    """As it is for LLVM, which would call functions that nobody has for float16 otherwise."""
+    device = find("Sapphire Rapids")
+    assert device is not None
+    device = replace(device, features=device.features.replace("+f16c", "-f16c"))
+    assert not device.converts_half
+    assert not {"avx512f", "avx512fp16"} & device.present

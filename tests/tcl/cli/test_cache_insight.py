@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from command_line import here
@@ -14,8 +15,11 @@ from command_line import here
 from tcl.block_tuning.result import BlockTiming, BlockTuningResult
 from tcl.codegen.options.options import MappingOptions
 from tcl.report.cache_analysis import BOUND, FORMULA
+from tcl.report.cache_picture import draw
 from tcl.tuner.cache import block_results
+from tcl.tuner.cache.analysis import analyse
 from tcl.tuner.cache.block_results import BlockKey
+from tcl.tuner.cache.insight import Filter, insights
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
@@ -238,6 +242,28 @@ def test_a_picture(name: str) -> None:
     assert Path(name).read_bytes().startswith(start)
 
 
+@pytest.mark.parametrize(("keys", "panels"), [(1, 2), (2, 3)])
+def test_a_picture_has_no_empty_panel(
+    keys: int, panels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one key the winner's values are those that win most, and nothing is lost by them."""
+    cache = TuningCache("b.db")
+    wide = DEFAULT.replace("mlp", "naive")
+    for number, (tiled, other) in enumerate([(1e-3, 2e-3), (2e-3, 1e-3)][:keys]):
+        cache.add(key(64 << number), [record(TILED, tiled), record(wide, other)], entry="mm")
+    found = analyse(insights(cache, DEFAULT, Filter()))
+    assert found is not None
+    pyplot = MagicMock()
+    drawn = [MagicMock() for _ in range(panels)]
+    pyplot.subplots.return_value = MagicMock(), drawn
+    monkeypatch.setitem(sys.modules, "matplotlib", MagicMock())
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", pyplot)
+    draw(found, "b.db", Path("b.png"))
+    assert pyplot.subplots.call_args.args == (1, panels)
+    lost = [call.args[1] for axes in drawn for call in axes.barh.call_args_list]
+    assert all(lost) and bool(lost) == (panels == 3)
+
+
 def test_a_picture_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = here("cache", "analyze", "--cache", "a.db", "--picture", "a.png")
@@ -253,7 +279,7 @@ def test_a_picture_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("inspect -e nm", 1, "error: no key of a.db has def 'nm'; there are: add; mm"),
         ("inspect -e ad", 1, "error: no key of a.db has def 'ad'; did you mean add?"),
-        ("analyze --namespace gpu", 1, "no key of a.db has namespace 'gpu'; did you mean cpu?"),
+        ("analyze --namespace gpu", 1, "no key of a.db has namespace 'gpu'; there are: cpu"),
         ("inspect --device zen", 1, f"no key of a.db has device 'zen'; there are: {EPYC}; {XEON}"),
         ("analyze -e add --device xeon", 1, "no key of a.db has all of these at once"),
         (

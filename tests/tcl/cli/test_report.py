@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import os
 import re
 import stat
@@ -21,6 +22,7 @@ from tcl.bench.roofline import Yardstick
 from tcl.codegen.loopir.cost import Cost
 from tcl.common.files import write_whole
 from tcl.html.axes import Axis, of_times
+from tcl.html.charts import HALF, Dot, Ticks, times_chart
 from tcl.html.markup import Markup, join, tag
 from tcl.report.data import Page, collect
 from tcl.report.log import SearchLog
@@ -72,6 +74,33 @@ def read(text: str) -> Reader:
 
 def drawings(text: str) -> list[ElementTree.Element]:
     return [ElementTree.fromstring(s) for s in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
+
+
+def test_the_legend_is_of_what_is_drawn() -> None:
+    def kinds(found: Iterator[Event]) -> set[str | None]:
+        section = render(page_of(found)).partition(">The search<")[2].partition("<figure")[0]
+        shown = re.findall(r'<p class="legend">.*?</p>', section, re.DOTALL)
+        return {i.get("class") for each in shown for i in ElementTree.fromstring(each).iter("i")}
+
+    assert kinds(search(4, 20)) == {"best", "dot", "winner", "fail"}
+    assert kinds(search(1, 2)) == {"best", "dot", "winner"}
+    assert kinds(failing()) == set()  # there is no chart
+
+
+def test_labels_below_a_chart_have_room() -> None:
+    """As many as there is room for, the first among them."""
+    for names in (["0 1 2 3 4 5 6", "6 5 4 3 2 1 0"] * 6, ["1"] * 40, ["1", "128"]):
+        ticks = Ticks("knob", len(names) - 0.5, -0.5, names)
+        dots = [Dot(float(k), 1e-3, "") for k in range(len(names))]
+        chart = ElementTree.fromstring(times_chart("it", ticks, dots, size=HALF))
+        placed = [
+            (float(t.get("x", "")), t.text or "")
+            for t in chart.iter(f"{SVG}text")
+            if float(t.get("y", "")) == HALF.floor + 20
+        ]
+        assert placed[0][1] == names[0] and (len(names) > 2 or len(placed) == 2)
+        for (one, left), (other, right) in itertools.pairwise(placed):
+            assert other - one > 3.3 * (len(left) + len(right))
 
 
 def test_page_says_what_happened() -> None:

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,10 @@ def pick(float(N) A, int32(N) K) -> (B, L) {
 def pick_grad(float(N) A, int32(N) K, float(N) d_B) -> (d_A) { d_A(n) = d_B(n) * float(K(n)) }
 def gather(float(M) T, int32(N) I) -> (O) { O(n) = T(I(n)) }
 def scale(float(N) A, float s) -> (B) { B(n) = A(n) * s }
+def scale_grad(float(N) A, float s, float(N) d_B) -> (d_A, d_s) {
+    d_A(n) = d_B(n) * s
+    d_s +=! d_B(n) * A(n)
+}
 def total(float(N) A) -> (S) { S +=! A(n) }
 def wrong(float(N) A, float(N) d_B) -> (d_A) { d_A(n) = d_B(n) where n in 0:1 }
 """
@@ -212,6 +217,20 @@ def test_a_gradient_of_the_output() -> None:
     np.testing.assert_allclose(found, np.exp(array), rtol=1e-6)
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_gradients_at_a_number_of_pythons(wide: bool) -> None:
+    scale, array = tcl.jax.call(SOURCE, "scale", backward="scale_grad"), values(5)
+    with jax.enable_x64(wide):  # then such a number is of another type than the def's
+        for number in (2.0, jnp.float32(2), np.float32(2)):
+            found, pull = jax.vjp(lambda s: scale(array, s).sum(), number)
+            assert found == 2 * array.sum() and pull(found) == (found * array.sum(),)
+            assert jax.grad(lambda s: scale(array, s).sum())(number) == array.sum()
+        assert jax.jit(lambda s: scale(array, s).sum())(2) == 2 * array.sum()
+        whole = tcl.jax.call("def f(int32 n) -> (O) { O = n + 1 }", "f")
+        with pytest.raises(ArgumentError, match="'n' of f is int32, but an array of float"):
+            jax.jit(whole)(2.5)
+
+
 def test_integers_have_no_gradients() -> None:
     pick = tcl.jax.call(SOURCE, "pick", backward="pick_grad")
     a, k = values(5), values(5, seed=1, dtype=np.int32)
@@ -239,7 +258,7 @@ def test_what_cannot_be_differentiated() -> None:
         twice(a)
     with pytest.raises(ArgumentError, match="there is no def 'mm_gard'; did you mean 'mm_grad'"):
         tcl.jax.call(SOURCE, "mm", backward="mm_gard")
-    with pytest.raises(ArgumentError, match="total has to take the inputs of mm"):
+    with pytest.raises(ArgumentError, match="total has to take d_C, without which what"):
         tcl.jax.call(SOURCE, "mm", backward="total")
     short = tcl.jax.call(SOURCE, "expo", backward="wrong")
     with pytest.raises(ArgumentError, match=r"gradient of shape \(1,\) for 'A' of expo"):
@@ -333,6 +352,26 @@ def test_what_is_no_array() -> None:
         mm(a, b, outputs=a)
     with pytest.raises(ArgumentError, match=r"'A' of expo is float32, but an array of key"):
         tcl.jax.call(SOURCE, "expo")(jax.random.split(jax.random.key(0)))
+
+
+@pytest.mark.parametrize("mode", ["off", "auto"])
+def test_a_function_of_define_refuses_what_has_no_values(mode: str) -> None:
+    """Before anything is tuned, and after a call that went well."""
+    plain: Any = tcl.define(SOURCE, tune_mode=mode).expo
+    array = values(4)
+    transforms: list[Callable[[], Any]] = [
+        lambda: jax.jit(plain)(array),
+        lambda: jax.grad(lambda a: plain(a).sum())(array),
+        lambda: jax.vmap(plain)(array[None]),
+        lambda: jax.make_jaxpr(plain)(array),
+        lambda: jax.jit(lambda a: tcl.einsum("i,i->i", a, a))(array),
+    ]
+    for _ in range(2):
+        for transform in transforms:
+            with pytest.raises(ArgumentError, match=r"has no values yet; use tcl\.jax\.call there"):
+                transform()
+        if mode == "off":
+            np.testing.assert_allclose(plain(array), np.exp(array), rtol=1e-6)
 
 
 def test_what_is_refused_at_once() -> None:

@@ -127,7 +127,42 @@ def with_gradient(signature: str, body: str = "d_A(i) = d_O(i)") -> str:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (with_gradient("(float(N) d_O) -> (d_A)"), r"g has to take the inputs of f and .*takes 1$"),
+        (
+            with_gradient("(float(N) go) -> (d_A)", "d_A(i) = go(i)"),
+            r"g has to take the inputs of f and the gradients of its outputs \(3 inputs\), or its "
+            r"inputs, its outputs and their gradients \(4\), but takes 1; or any of these by their "
+            r"names, and 'go' is none of them: A, J, O, d_O$",
+        ),
+        (
+            with_gradient("(float(N) A) -> (d_A)", "d_A(i) = A(i)"),
+            "g has to take d_O, without which what depends on 'O' of f is lost$",
+        ),
+        (
+            with_gradient("(float(N) J, int32(N) A, float(N) go) -> (d_A)", "d_A(i) = go(i)"),
+            "'J' of g stands where A of f belongs; use the names A, J, d_O, or that order$",
+        ),
+        (
+            "def f(float(N) A, float(N) J) -> (O) { O(i) = A(i) * J(i) }\n"
+            "def g(float(N) d_O) -> (x, d_A) { d_A(i) = d_O(i) x(i) = d_O(i) }",
+            "'d_A' of g stands where d_J of f belongs; use the names d_A, d_J, or that order$",
+        ),
+        (
+            with_gradient("(float(N) d_O) -> (x, y)", "x(i) = d_O(i) y(i) = x(i)"),
+            "g returns 2 tensors, of which d_A would be the gradients of f, but none is called "
+            "d_A; name the gradients so, and what is needed on the way otherwise$",
+        ),
+        (
+            "def f(float(N) A, float(N) B) -> (O) { O(i) = A(i) * B(i) }\n"
+            "def g(float(N) d_O) -> (d_A) { d_A(i) = d_O(i) }",
+            r"g has to return one gradient for each floating-point input of f \('A', 'B'\), but "
+            "returns 1$",
+        ),
+        (
+            "def f(float(N) A) -> (O, S) { O(i) = A(i) S +=! A(i) }\n"
+            "def g(float(N) d_O) -> (d_A) { d_A(i) = d_O(i) }",
+            "g has to take d_S, without which what depends on 'S' of f is lost, or do not return "
+            "'S', by wanted=$",
+        ),
         (
             with_gradient("(float(N) A, int64(N) J, float(N) d_O) -> (d_A)"),
             "'J' of g is int64 with 1 dimension, but 'J' of f, which it belongs to, is int32 with",
@@ -137,7 +172,7 @@ def with_gradient(signature: str, body: str = "d_A(i) = d_O(i)") -> str:
                 "(float(N) A, int32(N) J, float(N) d_O) -> (d_A, d_J)",
                 "d_A(i) = d_O(i) d_J(i) = d_O(i)",
             ),
-            r"g has to return one gradient for each floating-point input of f \('A'\), but",
+            "g returns d_J, but 'J' of f is int32 and has no gradient; leave it out$",
         ),
     ],
 )

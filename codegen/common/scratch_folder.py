@@ -7,7 +7,10 @@ is removed when the next folder is made.
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +30,7 @@ _NEW = "lock.new"
 def workspace() -> Iterator[str]:
     """The path of a new folder, removed at the end."""
     for lock_file in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK}"):
-        with contextlib.suppress(OSError), open(lock_file) as left:  # another's, or gone by now
+        with contextlib.suppress(OSError), open(lock_file, opener=_own) as left:
             if _locked(left):
                 shutil.rmtree(lock_file.parent, ignore_errors=True)
     with (
@@ -37,6 +40,18 @@ def workspace() -> Iterator[str]:
         _locked(lock)
         (Path(folder) / _NEW).rename(Path(folder) / _LOCK)  # from here on others may look at it
         yield folder
+
+
+def _own(path: str, flags: int) -> int:
+    """Opened as ``open`` asks; ``OSError`` for what is not a file of this user's, or is gone."""
+    for name in ("O_NOFOLLOW", "O_NONBLOCK"):  # a pipe would be waited for
+        flags |= getattr(os, name, 0)
+    descriptor = os.open(path, flags)
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        os.close(descriptor)
+        raise PermissionError(errno.EPERM, "it is not this user's file", path)
+    return descriptor
 
 
 def _locked(file: IO[str]) -> bool:

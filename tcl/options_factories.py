@@ -1,0 +1,50 @@
+"""Options factories that look nothing up, with the original's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tcl import tuning
+from tcl.api import OptionsFactory
+from tcl.codegen.common.errors import ArgumentError
+from tcl.codegen.options.options import MappingOptions
+from tcl.grammar.closest import closest
+from tcl.selection.suggested_options import ThreadedFactory
+from tcl.tuning import SETTINGS, check_no_device
+
+
+def make_naive_options_factory() -> OptionsFactory:
+    """A factory that always gives the naive options."""
+
+    def generate(source: str, entry_point: str, /, *inputs: Any) -> MappingOptions:
+        return MappingOptions("naive")
+
+    return generate
+
+
+def make_autotuned_options_factory(**settings: Any) -> OptionsFactory:
+    """A factory that tunes each time, with the settings of ``autotune``: for as many threads as
+    the kernels have that it is asked for, if ``threads`` says nothing else, and for the device
+    that the inputs lie on, so that there is no ``device``."""
+    check_no_device(settings)
+    for name in settings:
+        if name not in SETTINGS:
+            near = closest(name, SETTINGS)
+            hint = f"did you mean {near}?" if near else f"there are: {', '.join(SETTINGS)}"
+            raise ArgumentError(f"autotune has no setting '{name}'; {hint}")
+    return _Autotuned(settings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Autotuned(ThreadedFactory):
+    settings: Mapping[str, Any]
+
+    def for_threads(self, threads: int) -> _Autotuned:
+        if self.settings.get("threads") is not None:
+            return self
+        return _Autotuned({**self.settings, "threads": threads})
+
+    def __call__(self, source: str, entry_point: str, /, *inputs: Any) -> MappingOptions | None:
+        return tuning.autotune(source, entry_point, *inputs, **self.settings)

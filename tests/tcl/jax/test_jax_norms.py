@@ -1,0 +1,70 @@
+"""Gradients that take what the forward def made on the way, and make something on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from norm_defs import LAYER_NORM, RMS_NORM, SOFTMAX
+
+import tcl
+import tcl.jax
+
+
+def rms_norm(X: Any, G: Any) -> Any:
+    return X * jax.lax.rsqrt((X**2).mean(1, keepdims=True) + 1e-5) * G
+
+
+def layer_norm(X: Any, G: Any, B: Any) -> Any:
+    centred = X - X.mean(1, keepdims=True)
+    return centred * jax.lax.rsqrt((centred**2).mean(1, keepdims=True) + 1e-5) * G + B
+
+
+CASES = [
+    (SOFTMAX, "softmax", 1, lambda X: jax.nn.softmax(X, 1)),
+    (RMS_NORM, "rms_norm", 2, rms_norm),
+    (LAYER_NORM, "layer_norm", 3, layer_norm),
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "count", "theirs"), CASES, ids=[case[1] for case in CASES]
+)
+def test_gradients_of_a_norm(
+    source: str, name: str, count: int, theirs: Callable[..., Any]
+) -> None:
+    run = tcl.jax.call(source, name, backward=f"{name}_grad", wanted="O")
+    random = np.random.default_rng(0)
+    given = [jnp.asarray(random.random((6, 11)[k > 0 :], "f")) for k in range(count)]
+    weights = random.random((6, 11), "f")
+
+    def gradients(f: Any) -> Any:
+        return jax.grad(lambda *each: (f(*each) * weights).sum(), tuple(range(count)))
+
+    np.testing.assert_allclose(run(*given), theirs(*given), rtol=1e-5, atol=1e-6)
+    expected = gradients(theirs)(*given)
+    for transform in (gradients(run), jax.jit(gradients(run)), gradients(jax.checkpoint(run))):
+        for mine, other in zip(transform(*given), expected, strict=True):
+            np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+    batch = [jnp.stack([each, 2 * each]) for each in given]
+    pairs = zip(jax.vmap(gradients(run))(*batch), jax.vmap(gradients(theirs))(*batch), strict=True)
+    for mine, other in pairs:
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+    with pytest.raises(tcl.ArgumentError, match=f"is {name}_grad, which has no gradient"):
+        jax.grad(lambda *each: sum(g.sum() for g in gradients(run)(*each)))(*given)
+
+
+def test_nothing_is_made_on_the_way_that_no_gradient_takes() -> None:
+    run = tcl.jax.call(RMS_NORM, "rms_norm", backward="rms_norm_grad", wanted="O")
+    X, G = jnp.ones((2, 3)), jnp.ones(3)
+
+    def made(f: Any) -> list[int]:
+        calls = str(jax.make_jaxpr(f)(X, G)).split("= tcl[")[:-1]
+        return [call.split("\n")[-1].count(":f32[") for call in calls]
+
+    assert made(run) == [1]
+    assert made(jax.grad(lambda X, G: run(X, G).sum(), (0, 1))) == [2, 2]

@@ -1,0 +1,137 @@
+"""Turns between processes: whoever waits, whatever was planted, and what is left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tcl.codegen.common.scratch_folder import workspace
+from tcl.grammar.errors import TclWarning
+from tcl.tuner.measure.machine_lock import locked
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="others have no such locks")
+
+HOLDER = """
+import sys
+from tcl.tuner.measure.machine_lock import locked
+with locked("turn", shared=sys.argv[1] == "shared"):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where locks are."""
+    monkeypatch.setenv("TCL_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("tcl.grammar.warn._told", set())
+    return tmp_path / "cache" / "locks"
+
+
+@pytest.fixture
+def held(folder: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """A process that has its turn until it is sent a line, or ends."""
+    command = [sys.executable, "-c", HOLDER, getattr(request, "param", "alone")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:  # type: ignore[call-overload]
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_nothing_is_left_and_only_this_user_may_look(folder: Path) -> None:
+    with locked("turn"):
+        assert (folder / "turn.lock").stat().st_mode & 0o777 == 0o600
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("end", ["let go", "killed"])
+def test_a_turn_is_waited_for(held: subprocess.Popen[str], end: str, folder: Path) -> None:
+    assert held.stdin is not None
+    came = []
+
+    def wait() -> None:
+        with locked("turn"):
+            came.append(held.poll() if end == "killed" else "mine")
+
+    threads = [threading.Thread(target=wait) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    assert not came
+    if end == "killed":
+        held.kill()
+        held.wait()
+    else:
+        held.stdin.write("\n")
+        held.stdin.flush()
+    for thread in threads:
+        thread.join(60)
+    assert len(came) == 3
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("held", ["shared"], indirect=True)
+def test_shared_turns_are_had_at_once(held: subprocess.Popen[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with locked("turn", shared=True, patience=0.0):
+            pass
+
+
+def test_nobody_waits_longer_than_said(held: subprocess.Popen[str]) -> None:
+    with (
+        pytest.warns(TclWarning, match="another process has held turn.lock for 0 s"),
+        locked("turn", patience=0.0),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("planted", ["folder", "pipe", "dangling link", "link", "open to others"])
+def test_what_is_planted_is_neither_followed_nor_waited_for(
+    planted: str, folder: Path, tmp_path: Path
+) -> None:
+    folder.mkdir(mode=0o700, parents=True)
+    path, other = folder / "turn.lock", tmp_path / "other"
+    match planted:
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+        case "dangling link":
+            path.symlink_to(other)
+        case "link":
+            other.write_text("kept")
+            path.symlink_to(other)
+        case "open to others":
+            folder.chmod(0o777)
+    done = []
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        with locked("turn", patience=1.0):
+            done.append(1)
+    assert done
+    assert len(found) == (planted != "pipe")
+    assert all("processes do not take turns while they measure: " in str(f.message) for f in found)
+    assert other.exists() == (planted == "link")
+    if planted == "link":
+        assert other.read_text() == "kept"
+        assert other.stat().st_mode & 0o777 != 0o666
+
+
+def test_a_scratch_folder_waits_for_no_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "tcl-planted").mkdir()
+    os.mkfifo(tmp_path / "tcl-planted" / "lock")
+    with workspace() as folder:
+        assert Path(folder).parent == tmp_path
+    assert (tmp_path / "tcl-planted").exists()
