@@ -49,6 +49,10 @@ OPENING = (
 )
 """The first lines of a kernel; ``%error`` is the thread's own record."""
 
+ALIGNED = (OPENING[0].replace("nounwind", 'nounwind "stackrealign"'), *OPENING[1:])
+"""As ``OPENING``, of a kernel with vectors on its stack that it reads and writes often: LLVM has
+them begin anywhere else, most of them in two lines of the cache."""
+
 
 def stopped(name: str) -> str:
     """LLVM IR that looks whether the call is to end: ``%name``."""

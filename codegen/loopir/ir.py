@@ -10,7 +10,7 @@ rest), and all of them are used as ``ir.Name``.
     loop      ::= kind fold (peel | listed)?
     point     ::= let* target op value
     statement ::= block | for | pipeline | fill | first
-                | let | declare | accumulate | matrix | store | prefetch | barrier
+                | let | declare | accumulate | carry | matrix | store | prefetch | barrier
     value     ::= const | position | variable | combined | load
                 | unary | binary | select | call | cast
     subscript ::= affine | computed
@@ -73,6 +73,7 @@ from tcl.codegen.loopir.statements import (
     Ahead,
     Barrier,
     Block,
+    Carry,
     Declare,
     Fill,
     First,
@@ -82,6 +83,7 @@ from tcl.codegen.loopir.statements import (
     Listed,
     Loop,
     Matrix,
+    Pause,
     Peel,
     Pipeline,
     Prefetch,
@@ -97,8 +99,9 @@ __all__ = [  # noqa: RUF022 - by where they are defined
     "Layout", "Load", "Position", "Role", "Select", "Subscript", "Tensor", "TensorRef", "Unary",
     "Value", "Variable", "contiguous",
     # from statements
-    "Accumulate", "Action", "Ahead", "Barrier", "Block", "Declare", "Fill", "First", "For", "Kind",
-    "Let", "Listed", "Loop", "Matrix", "Peel", "Pipeline", "Prefetch", "Statement", "Store", "TURN",
+    "Accumulate", "Action", "Ahead", "Barrier", "Block", "Carry", "Declare", "Fill", "First",
+    "For", "Kind", "Let", "Listed", "Loop", "Matrix", "Pause", "Peel", "Pipeline", "Prefetch",
+    "Statement", "Store", "TURN",
     # from here
     "Built", "Grid", "Kernel", "Nest", "Panel", "Point", "Program", "Space", "Staged",
 ]

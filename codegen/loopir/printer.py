@@ -101,6 +101,7 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
         case ir.For(loop=loop, body=inner):
             yield depth + _loop(loop)
             yield from _statement(inner, depth + "  ")
+            yield from _pause(statement.pause, depth)
         case ir.Fill(panel=panel, body=inner):
             yield f"{depth}fill {panel}"
             yield from _statement(inner, depth + "  ")
@@ -110,6 +111,7 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
             yield f"{depth}{_loop(loop)}  # {buffers} buffers, filled ahead {ahead.value}"
             for s in (*fills, inner):
                 yield from _statement(s, depth + "  ")
+            yield from _pause(statement.pause, depth)
         case ir.Let(name=name, value=value):
             yield f"{depth}let {name} = {show_value(value)}"
         case ir.First(folds=folds, then=then, otherwise=otherwise):
@@ -123,18 +125,33 @@ def _statement(statement: ir.Statement, depth: str) -> Iterator[str]:
         case ir.Accumulate(name=name, op=op, value=value):
             sign = "=" if op == "=" else f"{op}="
             yield f"{depth}{name} {sign} {show_value(value)}"
-        case ir.Matrix(name=name, action=action):
-            yield f"{depth}matrix unit: {action.value} {name}"
+        case ir.Carry(name=name, total=total, lost=lost):
+            note = f"  # less {lost}, and what rounding takes is kept there" if lost else ""
+            yield f"{depth}{total} += {name}{note}"
+            yield f"{depth}{name} = 0.0"
         case ir.Store(ref=ref, value=value):
             note = "  # past the caches" if statement.streamed else ""
             note += "  # and 0 beyond" if statement.padded else ""
             yield f"{depth}{show_ref(ref)} = {show_value(value)}{note}"
-        case ir.Prefetch(ref=ref, ahead=ahead):
-            yield f"{depth}prefetch {ahead} bytes after {show_ref(ref)}"
-        case ir.Barrier():
-            yield f"{depth}barrier"
+        case ir.Matrix() | ir.Prefetch() | ir.Barrier():
+            yield depth + _order(statement)
         case _:
             assert_never(statement)
+
+
+def _order(statement: ir.Matrix | ir.Prefetch | ir.Barrier) -> str:
+    match statement:
+        case ir.Matrix(name=name, action=action):
+            return f"matrix unit: {action.value} {name}"
+        case ir.Prefetch(ref=ref, ahead=ahead):
+            return f"prefetch {ahead} bytes after {show_ref(ref)}"
+    return "barrier"
+
+
+def _pause(pause: ir.Pause | None, depth: str) -> Iterator[str]:
+    if pause is not None:
+        yield f"{depth}after every {pause.every} iterations"
+        yield from _statement(pause.then, depth + "  ")
 
 
 def show_ref(ref: ir.TensorRef) -> str:

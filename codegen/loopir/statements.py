@@ -106,6 +106,27 @@ class Accumulate:
     value: Value
 
 
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """Adds what accumulators of floats hold to those of the same iterations called ``total``, and
+    sets them to 0: all that are declared by this name, inside of their loops or outside."""
+
+    name: str
+    total: str
+    lost: str | None
+    """Accumulators with what rounding took from the total so far, which is made up for; None if
+    nothing is kept of that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """What is done between stretches of a serial loop's iterations. It may be done more often."""
+
+    every: int
+    """Iterations of a stretch, at most."""
+    then: Statement
+
+
 class Action(Enum):
     """What becomes of a matrix of accumulators."""
 
@@ -154,6 +175,7 @@ class Prefetch:
 class For:
     loop: Loop
     body: Statement
+    pause: Pause | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +210,7 @@ class Pipeline:
     ahead: Ahead
     meet: bool
     """Whether threads have to meet before the first fill."""
+    pause: Pause | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +241,7 @@ Statement: TypeAlias = (
     | Let
     | Declare
     | Accumulate
+    | Carry
     | Matrix
     | Store
     | Prefetch

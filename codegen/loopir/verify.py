@@ -185,11 +185,8 @@ class _Checks:
                 self.statement(inner, inside, dict(known))
             case ir.For() | ir.Pipeline():
                 self.all_inside(statement, inside, known)
-            case ir.First(folds=folds, then=then, otherwise=otherwise):
-                if any(f not in inside for f in folds):
-                    raise self.fail("it asks for the first iteration of a loop from outside of it")
-                self.statement(then, inside, dict(known))
-                self.statement(otherwise, inside, dict(known))
+            case ir.First():
+                self.first(statement, inside, known)
             case ir.Let(name=name, value=value):
                 self.value(value, known, inside)
                 known[name] = ()
@@ -200,6 +197,8 @@ class _Checks:
             case ir.Accumulate(name=name, value=value):
                 self.own(name, known, inside)
                 self.value(value, known, inside)
+            case ir.Carry():
+                self.carry(statement, known)
             case ir.Matrix():
                 self.matrix(statement, known)
             case ir.Store():
@@ -210,6 +209,17 @@ class _Checks:
                 self.barrier(inside)
             case _:
                 assert_never(statement)
+
+    def first(self, first: ir.First, inside: list[ir.Fold], known: _Known) -> None:
+        if any(f not in inside for f in first.folds):
+            raise self.fail("it asks for the first iteration of a loop from outside of it")
+        for side in (first.then, first.otherwise):
+            self.statement(side, inside, dict(known))
+
+    def carry(self, carry: ir.Carry, known: _Known) -> None:
+        for other in (carry.total, carry.lost or carry.total):
+            if carry.name not in known or known.get(other) != known[carry.name]:
+                raise self.fail(f"{carry.name} cannot be carried over to {other}")
 
     def matrix(self, matrix: ir.Matrix, known: _Known) -> None:
         over = known.get(matrix.name, ())
@@ -230,6 +240,10 @@ class _Checks:
             raise self.fail(f"{fold.name}: one buffer cannot be filled ahead")
         for s in directly_inside(loop):
             self.statement(s, [*inside, fold], dict(known))
+        if loop.pause is not None:
+            if loop.loop.kind is not ir.Kind.SERIAL or loop.pause.every < 1:
+                raise self.fail(f"{fold.name} has no stretches of {loop.pause.every} iterations")
+            self.statement(loop.pause.then, inside, dict(known))
 
     def barrier(self, inside: Sequence[ir.Fold]) -> None:
         if self.threads.intersection(inside):

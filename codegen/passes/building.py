@@ -14,6 +14,8 @@ from tcl.codegen.passes.fuse import groups
 from tcl.codegen.passes.fusion.epilogues import ends
 from tcl.codegen.passes.fusion.groups import FusionGroup, FusionLimits, fusion_groups
 
+Pauses: TypeAlias = Mapping[ir.Fold, ir.Pause]
+"""What is done between stretches of the iterations of loops."""
 Fills: TypeAlias = Mapping[ir.Fold | None, Sequence[ir.Statement]]
 """What fills panels, by the loop in each iteration of which it does; None: before all of them."""
 
@@ -37,12 +39,16 @@ def grid(groups: Sequence[FusionGroup]) -> ir.Grid:
 
 
 def wrap(
-    loops: Sequence[ir.Loop], body: ir.Statement, fills: Fills = MappingProxyType({})
+    loops: Sequence[ir.Loop],
+    body: ir.Statement,
+    fills: Fills = MappingProxyType({}),
+    pauses: Pauses = MappingProxyType({}),
 ) -> ir.Statement:
     """Loops around a body, and in them what fills panels there."""
     for loop in reversed(loops):
         first = fills.get(loop.fold, ())
-        body = ir.For(loop, ir.Block((*first, body)) if first else body)
+        body = ir.Block((*first, body)) if first else body
+        body = ir.For(loop, body, pauses.get(loop.fold))
     return body
 
 

@@ -7,14 +7,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from tcl.codegen.common.sums import TERMS
 from tcl.codegen.reference.blocks import INDENT, Assign, render
 from tcl.codegen.reference.expressions import Code, Emitter, Site, shifted
 from tcl.codegen.reference.names import Names
-from tcl.codegen.reference.scalars import arithmetic, identity, loaded, stored
+from tcl.codegen.reference.scalars import arithmetic, constant, identity, loaded, stored
 from tcl.grammar.checked import Binary, Call, Cast, Expr, LetRef, Read, Select, Statement, Unary
 from tcl.grammar.sized import SizedDef, SizedStatement
 from tcl.grammar.traverse import reads
 
+_PART = f"""\
+terms += 1
+if terms == {TERMS}:
+{INDENT}part = acc - lost
+{INDENT}after = total + part
+{INDENT}off = after - total - part
+{INDENT}lost = off if off == off else {{zero}}
+{INDENT}total, acc, terms = after, {{zero}}, 0"""
+"""What comes after each point of a long sum of floats: see ``tcl.codegen.common.sums``."""
 _LOOPS = 8
 """Loops of one kind nested in each other; Python allows 20 of all kinds."""
 
@@ -65,11 +75,19 @@ def emit_statement(
             start = loaded(target.type).format(element)
         result = "acc"
         lines.append(f"{INDENT * depth}acc = {start}")
+        points = prod(max(0, sized_statement.extent(index)) for index in statement.reduction)
+        zero = constant(0, target.type)
+        long = statement.op == "+" and target.type.is_float and points > TERMS
+        if long:
+            lines.append(f"{INDENT * depth}total, lost, terms = {zero}, {zero}, 0")
         inner, deeper = _loops(statement.reduction, sized_statement, names, depth, "q")
         value = _evaluate(statement, emitter)
         step = arithmetic(statement.op, target.type).format("acc", value)
         emitter.block.append(Assign("acc", step))
         lines += inner + render(emitter.block, deeper)
+        if long:
+            result = "(total + acc)"
+            lines += [INDENT * deeper + line for line in _PART.format(zero=zero).splitlines()]
     lines.append(f"{INDENT * depth}{element} = {stored(target.type).format(result)}")
     tensors = names.used_tensors()
     given = ["points", "error"] if sampled else ["error"]

@@ -161,23 +161,24 @@ class _Run:
                 self.all_inside(statement)
             case ir.For(loop=loop) | ir.Pipeline(loop=loop):
                 some = None if loop.listed is None else self.offsets(loop.listed)
-                for _ in self.iterations(loop.fold, some):
+                pause = statement.pause
+                for k, _ in enumerate(self.iterations(loop.fold, some), 1):
                     self.all_inside(statement)
+                    if pause is not None and k % pause.every == 0:
+                        self.statement(pause.then)
             case ir.First(folds=folds, then=then, otherwise=otherwise):
                 self.statement(then if all(self.at[f.name] == 0 for f in folds) else otherwise)
             case ir.Let(name=name, value=value):
                 self.variables[name] = self.value(value)
-            case ir.Declare(name=name, over=over, start=start):
-                self.over[name], self.types[name] = over, statement.type
-                self.accumulators = {k: v for k, v in self.accumulators.items() if k[0] != name}
-                for each in product(*(range(0, f.step * f.count, f.step) for f in over)):
-                    if start is not None:
-                        self.accumulators[name, *each] = self.value(start)
+            case ir.Declare():
+                self.declare(statement)
             case ir.Accumulate(name=name, op=op, value=value):
                 new, own = self.value(value), self.own(name)
                 if op != "=":
                     new = _arithmetic(op, self.accumulators[own], new, value.type)
                 self.accumulators[own] = new
+            case ir.Carry():
+                self.carry(statement)
             case ir.Matrix(name=name, action=action):
                 if action is ir.Action.CLEAR:
                     self.clear(name)
@@ -203,6 +204,24 @@ class _Run:
     def own(self, accumulator: str) -> tuple[object, ...]:
         """Which accumulator a name means at this place."""
         return accumulator, *(self.at[f.name] for f in self.over[accumulator])
+
+    def declare(self, declare: ir.Declare) -> None:
+        name, over = declare.name, declare.over
+        self.over[name], self.types[name] = over, declare.type
+        self.accumulators = {k: v for k, v in self.accumulators.items() if k[0] != name}
+        for each in product(*(range(0, f.step * f.count, f.step) for f in over)):
+            if declare.start is not None:
+                self.accumulators[name, *each] = self.value(declare.start)
+
+    def carry(self, carry: ir.Carry) -> None:
+        """Accumulators to their totals, exactly: what is lost is 0."""
+        type_ = self.types[carry.name]
+        for name, *at in [key for key in self.accumulators if key[0] == carry.name]:
+            total = carry.total, *at
+            held = self.accumulators[name, *at]
+            old = self.accumulators.get(total, self.typed(0, type_))
+            self.accumulators[total] = _arithmetic("+", old, held, type_)
+            self.accumulators[name, *at] = self.typed(0, type_)
 
     def clear(self, accumulator: str) -> None:
         """A matrix of accumulators, at this iteration of unrolled loops."""

@@ -7,13 +7,14 @@ single thread. Nothing in the text comes from names of the def.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import assert_never
 
 from tcl.codegen.common.recursion import with_room
-from tcl.codegen.cpu.abi import OPENING, alone, apart
+from tcl.codegen.cpu.abi import ALIGNED, OPENING, alone, apart
 from tcl.codegen.cpu.emit.accesses import Memory
 from tcl.codegen.cpu.emit.across import Pointers
 from tcl.codegen.cpu.emit.addresses import FAIL, Addresses
@@ -80,7 +81,12 @@ def _emit(program: ir.Built, device: CpuProfile, unchecked: bool) -> Source:
     result = b.op(f"trunc {failed} to i32", "i32")
     b.do(f"ret {result}")
     sizes = definitions(program, b.lines)
-    body = [*OPENING, *sizes, *b.entry, *b.lines, "}", "", alone()]
+    carries = any(
+        isinstance(s, ir.For) and s.pause is not None
+        for kernel in program.kernels
+        for s in statements(kernel.body)
+    )
+    body = [*(ALIGNED if carries else OPENING), *sizes, *b.entry, *b.lines, "}", "", alone()]
     parts = [*b.declared.values(), "", *b.defined.values(), *([FAIL] if sites else []), *body]
     return Source("\n".join(parts), tuple(sites), regions)
 
@@ -166,6 +172,8 @@ class Statements:
                 self._declare(statement, scope)
             case ir.Accumulate():
                 self._accumulate(statement, scope)
+            case ir.Carry():
+                self._carry(statement, scope)
             case ir.Matrix(name=name, action=action):
                 own = scope.accumulators[name]
                 key = tuple(scope.folds[f.name].constant for f in own.over)
@@ -225,13 +233,37 @@ class Statements:
         rows = next((f for f in declare.over if self.kinds[f.name] is ir.Kind.MMA), None)
         own = Accumulators(register_type(declare.type), width, unrolled, rows=rows)
         scope.accumulators[declare.name] = own
-        if rows is not None:
+        if rows is not None and declare.start is None:
             keys = product(*(range(0, f.step * f.count, f.step) for f in unrolled))
             self.matrix.declare(own, list(keys))
         if declare.start is not None:
             start = b.spread(self.values.value(declare.start, scope), width)
             for key in product(*(range(0, f.step * f.count, f.step) for f in unrolled)):
-                b.do(f"store {start}, ptr {self.values.slot_at(own, key)}")
+                self.values.each_row(own, key, lambda at: b.do(f"store {start}, ptr {at(own)}"))
+
+    def _carry(self, carry: ir.Carry, scope: Scope) -> None:
+        b = self.b
+        own, total = scope.accumulators[carry.name], scope.accumulators[carry.total]
+        lost = scope.accumulators[carry.lost] if carry.lost else None
+        zero = b.spread(b.constant(0.0, own.type), own.lanes)
+
+        def each(at: Callable[[Accumulators], str]) -> None:
+            def held(some: Accumulators) -> Val:
+                return b.op(f"load {zero.ty}, ptr {at(some)}", own.type, own.lanes)
+
+            new, old = held(own), held(total)
+            if lost is not None:
+                new = b.binary("fsub", new, held(lost))
+            after = b.binary("fadd", old, new)
+            if lost is not None:
+                off = b.binary("fsub", b.binary("fsub", after, old), new)
+                finite = b.compare("fcmp ord", off, off)
+                b.do(f"store {b.select(finite, off, zero)}, ptr {at(lost)}")
+            b.do(f"store {after}, ptr {at(total)}")
+            b.do(f"store {zero}, ptr {at(own)}")
+
+        for key in list(own.slots):
+            self.values.each_row(own, key, each)
 
     def _accumulate(self, statement: ir.Accumulate, scope: Scope) -> None:
         for value in terms(statement.op, statement.value):

@@ -61,6 +61,13 @@ class Loops:
         }
         """Folds whose iterations have to be of known length."""
         self.reduced = {d.name: d.reduction for s in program.spaces for d in s.dims}
+        self.pauses = {
+            id(s.body): s.pause
+            for kernel in program.kernels
+            for s in statements(kernel.body)
+            if isinstance(s, ir.For) and s.pause is not None
+        }
+        """By identity of a body: what is done between stretches of its iterations."""
         self.straight: dict[int, bool] = {}
         """By identity of a body: whether nothing branches in it."""
         self.works: dict[int, int] = {}
@@ -282,7 +289,7 @@ class Loops:
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, part, At(own))
 
-        self._repeat(fold, body, span, each, empty)
+        self._repeat(fold, body, scope, span, each, empty)
 
     def _listed(self, fold: ir.Fold, listed: ir.Listed, body: ir.Statement, scope: Scope) -> None:
         """The loop over the iterations in a list, which may be empty."""
@@ -298,19 +305,32 @@ class Loops:
             offset = At(add(b, range_.offset.base, own), range_.offset.constant)
             self._iteration(fold, body, scope, offset, 1, At(own))
 
-        self._repeat(fold, body, known(listed.count, scope), each, empty=True)
+        self._repeat(fold, body, scope, known(listed.count, scope), each, empty=True)
 
     def _repeat(
         self,
         fold: ir.Fold,
         body: ir.Statement,
+        scope: Scope,
         span: Val,
         each: Callable[[Val], None],
         empty: bool,
     ) -> None:
         """``each`` iteration over ``span`` points, with looks whether to go on."""
-        work = self._work(body)
-        stoppable_repeat(self.b, span, fold.step, usual(fold.count), work, each, empty)
+        b, work, count, step = self.b, self._work(body), usual(fold.count), fold.step
+        pause = self.pauses.get(id(body))
+        if pause is None:
+            stoppable_repeat(b, span, step, count, work, each, empty)
+            return
+        stretch = step * pause.every
+
+        def some(start: Val) -> None:
+            end = b.intrinsic("smin", b.binary("add nsw", start, number(stretch)), span)
+            stoppable_repeat(b, end, step, pause.every, work, each, False, start)
+            self.emit(pause.then, scope)
+
+        count = -(-count // pause.every)
+        stoppable_repeat(b, span, stretch, count, work * pause.every, some, empty)
 
     def padded(self, fold: ir.Fold, body: ir.Statement, scope: Scope) -> None:
         """A loop whose iterations beyond the end of the dimension run, too, with no points."""

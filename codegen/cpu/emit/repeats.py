@@ -43,24 +43,27 @@ def stoppable_repeat(
     work: int,
     each: Callable[[Val], None],
     empty: bool,
+    start: Val | None = None,
 ) -> None:
-    """The loop from 0 to ``end``, with looks whether to go on: in every iteration, between
-    stretches of them, or nowhere, by the ``work`` of one of the ``iterations`` (statements)."""
+    """The loop from ``start``, or 0, to ``end``, with looks whether to go on: in every iteration,
+    between stretches of them, or nowhere, by the ``work`` of one of the ``iterations``
+    (statements)."""
+    start = start or number(0)
     if work >= SEEN:  # so much in each iteration that looking whether to go on costs nothing
 
         def look_and_do(own: Val) -> None:
             b.leave_if_stopped()
             each(own)
 
-        repeat(b, number(0), end, step, look_and_do, empty)
+        repeat(b, start, end, step, look_and_do, empty)
     elif work * iterations < UNSEEN:
-        repeat(b, number(0), end, step, each, empty)
+        repeat(b, start, end, step, each, empty)
     else:
         stretch = step * (SEEN // work)
 
-        def some(start: Val) -> None:
+        def some(begin: Val) -> None:
             b.leave_if_stopped()
-            stop = b.binary("add nsw", start, number(stretch))
-            repeat(b, start, b.intrinsic("smin", stop, end), step, each, False)
+            stop = b.binary("add nsw", begin, number(stretch))
+            repeat(b, begin, b.intrinsic("smin", stop, end), step, each, False)
 
-        repeat(b, number(0), end, stretch, some, empty)
+        repeat(b, start, end, stretch, some, empty)

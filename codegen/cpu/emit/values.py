@@ -5,11 +5,12 @@ In lanes, a value that all lanes share stays a scalar until it meets one that di
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import assert_never
 
 from tcl.codegen.cpu.emit.accesses import Memory
+from tcl.codegen.cpu.emit.repeats import repeat
 from tcl.codegen.cpu.emit.scope import Accumulators, At, Scope, affine, i64, lane_values, number
 from tcl.codegen.cpu.llvm.arith import COMPARISONS, arithmetic, compare, unary
 from tcl.codegen.cpu.llvm.builder import Builder, Val, register_type, vector
@@ -87,6 +88,31 @@ class Values:
                 type_ = f"[{accumulators.rows.count} x {type_}]"
             accumulators.slots[key] = self.b.alloca(type_)
         return accumulators.slots[key]
+
+    def each_row(
+        self,
+        own: Accumulators,
+        key: tuple[int, ...],
+        each: Callable[[Callable[[Accumulators], str]], None],
+    ) -> None:
+        """What is done with the accumulators for the iterations at these offsets, of all rows of a
+        matrix: ``each`` gets what says where those of a name are."""
+        b = self.b
+        if own.rows is None:
+            each(lambda some: self.slot_at(some, key))
+            return
+        type_ = vector(own.type, own.lanes)
+
+        def row(index: Val) -> None:
+            each(
+                lambda some: (
+                    b.op(
+                        f"getelementptr {type_}, ptr {self.slot_at(some, key)}, {index}", "ptr"
+                    ).text
+                )
+            )
+
+        repeat(b, number(0), number(own.rows.count), 1, row, empty=False)
 
     def accumulated(self, accumulators: Accumulators, scope: Scope) -> Val:
         """What the accumulator for this iteration holds."""

@@ -13,7 +13,7 @@ from tcl.codegen.cuda.emit.pipeline import write_pipeline
 from tcl.codegen.cuda.emit.scope import Scope
 from tcl.codegen.cuda.emit.thread_body import write_thread_body
 from tcl.codegen.cuda.emit.threads import Threads
-from tcl.codegen.cuda.emit.writer import Accumulators, Writer, chain, iteration
+from tcl.codegen.cuda.emit.writer import Accumulators, Writer, chain, iteration, write_carry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import alone, branches, statements, uniform
 from tcl.grammar.varying import Size, usual
@@ -44,8 +44,10 @@ class BlockWriter:
                 self.lines.add("__syncthreads();")
             case ir.Declare():
                 self._declare(statement)
-            case ir.For(loop=loop, body=body) if uniform(statement):
-                with self.threads.serial(loop.fold, scope) as inner:
+            case ir.Carry():
+                write_carry(self.writer, statement)
+            case ir.For(loop=loop, body=body, pause=pause) if uniform(statement):
+                with self.threads.serial(loop.fold, scope, pause) as inner:
                     self.together(body, inner)
             case ir.Pipeline():
                 write_pipeline(self.fills, statement, scope, self.together)
@@ -88,11 +90,13 @@ class BlockWriter:
                 write_combined(self.writer, statement, scope)
             case ir.Declare():
                 self._declare(statement)
+            case ir.Carry():
+                write_carry(self.writer, statement)
             case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.THREAD:
                 self._loops(body, scope)
-            case ir.For(loop=loop, body=body) if loop.kind is ir.Kind.SERIAL:
-                self._unroll(statement)
-                with self.threads.serial(loop.fold, scope) as inner:
+            case ir.For(loop=loop, body=body, pause=pause) if loop.kind is ir.Kind.SERIAL:
+                unroll = self._unroll(statement)
+                with self.threads.serial(loop.fold, scope, pause, unroll) as inner:
                     self._loops(body, inner)
             case ir.For():
                 loops, innermost = chain(statement)
@@ -107,9 +111,9 @@ class BlockWriter:
         dims = guarded(self.geometry, body, loops, scope)
         write_thread_body(self.writer, loops, body, dims, scope)
 
-    def _unroll(self, loop: ir.For) -> None:
-        """Lets loops of one thread be written out, or some of their iterations, so that what one of
-        them reads comes while another one computes."""
+    def _unroll(self, loop: ir.For) -> str:
+        """What lets a loop of one thread be written out, or some of its iterations, so that what
+        one of them reads comes while another one computes; empty for a loop that stays."""
         count = usual(loop.loop.fold.count)
         inside = [s.loop for s in statements(loop.body) if isinstance(s, ir.For)]
         if any(x.fold.level == "mma" for x in inside):  # an instruction for many points
@@ -118,12 +122,13 @@ class BlockWriter:
         if branches(loop.body):
             points *= BRANCHING
         if count < 2 or points > UNROLLED:
-            return
+            return ""
         known = not isinstance(loop.loop.fold.count, Size)
         whole = known and count <= LONGEST and count * points <= UNROLLED
         times = count if whole else max(1, min(4, UNROLLED // points))
-        if times > 1:
-            self.lines.add("#pragma unroll" + ("" if whole else f" {times}"), margin=True)
+        if times < 2:
+            return ""
+        return "#pragma unroll" + ("" if whole and loop.pause is None else f" {times}")
 
 
 def combines(statement: ir.Statement) -> bool:

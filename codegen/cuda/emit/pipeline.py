@@ -67,7 +67,7 @@ class _Pipeline:
                 with lines.block(f"if ({k * fold.step} < {self._end}) {{"):
                     self._into(str(k), at, copy)
             lines.add("commit_copies();")
-        with self.fills.threads.serial(fold, scope) as inner:
+        with self.fills.threads.serial(fold, scope, self.pipeline.pause) as inner:
             lines.add(f"wait_copies<{ahead - 1}>();")
             lines.add("__syncthreads();")
             following, test = self._following(inner, ahead)
@@ -83,7 +83,7 @@ class _Pipeline:
         self._into("0", first, before)
         if after is not None:
             self._into("0", first, after)
-        with self.fills.threads.serial(fold, scope) as inner:
+        with self.fills.threads.serial(fold, scope, self.pipeline.pause) as inner:
             lines.add("__syncthreads();")
             following, test = self._following(inner, 1)
             with lines.block(f"if ({test}) {{"):

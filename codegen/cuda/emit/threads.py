@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tcl.codegen.cuda.emit.scope import Scope
-from tcl.codegen.cuda.emit.writer import Writer
+from tcl.codegen.cuda.emit.writer import Writer, write_carry
 from tcl.codegen.loopir import ir
 from tcl.codegen.loopir.walk import statements
 from tcl.grammar.varying import alike
@@ -60,8 +60,11 @@ class Threads:
         return self.offsets[text]
 
     @contextmanager
-    def serial(self, fold: ir.Fold, scope: Scope) -> Iterator[Scope]:
-        """Inside of a serial loop."""
+    def serial(
+        self, fold: ir.Fold, scope: Scope, pause: ir.Pause | None = None, unroll: str = ""
+    ) -> Iterator[Scope]:
+        """Inside of a serial loop, with what is done between stretches of its iterations.
+        ``unroll``: a line before it."""
         count = self.geometry.iterations(fold)
         with self.lines.nested():
             if alike(count, 1):
@@ -70,11 +73,30 @@ class Threads:
             index = fold.dim.rpartition(".")[2]
             wish = index if fold.step == 1 and fold.level == "point" else f"{index}_{fold.level}"
             name = self.writer.names.new(wish)
-            end = self.writer.sizes.index(fold.step * count)
-            self.lines.open(
-                f"for ({self.integer} {name} = 0; {name} < {end}; {name} += {fold.step}) {{"
-            )
-            yield scope.with_fold(fold, name)
+            begin, end = "0", self.writer.sizes.index(fold.step * count)
+            if pause is not None:
+                begin, stretch = self.writer.names.new(f"{name}_part"), fold.step * pause.every
+                self._for(begin, "0", end, stretch)
+                stop = self.writer.names.new(f"{name}_end")
+                further = f"{begin} + {stretch}"
+                self.lines.add(
+                    f"const {self.integer} {stop} = {further} < {end} ? {further} : {end};"
+                )
+                end = stop
+            with self.lines.nested():
+                if unroll:
+                    self.lines.add(unroll, margin=True)
+                self._for(name, begin, end, fold.step)
+                yield scope.with_fold(fold, name)
+            if pause is not None:
+                for carry in statements(pause.then):
+                    if isinstance(carry, ir.Carry):
+                        write_carry(self.writer, carry)
+
+    def _for(self, name: str, begin: str, end: str, step: int) -> None:
+        self.lines.open(
+            f"for ({self.integer} {name} = {begin}; {name} < {end}; {name} += {step}) {{"
+        )
 
     @contextmanager
     def taking_part(self, statement: ir.Statement, scope: Scope) -> Iterator[None]:

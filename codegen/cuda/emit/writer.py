@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -126,6 +127,29 @@ class Writer:
             return
         with self.lines.block(f"if ({self.memory.inside(dims, scope)}) {{"):
             yield
+
+
+def write_carry(writer: Writer, carry: ir.Carry) -> None:
+    """A thread's sums, those of points that are not there included."""
+    own, total = writer.accumulators[carry.name], writer.accumulators[carry.total]
+    lost = writer.accumulators[carry.lost] if carry.lost else None
+    lines, count = writer.lines, math.prod(f.count for f in own.over)
+
+    def at(some: Accumulators) -> str:
+        if not own.over:
+            return some.name
+        return f"(&{some.name}{'[0]' * len(own.over)})[k]" if own.over[1:] else f"{some.name}[k]"
+
+    with lines.nested():
+        if own.over:
+            lines.add("#pragma unroll", margin=True)
+            lines.open(f"for (int k = 0; k < {count}; ++k) {{")
+        if lost is None:
+            lines.add(f"{at(total)} += {at(own)};")
+        else:
+            writer.used.add("carry")
+            lines.add(f"carry({at(own)}, {at(total)}, {at(lost)});")
+        lines.add(f"{at(own)} = 0;")
 
 
 def iteration(fold: ir.Fold, scope: Scope) -> str:

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 HELPERS: dict[str, str] = {
+    "carry": """\
+// Adds a part to a sum; what rounding takes from it is taken off the next part.
+template <class T> __device__ __forceinline__ void carry(T part, T &total, T &lost)
+{
+    const T less = part - lost, after = total + less, off = (after - total) - less;
+    lost = off == off ? off : T(0);
+    total = after;
+}
+""",
     "vector": """\
 // N neighbouring elements, moved at once.
 template <class T, int N> struct alignas(sizeof(T) * N) vector { T element[N]; };

@@ -28,6 +28,9 @@ from tcl.codegen.passes.cpu.shared_values import with_shared_values
 from tcl.codegen.passes.cpu.skip import lists, unguarded
 from tcl.codegen.passes.fusion.groups import FusionGroup
 from tcl.codegen.passes.fusion.siblings import ACCUMULATOR, results, updates
+from tcl.codegen.passes.long_sums import Carried, carried_over, most_points, parts_are_many, times
+from tcl.grammar.types import ScalarType
+from tcl.grammar.varying import covers
 
 _EXCESS = "excess"
 
@@ -40,7 +43,7 @@ class Build:
     loops run over accumulators in registers: one, or one for each point of the unrolled loops and
     lanes of output dims. If a reduction loop lies outside of an output loop, the target holds
     partial results in between; a 16-bit float target has them in float32 scratch memory, so that
-    it is rounded once.
+    it is rounded once. Long sums of floats are made of parts, see ``tcl.codegen.common.sums``.
 
     A nest that can go along with the one before it does, where both have the same loops and
     nothing else says that they are apart.
@@ -112,15 +115,96 @@ def _body(group: FusionGroup, fills: Fills, scratch: list[ir.Tensor]) -> ir.Stat
         resumed = replace(nest, point=replace(point, initialise=False))
         return ir.Block((cleared(nest), _body(FusionGroup(resumed), fills, scratch)))
     if point.type.compute == point.type or not loops.before:
-        return _reduce(group, loops, point.target, fills)
+        return _reduce(group, loops, point.target, fills, scratch)
     return _in_scratch(nest, loops, fills, scratch)
 
 
-def _reduce(group: FusionGroup, loops: Levels, into: ir.TensorRef, fills: Fills) -> ir.Statement:
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """What happens to the accumulators of a reduction."""
+
+    group: FusionGroup
+    loops: Levels
+    into: ir.TensorRef
+    """Where the result of the first nest goes, or a part of it."""
+    parts: int
+    """Of a sum that are added up there; 1 where accumulators resume what is there."""
+
+    @property
+    def type(self) -> ScalarType:
+        """Of what is stored there."""
+        point = self.group.leader.point
+        return point.type.compute if self.into != point.target else point.type
+
+    @property
+    def start(self) -> ir.Const:
+        """What a reduction begins with."""
+        return identity(self.group.leader.point.op, self.type)
+
+    @property
+    def apart(self) -> tuple[ir.Loop, ...]:
+        """The loops over the accumulators that are not combined."""
+        return tuple(x for x in self.loops.registers if x.fold not in self.loops.combined)
+
+    def matrix(self, action: ir.Action) -> tuple[ir.Statement, ...]:
+        """For the matrix unit, if there is one."""
+        if not self.group.leader.mma:
+            return ()
+        outside = tuple(x for x in self.apart if x.kind is ir.Kind.UNROLL)
+        return (wrap(outside, ir.Matrix(ACCUMULATOR, action)),)
+
+    def begin(self, stored: ir.Value) -> ir.Statement:
+        """The first values, where accumulators are not combined."""
+        fresh, resumed = (
+            wrap(self.apart, ir.Accumulate(ACCUMULATOR, "=", v)) for v in (self.start, stored)
+        )
+        if self.group.leader.mma:
+            fresh = ir.Block(self.matrix(ir.Action.CLEAR))
+            resumed = ir.Block((resumed, *self.matrix(ir.Action.TAKE)))
+        if self.parts > 1:
+            return fresh
+        initialise = self.group.leader.point.initialise
+        return self.first_or_later(fresh, resumed) if initialise else resumed
+
+    def end(self, value: ir.Value) -> ir.Statement:
+        """Stores the result."""
+        store = ir.Store(self.into, value, self.group.leader.streamed)
+        return ir.Block(
+            ended(self.group, *results(store, self.group.siblings, self.loops.combined))
+        )
+
+    def add(self, stored: ir.Value, own: ir.Value, scratch: list[ir.Tensor]) -> ir.Statement:
+        """Adds to what there was before: no accumulator takes more than its part."""
+        point = self.group.leader.point
+        more = self.end(ir.Binary(point.op, stored, own, self.type))
+        first = self.end(own) if point.initialise else more
+        if parts_are_many(self.parts):
+            lost = _results(self.group.leader, "lost", scratch)
+            kept, value = carried_over(stored, own, lost, self.type)
+            first = ir.Block((first, ir.Store(lost, self.start)))
+            more = ir.Block((*kept, self.end(value)))
+        both = wrap(self.apart, first), wrap(self.apart, more)
+        return both[0] if first == more else self.first_or_later(*both)
+
+    def first_or_later(self, first: ir.Statement, later: ir.Statement) -> ir.Statement:
+        """What is done before there are partial results, and where there are."""
+        return ir.First(self.loops.before, first, later) if self.loops.before else first
+
+
+def _reduce(
+    group: FusionGroup,
+    loops: Levels,
+    into: ir.TensorRef,
+    fills: Fills,
+    scratch: list[ir.Tensor],
+) -> ir.Statement:
     """The accumulation, from what is stored at ``into``, a nest before it or the identity, to
     there."""
     nest, point = group.leader, group.leader.point
-    type_ = point.type.compute if into != point.target else point.type
+    points = {} if nest.sequential else {ACCUMULATOR: point}
+    points |= {s.accumulator: s.point for s in group.siblings if s.always}
+    sums = _Sums(group, loops, into, _parts(loops, most_points(points.values())))
+    type_ = sums.type
     stored: ir.Value = ir.Load(into, type_, total=True)
     if group.start is not None:
         stored = group.start[1]
@@ -128,49 +212,32 @@ def _reduce(group: FusionGroup, loops: Levels, into: ir.TensorRef, fills: Fills)
     own_point = point if nest.listed is None else unguarded(point)
     steps = (*nest.prefetched, *point.lets, *point.kept, *updates(own_point, group.siblings))
     step = ir.Block((wrap(loops.dots, ir.Block(steps)), *_excess(nest, loops)))
-    total = wrap((*loops.inner, *loops.registers), step, fills)
-    apart = tuple(x for x in loops.registers if x.fold not in loops.combined)
-    outside = tuple(x for x in apart if x.kind is ir.Kind.UNROLL)
-
-    def matrix(action: ir.Action) -> ir.Statement:
-        return wrap(outside, ir.Matrix(ACCUMULATOR, action))
-
-    declared = [ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings]
+    around = sums.matrix(ir.Action.GIVE), sums.matrix(ir.Action.CLEAR)
+    carried = Carried.of(loops.inner, points, over, around)
+    total = wrap((*loops.inner, *loops.registers), step, fills, dict(carried.pauses))
+    declared: list[ir.Statement] = [*carried.declared]
+    declared += [ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings]
     own: ir.Value = ir.Variable(ACCUMULATOR, type_)
     if nest.excess is not None:
         there = tuple(f for f in over if f not in _alike(nest, loops))
         declared.append(ir.Declare(_EXCESS, type_, there, identity(point.op, type_)))
         own = ir.Binary("-", own, ir.Variable(_EXCESS, type_), type_)
-
-    def end(value: ir.Value) -> ir.Statement:
-        store = ir.Store(into, value, nest.streamed)
-        return ir.Block(ended(group, *results(store, group.siblings, loops.combined)))
-
-    def begin_or_resume(first: ir.Statement, later: ir.Statement) -> ir.Statement:
-        fresh, resumed = wrap(apart, first), wrap(apart, later)
-        if nest.mma:
-            fresh = matrix(ir.Action.CLEAR)
-            resumed = ir.Block((resumed, matrix(ir.Action.TAKE)))
-        if not point.initialise:
-            return resumed
-        return ir.First(loops.before, fresh, resumed) if loops.before else fresh
-
-    parts: tuple[ir.Statement, ...]
     if loops.combined:
-        held = ir.Variable(ACCUMULATOR, type_)
-        sum_ = ir.Combined(held, point.op, loops.combined, type_)
-        last = begin_or_resume(end(sum_), end(ir.Binary(point.op, stored, sum_, type_)))
-        parts = (ir.Declare(ACCUMULATOR, type_, over, identity(point.op, type_)), total, last)
+        declared.append(ir.Declare(ACCUMULATOR, type_, over, sums.start))
+        own = ir.Combined(own, point.op, loops.combined, type_)
+        last = sums.add(stored, own, scratch)
     else:
-        begin = begin_or_resume(
-            ir.Accumulate(ACCUMULATOR, "=", identity(point.op, type_)),
-            ir.Accumulate(ACCUMULATOR, "=", stored),
-        )
-        last = wrap(apart, end(own))
-        if nest.mma:
-            last = ir.Block((matrix(ir.Action.GIVE), last))
-        parts = (ir.Declare(ACCUMULATOR, type_, over), begin, total, last)
-    return wrap(loops.outer, ir.Block((*declared, *parts)), fills)
+        declared += (ir.Declare(ACCUMULATOR, type_, over), sums.begin(stored))
+        last = sums.add(stored, own, scratch) if sums.parts > 1 else wrap(sums.apart, sums.end(own))
+    given = sums.matrix(ir.Action.GIVE)
+    return wrap(loops.outer, ir.Block((*declared, total, *given, *carried.last, last)), fills)
+
+
+def _parts(loops: Levels, most: int | None) -> int:
+    """The parts of a sum that are added up in memory: 1 where accumulators may resume it, as they
+    take no more than ``most`` points altogether."""
+    before = times(x for x in loops.outer if x.fold in loops.before)
+    return 1 if most is None or covers(most, before * times(loops.inner)) else before
 
 
 def _excess(nest: ir.Nest, loops: Levels) -> tuple[ir.Statement, ...]:
@@ -197,15 +264,22 @@ def _in_scratch(
     """Partial results of a 16-bit float in float32, so that it is rounded once."""
     point = nest.point
     wide = point.type.compute
-    dims = [d for d in nest.dims if not d.reduction]
-    layout = ir.contiguous(wide, (d.extent for d in dims), (d.first for d in dims))
-    partial = ir.Tensor(f"{nest.name}.partial", ir.Role.SCRATCH, layout)
-    scratch.append(partial)
-    at = ir.TensorRef(partial.name, point.target.subscripts)
+    at = _results(nest, "partial", scratch)
     own = result_loops(nest)
     parts: list[ir.Statement] = []
     if not point.initialise:
         parts.append(wrap(own, ir.Store(at, ir.Load(point.target, point.type, total=True))))
-    parts.append(_reduce(FusionGroup(nest), loops, at, fills))
+    parts.append(_reduce(FusionGroup(nest), loops, at, fills, scratch))
     parts.append(wrap(own, ir.Store(point.target, ir.Load(at, wide, total=True))))
     return ir.Block(tuple(parts))
+
+
+def _results(nest: ir.Nest, name: str, scratch: list[ir.Tensor]) -> ir.TensorRef:
+    """Scratch memory in which each result has an element to compute with."""
+    dims = [d for d in nest.dims if not d.reduction]
+    layout = ir.contiguous(
+        nest.point.type.compute, (d.extent for d in dims), (d.first for d in dims)
+    )
+    made = ir.Tensor(f"{nest.name}.{name}", ir.Role.SCRATCH, layout)
+    scratch.append(made)
+    return ir.TensorRef(made.name, nest.point.target.subscripts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tcl.codegen.loopir import ir
@@ -77,12 +77,12 @@ class _Setting:
         body = loop.body if isinstance(loop.body, ir.Block) else ir.Block((loop.body,))
         if alike(loop.loop.fold.count, 1):
             made, after = self.block(body, since)
-            return [ir.For(loop.loop, made)], after
+            return [replace(loop, body=made)], after
         again = since
         while True:
             made, after = self.block(body, again)
             if after | again == again:
-                return [ir.For(loop.loop, made)], after | since
+                return [replace(loop, body=made)], after | since
             again = again | after
 
     def touched(self, statement: ir.Statement) -> _Touched:

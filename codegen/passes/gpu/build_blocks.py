@@ -30,6 +30,7 @@ from tcl.codegen.passes.gpu.block_results import BlockResults
 from tcl.codegen.passes.gpu.limits import exchange_bytes
 from tcl.codegen.passes.gpu.panel import panel_bytes
 from tcl.codegen.passes.gpu.pipeline import Pipelining
+from tcl.codegen.passes.long_sums import Carried
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +149,16 @@ def _reduction(
     over = tuple(x.fold for x in rest if x in own or x in apart)
     combined = tuple(x.fold for x in apart)
     type_ = point.type
-    declared = [
+    declared: list[ir.Statement] = [
         ir.Declare(ACCUMULATOR, type_, over, identity(point.op, type_)),
         *(ir.Declare(s.accumulator, s.point.type, over, s.start) for s in group.siblings),
     ]
     update = ir.Block((*point.lets, *updates(point, group.siblings)))
-    total = wrap(rest, update, fills)
+    sums = {ACCUMULATOR: point, **{s.accumulator: s.point for s in group.siblings if s.always}}
+    # What a tensor core adds up at once counts as one point.
+    in_turn = [x for x in rest if x not in own and x not in apart and x.fold.level != "mma"]
+    carried = Carried.of(in_turn, sums, over)
+    total = wrap(rest, update, fills, dict(carried.pauses))
     value: ir.Value = ir.Variable(ACCUMULATOR, type_)
     hoisted = _Hoisted(own)
     if combined:
@@ -169,7 +174,8 @@ def _reduction(
     last = ended(group, (), made)
     kept = known.forwarded(nest, (*outer, *own), last)
     ends = [wrap(own, ir.Block(part)) for part in kept or [last]]
-    body = ir.Block((*declared, total, *hoisted.statements, *ends))
+    declared += carried.declared
+    body = ir.Block((*declared, total, *carried.last, *hoisted.statements, *ends))
     return wrap(outer, body, fills)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcl.codegen.devices.gpu import GpuProfile
 from tcl.codegen.loopir import ir
@@ -54,13 +54,15 @@ class Pipelining:
         parts = body.body if isinstance(body, ir.Block) else (body,)
         fills = tuple(s for s in parts if isinstance(s, ir.Fill) and self.buffers[s.panel] > 1)
         if not fills:
-            return ir.For(loop, self(body, again or not alike(loop.fold.count, 1)))
+            made = self(body, again or not alike(loop.fold.count, 1))
+            return replace(statement, body=made)
         rest = tuple(s for s in parts if s not in fills and not isinstance(s, ir.Barrier))
         # What the kernel itself makes, other threads may have written just now.
         meet = again or bool(_sources(fills) & self.written)
         buffers = max(self.buffers[f.panel] for f in fills)
         made = self(ir.Block(rest), again)
-        return ir.Pipeline(loop, fills, made, buffers, self._ahead(fills), meet)
+        ahead, pause = self._ahead(fills), statement.pause
+        return ir.Pipeline(loop, fills, made, buffers, ahead, meet, pause)
 
     def _ahead(self, fills: Sequence[ir.Fill]) -> ir.Ahead:
         sizes = [self.program.tensor(f.panel).layout.itemsize for f in fills]

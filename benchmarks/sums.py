@@ -1,0 +1,188 @@
+"""Errors of long float32 sums with nothing tuned, beside NumPy's and torch's.
+
+    python -m benchmarks.sums --out FILE
+
+Relative errors of sums of equal terms (0.1, which is rounded in the same direction again and again)
+and of random ones between 0 and 1, along rows and down columns of a matrix, of dot products, means,
+variances and norms; the larger of two results. Up to 1e8 terms, which takes 800 MB; the reference
+up to 1e7, and the emulated kernels of a GPU at 1e5.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import tcl
+from tcl.codegen.cuda.emit.emit import emit_module
+from tcl.codegen.cuda.emulator import compile_modules
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.devices.gpu import profile
+from tcl.codegen.reference import compile_reference
+from tcl.grammar.check import check
+from tcl.grammar.ranges import infer
+from tcl.selection.best_options import DEFAULT
+
+Array = NDArray[np.float32]
+
+TEXT = """
+def row(float(M, N) A) -> (R) { R(m) +=! A(m, n) }
+def column(float(N, M) A) -> (R) { R(m) +=! A(n, m) }
+def dot(float(M, N) A, float(M, N) B) -> (R) { R(m) +=! A(m, n) * B(m, n) }
+def mean(float(M, N) A) -> (R) {
+    R(m) +=! A(m, n)
+    R(m) = R(m) / N
+}
+def variance(float(M, N) A) -> (Mean, R) {
+    Mean(m) +=! A(m, n)
+    Mean(m) = Mean(m) / N
+    R(m) +=! (A(m, n) - Mean(m)) * (A(m, n) - Mean(m))
+    R(m) = R(m) / N
+}
+def norm(float(M, N) A) -> (R) {
+    R(m) +=! A(m, n) * A(m, n)
+    R(m) = sqrt(R(m))
+}
+"""
+ROWS = ("row", "column", "dot", "mean", "variance", "norm")
+TERMS = (10**5, 10**6, 10**7, 10**8)
+RESULTS = 2
+EMULATED, REFERENCE = 10**5, 10**7
+"""The most terms for which these are asked."""
+
+
+def inputs_of(row: str, terms: int, values: str) -> list[Array]:
+    """The arrays of a row, each of them as the others."""
+    shape = (terms, RESULTS) if row == "column" else (RESULTS, terms)
+    if values == "equal":
+        given = np.full(shape, 0.1, np.float32)
+    else:
+        given = np.random.default_rng(terms).random(shape, np.float32)
+    return [given] * (2 if row == "dot" else 1)
+
+
+def exact(row: str, given: Array) -> NDArray[np.float64]:
+    """The results in float64, pairwise, of a few rows at a time."""
+    found = []
+    for line in given.T if row == "column" else given:
+        parts = [p.astype(np.float64) for p in np.array_split(line, max(1, line.size >> 20))]
+        mean = math.fsum(float(p.sum()) for p in parts) / line.size
+        if row in ("dot", "norm"):
+            total = math.fsum(float((p * p).sum()) for p in parts)
+            found.append(math.sqrt(total) if row == "norm" else total)
+        elif row == "variance":
+            found.append(math.fsum(float(((p - mean) ** 2).sum()) for p in parts) / line.size)
+        else:
+            found.append(mean if row == "mean" else mean * line.size)
+    return np.array(found)
+
+
+def numpys(row: str, arrays: Sequence[Array]) -> Any:
+    """NumPy's."""
+    a = arrays[0]
+    match row:
+        case "dot":
+            return [np.dot(x, y) for x, y in zip(*arrays, strict=True)]
+        case "norm":
+            return [np.linalg.norm(x) for x in a]
+        case "variance":
+            return a.var(axis=1)
+    return a.mean(axis=1) if row == "mean" else a.sum(axis=0 if row == "column" else 1)
+
+
+def torchs(row: str, arrays: Sequence[Array]) -> Any:
+    """torch's."""
+    import torch
+
+    made = [torch.from_numpy(x) for x in arrays]
+    match row:
+        case "dot":
+            return [float(torch.dot(x, y)) for x, y in zip(*made, strict=True)]
+        case "norm":
+            return torch.linalg.vector_norm(made[0], dim=1).numpy()
+        case "variance":
+            return made[0].var(dim=1, correction=0).numpy()
+    if row == "mean":
+        return made[0].mean(dim=1).numpy()
+    return made[0].sum(dim=0 if row == "column" else 1).numpy()
+
+
+def contenders(row: str, terms: int) -> Iterator[tuple[str, Callable[[Sequence[Array]], Any]]]:
+    """By name, what computes a row."""
+
+    def last(found: Any) -> Any:
+        return found[-1] if isinstance(found, tuple | list) else found
+
+    def ours(**settings: Any) -> Callable[[Sequence[Array]], Any]:
+        return lambda arrays: last(getattr(tcl.define(TEXT, **settings), row)(*arrays))
+
+    def lowered(arrays: Sequence[Array]) -> tuple[Any, dict[str, Array]]:
+        checked = check(TEXT)[row]
+        shapes = {t.name: x.shape for t, x in zip(checked.inputs, arrays, strict=True)}
+        made = {t.name: np.zeros(RESULTS, np.float32) for t in checked.outputs}
+        return infer(checked, shapes), made
+
+    def reference(arrays: Sequence[Array]) -> Any:
+        sized, made = lowered(arrays)
+        compile_reference(sized)(list(arrays), list(made.values()))
+        return made["R"]
+
+    def emulated(arrays: Sequence[Array]) -> Any:
+        sized, made = lowered(arrays)
+        module = emit_module(sized, DEFAULT, profile("H200"))
+        (kernel,) = compile_modules([module])
+        given = {t.name: x for t, x in zip(sized.checked.inputs, arrays, strict=True)}
+        kernel.run({**given, **made}, "forward", seed=1)
+        return made["R"]
+
+    yield "default, 1 thread", ours(threads=1)
+    yield "default, 2 threads", ours(threads=2)
+    yield "naive", ours(options="naive", threads=1)
+    if terms <= REFERENCE:
+        yield "reference", reference
+    if terms <= EMULATED:
+        yield "emulated GPU", emulated
+    yield "numpy", lambda arrays: numpys(row, arrays)
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        return
+    yield "torch", lambda arrays: torchs(row, arrays)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sums", description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--most", type=float, default=TERMS[-1], help="terms")
+    given = parser.parse_args()
+    rows = []
+    for terms in (n for n in TERMS if n <= given.most):
+        for row in ROWS:
+            for values in ("equal", "random"):
+                if row == "variance" and values == "equal":
+                    continue  # it is 0
+                arrays = inputs_of(row, terms, values)
+                right = exact(row, arrays[0])
+                errors = {}
+                for name, compute in contenders(row, terms):
+                    made = np.array(compute(arrays), np.float64)
+                    errors[name] = float(np.max(np.abs(made / right - 1)))
+                del arrays
+                rows.append({"row": row, "terms": terms, "values": values, "errors": errors})
+                shown = "  ".join(f"{name} {error:.1e}" for name, error in errors.items())
+                print(f"{row:8} {terms:.0e} {values:6}  {shown}", flush=True)
+    about = {"date": time.strftime("%Y-%m-%d"), "machine": host_cpu().title}
+    given.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

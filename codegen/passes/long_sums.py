@@ -1,0 +1,116 @@
+"""Long sums in parts, so that their error does not grow with their length: see
+``tcl.codegen.common.sums``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tcl.codegen.common import sums
+from tcl.codegen.loopir import ir
+from tcl.codegen.loopir.identity import identity
+from tcl.codegen.loopir.terms import guard, product, terms
+from tcl.grammar.types import BOOL, ScalarType
+from tcl.grammar.varying import Size, covers, usual
+
+
+def most_points(points: Iterable[ir.Point]) -> int | None:
+    """How many points of reductions an accumulator takes at most, one after the other; None if all
+    of these may be taken, as none adds up floats, so that each term costs a rounding."""
+    found = []
+    for point in points:
+        if point.op == "+" and point.type.is_float:
+            parts = [guard("+", value)[1] for value in terms("+", point.value)]
+            plain = any(product(value) is None for value in parts)
+            most = sums.TERMS if plain else sums.PRODUCTS
+            found.append(max(1, most // len(parts)))
+    return min(found, default=None)
+
+
+def times(loops: Iterable[ir.Loop]) -> int:
+    """The iterations of loops in each other."""
+    return math.prod(x.fold.count for x in loops)
+
+
+def parts_are_many(count: int) -> bool:
+    """Whether a sum of so many parts keeps what rounding takes from it."""
+    return not covers(sums.PARTS, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What is done besides, where accumulators would take more points than they may."""
+
+    declared: tuple[ir.Statement, ...] = ()
+    """Before the loops: the totals."""
+    pauses: tuple[tuple[ir.Fold, ir.Pause], ...] = ()
+    """In the loops."""
+    last: tuple[ir.Statement, ...] = ()
+    """After them: accumulators get their totals."""
+
+    @staticmethod
+    def of(
+        loops: Sequence[ir.Loop],
+        points: Mapping[str, ir.Point],
+        over: tuple[ir.Fold, ...],
+        around: tuple[tuple[ir.Statement, ...], tuple[ir.Statement, ...]] = ((), ()),
+    ) -> Carried:
+        """For accumulators, by name, that take a point in each iteration of ``loops``, outermost
+        first. ``around``: what has to be done before they are read, and after."""
+        most = most_points(points.values())
+        found = None if most is None else _pause(loops, most)
+        if found is None:
+            return Carried()
+        at, every = found
+        fold = loops[at].fold
+        parts = -(-fold.count // every) * times(loops[:at])
+        exact = parts_are_many(parts)
+        declared: list[ir.Statement] = []
+        then: list[ir.Statement] = []
+        last: list[ir.Statement] = []
+        for name, point in points.items():
+            if most_points((point,)) is None:
+                continue
+            type_ = point.type.compute
+            total, lost = f"{name}.total", f"{name}.lost" if exact else None
+            own = (total, lost) if lost else (total,)
+            declared += [ir.Declare(n, type_, over, identity("+", type_)) for n in own]
+            then.append(ir.Carry(name, total, lost))
+            last.append(ir.Carry(total, name, None))
+        pause = ir.Pause(every, ir.Block((*around[0], *then, *around[1])))
+        return Carried(tuple(declared), ((fold, pause),), tuple(last))
+
+
+def _pause(loops: Sequence[ir.Loop], most: int) -> tuple[int, int] | None:
+    """In which loop accumulators are to be handed on, and after how many iterations; None if they
+    need not be."""
+    taken = 1
+    for k in range(len(loops) - 1, -1, -1):
+        fold = loops[k].fold
+        if not covers(most, taken * fold.count) and loops[k].kind is ir.Kind.SERIAL:
+            every = max(1, most // taken)
+            if isinstance(fold.count, Size):
+                return k, every
+            return k, -(-fold.count // -(-fold.count // every))
+        taken *= usual(fold.count)
+    return None
+
+
+def carried_over(
+    stored: ir.Value, new: ir.Value, lost: ir.TensorRef, type_: ScalarType
+) -> tuple[tuple[ir.Statement, ...], ir.Value]:
+    """What is stored, and one more part of a sum: statements that keep at ``lost`` what rounding
+    takes, and the value."""
+    names = "sum.part", "sum.before", "sum.after", "sum.off"
+    part, before, after, off = (ir.Variable(n, type_) for n in names)
+    less = ir.Binary("-", new, ir.Load(lost, type_, total=True), type_)
+    taken = ir.Binary("-", ir.Binary("-", after, before, type_), part, type_)
+    finite = ir.Binary("==", off, off, BOOL)
+    return (
+        ir.Let(part.name, less),
+        ir.Let(before.name, stored),
+        ir.Let(after.name, ir.Binary("+", before, part, type_)),
+        ir.Let(off.name, taken),
+        ir.Store(lost, ir.Select(finite, off, identity("+", type_), type_)),
+    ), after

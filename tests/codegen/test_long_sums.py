@@ -1,0 +1,234 @@
+"""Sums of many floats keep their digits, whatever loops they have."""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+from comparing import check_equal, outputs_of
+from comparing import sized_of as program_sized
+from cpu_kernels import Array, random_options, sized_of
+from cuda_checks import H200, case_of, check_cases, points_of, run_case, work_of_text
+from cuda_options import random_gpu_options
+from interpreted_stages import check_stages
+from matrix_unit import EMULATING, random_array, text_of
+from nests import WIDE
+from strategies import random_program
+
+from tcl.codegen.common import sums
+from tcl.codegen.cpu.run.kernel import compile_cpu
+from tcl.codegen.cuda.emulator import compile_modules, why_not
+from tcl.codegen.devices.cpu import host_cpu
+from tcl.codegen.loopir.printer import show
+from tcl.codegen.options.nest_options import NestOptions
+from tcl.codegen.options.options import MappingOptions
+from tcl.codegen.reference import compile_reference
+from tcl.codegen.schedule.cpu import stages
+from tcl.grammar.sized import SizedDef
+from tcl.selection.best_options import DEFAULT
+from tcl.tuner.measure.correctness import accumulation_depths
+
+LONG = """
+def f({0}(M, N) A, {0}(N, M) D, {0}(N) B) -> (R, C, T, S, Q, P, V) {{
+    R(m) +=! A(m, n)
+    C(m) +=! D(n, m)
+    T +=! A(m, n)
+    S(m) +=! A(m, n)
+    Q(m) +=! A(m, n) * A(m, n)
+    P(m) +=! A(m, n) * B(n)
+    V(m) +=! D(n, m) * D(n, m)
+}}
+"""
+SUMS, PRODUCTS = 2e-6, 5e-6
+"""Relative errors in float32 that ``docs/language.md`` states."""
+
+
+def inputs_of(name: str, n: int, *, equal: bool) -> list[Array]:
+    rng = np.random.default_rng(n)
+    shapes = [(3, n), (n, 3), (n,)]
+    return [
+        (np.full(s, rng.uniform(0.1, 1)) if equal else rng.random(s)).astype(name) for s in shapes
+    ]
+
+
+def wrong(made: Sequence[Array], inputs: Sequence[Array]) -> list[str]:
+    """The outputs that are off by more than is stated."""
+    a, d, b = (x.astype(np.float64) for x in inputs)
+    rows, squares = [math.fsum(x) for x in a], [math.fsum(x * x) for x in a]
+    exact: list[Any] = [rows, [math.fsum(x) for x in d.T], math.fsum(rows), rows, squares]
+    exact += [[math.fsum(x * b) for x in a], [math.fsum(x * x) for x in d.T]]
+    unit = float(np.finfo(inputs[0].dtype).eps) / 2**-23
+    found = []
+    for name, ours, right in zip("RCTSQPV", made, exact, strict=True):
+        error = float(np.max(np.abs(ours / right - 1)))
+        most = (SUMS if name in "RCTS" else PRODUCTS) * unit
+        # A product of float64 is rounded in the exact sum as well.
+        if error > most + (2**-52 if unit < 1 else 0):
+            found.append(f"{name}: {error:.2e}")
+    return found
+
+
+def on_the_cpu(sized: SizedDef, inputs: Sequence[Array], options: MappingOptions) -> list[Array]:
+    made = outputs_of(sized)
+    compile_cpu(sized, options, device=replace(host_cpu(), threads=2))(inputs, made)
+    return made
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_error_stays_as_stated(seed: int) -> None:
+    """Equal terms are the worst: they are rounded in the same direction again and again."""
+    rng = random.Random(f"long sums {seed}")
+    name = "float64" if seed == 3 else "float32"
+    inputs = inputs_of(name, rng.randrange(20_000, 50_000), equal=seed % 4 != 2)
+    sized = sized_of(LONG.format("double" if name == "float64" else "float"), *inputs)
+    options = MappingOptions() if seed == 0 else random_options(rng, sized)
+    assert not wrong(on_the_cpu(sized, inputs, options), inputs), options
+
+
+def test_defaults_and_the_reference() -> None:
+    inputs = inputs_of("float32", 100_000, equal=True)
+    sized = sized_of(LONG.format("float"), *inputs)
+    assert not wrong(on_the_cpu(sized, inputs, DEFAULT), inputs)
+    expected = outputs_of(sized)
+    compile_reference(sized)(inputs, expected)
+    assert not wrong(expected, inputs)
+
+
+@pytest.mark.parametrize(
+    ("form", "most"),
+    [("A(n)", sums.TERMS), ("A(n) * A(n)", sums.PRODUCTS)],
+)
+def test_what_a_candidate_is_allowed_does_not_grow_with_the_length(form: str, most: int) -> None:
+    n = 10**7
+    text = f"def f(float(N) A) -> (S) {{ S +=! A(n) S += {form} }}"
+    sized = sized_of(text, np.broadcast_to(np.float32(0), n))
+    assert accumulation_depths(sized) == {"A": 0, "S": sums.TERMS + most}
+
+
+@pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
+def test_on_a_gpu() -> None:
+    inputs = inputs_of("float32", 30_000, equal=True)
+    work = work_of_text(LONG.format("float"), *inputs)
+    drawn = (random.Random(f"long sums {seed}") for seed in range(2))
+    options = [MappingOptions(), DEFAULT, *(random_gpu_options(r, work.sized, H200) for r in drawn)]
+    cases = [case_of(work, each) for each in options]
+    for case, emulated in zip(cases, compile_modules([c.module for c in cases]), strict=True):
+        assert not wrong(run_case(case, emulated, "forward"), inputs), case
+
+
+def test_a_sum_that_overflows_is_infinite() -> None:
+    """What rounding took from an infinity is no number."""
+    text = "def f(float(N) A) -> (S) { S +=! A(n) }"
+    a = np.full(30_000, 3e38, np.float32)
+    sized = sized_of(text, a)
+    for options in (MappingOptions(), DEFAULT):
+        assert np.isposinf(on_the_cpu(sized, [a], options)[0]), options
+    expected = outputs_of(sized)
+    compile_reference(sized)([a], expected)
+    assert np.isposinf(expected[0])
+
+
+@pytest.fixture
+def short() -> Iterator[None]:
+    """Parts of a few terms, so that small sums have many."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"TERMS": 2, "PRODUCTS": 3, "PARTS": 2}.items():
+            patch.setattr(sums, name, value)
+        yield
+
+
+@pytest.mark.usefixtures("short")
+def test_every_stage_means_the_same() -> None:
+    """Random programs, those whose sums have parts."""
+    found = 0
+    for seed in count():
+        program = random_program(seed, max_statements=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            sized = program_sized(program)
+        if points_of(sized) > 2000:
+            continue
+        options = random_options(random.Random(seed), sized, WIDE)
+        made = list(stages(sized, options, WIDE))
+        if "after every" in show(made[-1][1]) or ".lost" in show(made[-1][1]):
+            check_stages(program, sized, seed, made, options)
+            found += 1
+        if found == 8:
+            return
+
+
+SMALL = """
+def f(float(M, K) A, float(K, N) B, {0}(M, N) E) -> (C, H, S, Q, L) {{
+    C(m, n) +=! A(m, k) * B(k, n)
+    H(m, n) +=! E(m, r) * E(r, n) where r in 0:min(M, N)
+    S(m) +=! A(m, k)
+    Q(m) +=! A(m, k) * A(m, k)
+    L(n) += (A(m, k) < 0.5) ? B(k, n) : 0
+}}
+"""
+
+
+def small(name: str) -> tuple[str, list[Array]]:
+    rng = np.random.default_rng(3)
+    shapes = (13, 37), (37, 19), (13, 19)
+    a, b, e = (rng.random(s) for s in shapes)
+    return SMALL.format({"float16": "half"}.get(name, "float")), [
+        a.astype("f"),
+        b.astype("f"),
+        e.astype(name),
+    ]
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("seed", range(12))
+def test_small_parts(seed: int) -> None:
+    rng = random.Random(f"small parts {seed}")
+    text, inputs = small("float16" if seed % 2 else "float32")
+    sized = sized_of(text, *inputs)
+    expected = outputs_of(sized)
+    compile_reference(sized)(inputs, expected)
+    options = random_options(rng, sized)
+    check_equal(sized, on_the_cpu(sized, inputs, options), expected, str(options))
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")
+def test_small_parts_on_a_gpu() -> None:
+    text, inputs = small("float16")
+    work = work_of_text(text, *inputs)
+    drawn = (random.Random(f"small parts {seed}") for seed in range(6))
+    options = [DEFAULT, *(random_gpu_options(r, work.sized, H200) for r in drawn)]
+    check_cases([case_of(work, each) for each in options]).none()
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("tile", [0, 64])
+def test_a_matrix_unit_hands_its_sums_on(tile: int) -> None:
+    """With the reduction in one piece, and in tiles between which the target holds the sums."""
+    own = NestOptions(
+        tile=(32, 0, tile),
+        order=(2, 0, 1),
+        inner_order=(1, 0, 2),
+        vectorize=(1, 16),
+        register=(2, 2),
+        dot=(0, 0, 2),
+        mma=(0, 1, 2),
+        stage=(2, 1) if tile else (1, 1),
+    )
+    rng = random.Random(4)
+    a, b = random_array(rng, (40, 500), "bfloat16"), random_array(rng, (500, 70), "bfloat16")
+    sized = sized_of(text_of("plain", ("bfloat16", "bfloat16")), a, b)
+    expected, made = outputs_of(sized), outputs_of(sized)
+    compile_reference(sized)([a, b], expected)
+    options = MappingOptions().with_nest(0, own)
+    kernel = compile_cpu(sized, options, device=EMULATING)
+    assert "llvm.x86.tdp" in kernel.llvm
+    kernel([a, b], made)
+    check_equal(sized, made, expected, str(options))
