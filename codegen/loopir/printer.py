@@ -150,7 +150,9 @@ def _order(statement: ir.Matrix | ir.Prefetch | ir.Barrier) -> str:
 
 def _pause(pause: ir.Pause | None, depth: str) -> Iterator[str]:
     if pause is not None:
-        yield f"{depth}after every {pause.every} iterations"
+        yield f"{depth}after every {pause.every} iterations" + ", but the last" * (
+            not pause.after_last
+        )
         yield from _statement(pause.then, depth + "  ")
 
 

@@ -94,6 +94,8 @@ class Declare:
     iterations of these folds at the place where it is used."""
     start: Const | None = None
     """The first value of all of them, if they have one."""
+    seldom: bool = False
+    """Whether they are used seldom, so that they need not be in registers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,8 @@ class Pause:
     every: int
     """Iterations of a stretch, at most."""
     then: Statement
+    after_last: bool
+    """Whether it is also done after the last stretch: where the loop comes again."""
 
 
 class Action(Enum):

@@ -75,10 +75,11 @@ class Carried:
             type_ = point.type.compute
             total, lost = f"{name}.total", f"{name}.lost" if exact else None
             own = (total, lost) if lost else (total,)
-            declared += [ir.Declare(n, type_, over, identity("+", type_)) for n in own]
+            zero = identity("+", type_)
+            declared += [ir.Declare(n, type_, over, zero, seldom=True) for n in own]
             then.append(ir.Carry(name, total, lost))
             last.append(ir.Carry(total, name, None))
-        pause = ir.Pause(every, ir.Block((*around[0], *then, *around[1])))
+        pause = ir.Pause(every, ir.Block((*around[0], *then, *around[1])), after_last=at > 0)
         return Carried(tuple(declared), ((fold, pause),), tuple(last))
 
 
@@ -106,7 +107,8 @@ def carried_over(
     part, before, after, off = (ir.Variable(n, type_) for n in names)
     less = ir.Binary("-", new, ir.Load(lost, type_, total=True), type_)
     taken = ir.Binary("-", ir.Binary("-", after, before, type_), part, type_)
-    finite = ir.Binary("==", off, off, BOOL)
+    # Nothing is made up for once a sum is infinite.
+    finite = ir.Binary("==", ir.Binary("-", off, off, type_), identity("+", type_), BOOL)
     return (
         ir.Let(part.name, less),
         ir.Let(before.name, stored),

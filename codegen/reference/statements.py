@@ -22,7 +22,7 @@ if terms == {TERMS}:
 {INDENT}part = acc - lost
 {INDENT}after = total + part
 {INDENT}off = after - total - part
-{INDENT}lost = off if off == off else {{zero}}
+{INDENT}lost = off if off - off == {{zero}} else {{zero}}
 {INDENT}total, acc, terms = after, {{zero}}, 0"""
 """What comes after each point of a long sum of floats: see ``tcl.codegen.common.sums``."""
 _LOOPS = 8

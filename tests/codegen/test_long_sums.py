@@ -123,16 +123,23 @@ def test_on_a_gpu() -> None:
         assert not wrong(run_case(case, emulated, "forward"), inputs), case
 
 
-def test_a_sum_that_overflows_is_infinite() -> None:
-    """What rounding took from an infinity is no number."""
-    text = "def f(float(N) A) -> (S) { S +=! A(n) }"
-    a = np.full(30_000, 3e38, np.float32)
-    sized = sized_of(text, a)
-    for options in (MappingOptions(), DEFAULT):
-        assert np.isposinf(on_the_cpu(sized, [a], options)[0]), options
-    expected = outputs_of(sized)
-    compile_reference(sized)([a], expected)
-    assert np.isposinf(expected[0])
+@pytest.mark.parametrize("many", [False, True])
+def test_a_sum_that_overflows_is_infinite(many: bool) -> None:
+    """What rounding took from an infinity is no number; nor is one less the other."""
+    shapes = (2, 20_000), (20_000, 2), (20_000,)
+    a, d, b = (np.full(s, 3e38 if many else 0, np.float32) for s in shapes)
+    a[:, [5, 170]] = d[[5, 170]] = 3e38
+    b[:] = 1
+    sized = sized_of(LONG.format("float"), a, d, b)
+    made = [on_the_cpu(sized, [a, d, b], o) for o in (MappingOptions(), DEFAULT)]
+    made.append(outputs_of(sized))
+    compile_reference(sized)([a, d, b], made[-1])
+    if not why_not():
+        case = case_of(work_of_text(LONG.format("float"), a, d, b), DEFAULT)
+        (emulated,) = compile_modules([case.module])
+        made.append(run_case(case, emulated, "forward"))
+    for k, outputs in enumerate(made):
+        assert all(np.all(np.isposinf(o)) for o in outputs), k
 
 
 @pytest.fixture

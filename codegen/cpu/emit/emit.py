@@ -257,7 +257,8 @@ class Statements:
             after = b.binary("fadd", old, new)
             if lost is not None:
                 off = b.binary("fsub", b.binary("fsub", after, old), new)
-                finite = b.compare("fcmp ord", off, off)
+                still = b.binary("fsub", off, off)  # not a number for an infinite sum
+                finite = b.compare("fcmp ord", still, still)
                 b.do(f"store {b.select(finite, off, zero)}, ptr {at(lost)}")
             b.do(f"store {after}, ptr {at(total)}")
             b.do(f"store {zero}, ptr {at(own)}")

@@ -33,7 +33,7 @@ from tcl.codegen.cpu.emit.scope import (
 from tcl.codegen.cpu.emit.sharing import Sharing
 from tcl.codegen.cpu.llvm.builder import Builder, Val
 from tcl.codegen.loopir import ir
-from tcl.codegen.loopir.walk import straight
+from tcl.codegen.loopir.walk import statements, straight
 from tcl.grammar.types import INT32, INT64
 from tcl.grammar.varying import usual
 
@@ -327,7 +327,15 @@ class Loops:
         def some(start: Val) -> None:
             end = b.intrinsic("smin", b.binary("add nsw", start, number(stretch)), span)
             stoppable_repeat(b, end, step, pause.every, work, each, False, start)
+            if pause.after_last:
+                self.emit(pause.then, scope)
+                return
+            then, done = b.new_label("between"), b.new_label("stretch")
+            b.branch_if(b.compare("icmp slt", end, span), then, done)
+            b.start(then)
             self.emit(pause.then, scope)
+            b.branch(done)
+            b.start(done)
 
         count = -(-count // pause.every)
         stoppable_repeat(b, span, stretch, count, work * pause.every, some, empty)

@@ -25,6 +25,10 @@ BRANCHING = 4
 LONGEST = 16
 """Iterations that are."""
 
+_MANY = 8
+"""Numbers that are used seldom and may be in registers all the same. A total is read and written
+once per 256 products: from local memory that is 1 % of what the products' operands take."""
+
 
 class BlockWriter:
     """Writes the statements of one kernel."""
@@ -68,7 +72,10 @@ class BlockWriter:
         name = self.writer.names.new(declare.name.replace("accumulator", "sum"))
         self.writer.accumulators[declare.name] = Accumulators(name, own)
         sizes = "".join(f"[{f.count}]" for f in own)
-        type_ = c_type(declare.type)
+        count = math.prod(f.count for f in own)
+        # A volatile array lies in local memory: the compiler keeps everything else in registers, so
+        # that half as many threads would fit.
+        type_ = "volatile " * (declare.seldom and count > _MANY) + c_type(declare.type)
         if declare.start is None:
             self.lines.add(f"{type_} {name}{sizes};")
             return
@@ -77,7 +84,6 @@ class BlockWriter:
         if not own:
             self.lines.add(f"{type_} {name} = {start};")
             return
-        count = math.prod(f.count for f in own)
         self.lines.add(f"{type_} {name}{sizes};")
         self.lines.add("#pragma unroll", margin=True)
         flat = f"(&{name}{'[0]' * len(own)})[k]" if len(own) > 1 else f"{name}[k]"

@@ -74,6 +74,7 @@ class Threads:
             wish = index if fold.step == 1 and fold.level == "point" else f"{index}_{fold.level}"
             name = self.writer.names.new(wish)
             begin, end = "0", self.writer.sizes.index(fold.step * count)
+            further = last = ""
             if pause is not None:
                 begin, stretch = self.writer.names.new(f"{name}_part"), fold.step * pause.every
                 self._for(begin, "0", end, stretch)
@@ -82,16 +83,19 @@ class Threads:
                 self.lines.add(
                     f"const {self.integer} {stop} = {further} < {end} ? {further} : {end};"
                 )
-                end = stop
+                last, end = end, stop
             with self.lines.nested():
                 if unroll:
                     self.lines.add(unroll, margin=True)
                 self._for(name, begin, end, fold.step)
                 yield scope.with_fold(fold, name)
             if pause is not None:
-                for carry in statements(pause.then):
-                    if isinstance(carry, ir.Carry):
-                        write_carry(self.writer, carry)
+                with self.lines.nested():
+                    if not pause.after_last:
+                        self.lines.open(f"if ({further} < {last}) {{")
+                    for carry in statements(pause.then):
+                        if isinstance(carry, ir.Carry):
+                            write_carry(self.writer, carry)
 
     def _for(self, name: str, begin: str, end: str, step: int) -> None:
         self.lines.open(

@@ -5,10 +5,11 @@ from __future__ import annotations
 HELPERS: dict[str, str] = {
     "carry": """\
 // Adds a part to a sum; what rounding takes from it is taken off the next part.
-template <class T> __device__ __forceinline__ void carry(T part, T &total, T &lost)
+template <class T, class M> __device__ __forceinline__ void carry(T part, M &total, M &lost)
 {
-    const T less = part - lost, after = total + less, off = (after - total) - less;
-    lost = off == off ? off : T(0);
+    const T before = total, less = part - lost, after = before + less;
+    const T off = (after - before) - less;
+    lost = off - off == T(0) ? off : T(0);  // nothing once the sum is infinite
     total = after;
 }
 """,
