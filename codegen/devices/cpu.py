@@ -72,12 +72,16 @@ class CpuProfile:
 
     @property
     def present(self) -> frozenset[str]:
-        """The LLVM features that are there, with those that they need, or emulated."""
-        there, emulated = (
-            [f[1:] for f in text.split(",") if f.startswith("+")]
-            for text in (self.features, self.emulated)
-        )
-        return known_features.with_needed(there).union(emulated)
+        """The LLVM features that are there, by ``features``, or emulated."""
+        emulated = (f for f, there in known_features.stated(self.emulated).items() if there)
+        return known_features.present(self.features).union(emulated)
+
+    @property
+    def llvm_features(self) -> str:
+        """``features`` with none in it that needs another one which is not there."""
+        there = known_features.present(self.features)
+        gone = sorted(known_features.stated(self.features).keys() - there)
+        return ",".join([*(f"+{f}" for f in sorted(there)), *(f"-{f}" for f in gone)])
 
     def has(self, feature: str) -> bool:
         """Whether an LLVM feature is there."""
@@ -136,7 +140,7 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
 
     kind = device.architecture
     baseline = known_features.BASELINE.get(kind, frozenset())
-    listed = {f[1:] for f in device.features.split(",") if f} | device.present
+    listed = known_features.stated(device.features).keys() | device.present
     kept = device.present
     said = set[str]()  # however names are written, as measured times are kept by it
     for word in sorted({w.strip() for w in text.split(",")}):
@@ -168,11 +172,10 @@ def narrowed(device: CpuProfile, text: str) -> CpuProfile:
         said.add(other.title)
     if kept == device.present:
         return device
-    gone = sorted((listed | known_features.named(kind)) - kept)
+    gone = (listed | known_features.named(kind)) - kept
     return replace(
         device,
-        # What is left out comes last, and takes along what LLVM's own tables let need it.
-        features=",".join([*(f"+{f}" for f in sorted(kept)), *(f"-{f}" for f in gone)]),
+        features=",".join([*(f"+{f}" for f in sorted(kept)), *(f"-{f}" for f in sorted(gone))]),
         vector_bits=vector_bits(kind, kept),
         title=f"{device.title}, narrowed to {', '.join(sorted(said))}",
     )

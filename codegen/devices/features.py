@@ -1,6 +1,7 @@
 """Features of processors by LLVM's names: which of them need others, and what is left without some.
 
-What a feature needs is that of LLVM's tables, ``X86.td`` and ``AArch64Features.td``.
+What a feature needs is that of LLVM's tables, ``X86.td`` and ``AArch64Features.td``, and what every
+processor with it has: LLVM was never tried without, and ends the process where it cannot go on.
 """
 
 from __future__ import annotations
@@ -32,11 +33,19 @@ _NEEDS = {
     "vpclmulqdq": "avx pclmul",
     "xop": "fma4",
     **dict.fromkeys(("avxifma", "avxneconvert", "avxvnni", "avxvnniint16", "avxvnniint8"), "avx2"),
-    "avx512f": "avx2 f16c fma",
-    **dict.fromkeys(("avx512bw", "avx512cd", "avx512dq", "avx512ifma", "avx512vl"), "avx512f"),
-    **dict.fromkeys(("avx512vnni", "avx512vp2intersect", "avx512vpopcntdq"), "avx512f"),
+    "avx512f": "avx2 avx512cd f16c fma",
+    "avx512cd": "avx512f",
+    # Xeon Phi has none of these three, all others have all.
+    "avx512bw": "avx512dq avx512f avx512vl",
+    "avx512dq": "avx512bw",
+    "avx512vl": "avx512bw",
+    "avx512vpopcntdq": "avx512f",
+    **dict.fromkeys(("avx512ifma", "avx512vnni", "avx512vp2intersect"), "avx512bw"),
     **dict.fromkeys(("avx512bf16", "avx512bitalg", "avx512vbmi", "avx512vbmi2"), "avx512bw"),
     "avx512fp16": "avx512bw",
+    "avx10.1": "avx512bf16 avx512bitalg avx512fp16 avx512ifma avx512vbmi avx512vbmi2 avx512vnni "
+    "avx512vpopcntdq",
+    "avx10.2": "avx10.1",
     **dict.fromkeys(("amx-avx512", "amx-bf16", "amx-complex", "amx-fp16", "amx-fp8"), "amx-tile"),
     **dict.fromkeys(("amx-int8", "amx-movrs", "amx-tf32"), "amx-tile"),
     "neon": "fp-armv8",
@@ -82,6 +91,20 @@ def with_needed(features: Iterable[str]) -> frozenset[str]:
 def without(features: Iterable[str], left_out: Collection[str]) -> frozenset[str]:
     """Those of some features that need none that is left out."""
     return frozenset(f for f in features if with_needed((f,)).isdisjoint(left_out))
+
+
+def stated(text: str) -> dict[str, bool]:
+    """Whether a string of features, as ``+avx2,-avx512f``, says that each is there. As for LLVM,
+    the last word counts."""
+    return {word[1:]: word[0] == "+" for word in text.split(",") if word}
+
+
+def present(text: str) -> frozenset[str]:
+    """The features that are there by such a string: with all that they need, and without those
+    that need what is said not to be there."""
+    said = stated(text)
+    found = with_needed(feature for feature, there in said.items() if there)
+    return without(found, {feature for feature, there in said.items() if not there})
 
 
 def named(architecture: str) -> frozenset[str]:

@@ -98,7 +98,7 @@ def new_machine(device: CpuProfile) -> Any:
     initialise()
     if device.architecture != _here():
         _initialise_all()
-    features = device.features
+    features = device.llvm_features
     if device.vector_bits >= 512:
         features += ",-prefer-256-bit"
     if device.architecture == "x86_64":

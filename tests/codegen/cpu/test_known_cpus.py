@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 
 import nests
 import pytest
+from feature_sweep import casts, missing, operators
+from places import ROOT, SUPPORT
 
 from tcl.codegen.common.errors import ArgumentError
 from tcl.codegen.cpu.object_code.compile import compile_object
@@ -107,8 +111,62 @@ def test_narrowed() -> None:
     assert plain.title == "Zen 4, narrowed to -avx, -avx512vnni"
     assert narrowed(ZEN4, "x86-64-v3,-fma") == narrowed(ZEN4, "-fma, x86-64-v3")
     assert narrowed(ZEN4, "zen 3") == narrowed(ZEN4, "Zen3") == narrowed(ZEN4, "znver3")
+    # Of features that no processor has without one another, all go.
+    assert not {"avx512vl", "avx512dq", "avx512fp16"} & narrowed(ZEN4, "-avx512bw").present
     # What is not there can be left out.
     assert narrowed(HASWELL, "-avx512f,zen 4") == HASWELL
+
+
+SAPPHIRE_RAPIDS = device_named("sapphire rapids")
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs GCC's tables of features")
+def test_what_goes_with_a_feature_goes_for_gcc() -> None:
+    assert isinstance(SAPPHIRE_RAPIDS, CpuProfile)
+    vectors = sorted(f for f in SAPPHIRE_RAPIDS.present if re.match(r"avx|amx|f16c|fma|sse[34]", f))
+    assert len(vectors) > 20
+    for feature in vectors:
+        found = subprocess.run(
+            ["gcc", "-march=sapphirerapids", f"-mno-{feature}", *"-dM -E -x c /dev/null".split()],
+            capture_output=True,
+            text=True,
+        )
+        if found.returncode:
+            pytest.skip("this GCC does not know the processor, or is for another architecture")
+        left = narrowed(SAPPHIRE_RAPIDS, f"-{feature}").present
+        macros = {re.sub(r"[.-]", "_", f).upper(): f for f in vectors}
+        defined = set(re.findall(r"__(\w+?)__ ", found.stdout))
+        assert not {f for macro, f in macros.items() if macro not in defined} & left, feature
+
+
+def test_what_is_said_not_to_be_there_takes_along_what_needs_it() -> None:
+    """Also where no tool wrote the features: a virtual machine may hide any."""
+    assert isinstance(SAPPHIRE_RAPIDS, CpuProfile)
+    hidden = replace(SAPPHIRE_RAPIDS, features=f"{SAPPHIRE_RAPIDS.features},-f16c")
+    assert not {f for f in hidden.present if "avx512" in f} and not hidden.converts_half
+    assert {"avx2", "fma"} <= hidden.present
+    assert features.present("+avx512vl") >= {"avx512bw", "avx512dq", "f16c", "sse2"}
+    assert features.present("-sve,+sve") >= {"sve", "fullfp16"}, "the last word counts"
+    for sized in (casts("float16"), casts("double"), operators("float16")):
+        assert not missing(sized, MappingOptions("mlp"), hidden)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("each",),
+        ("0", "25"),
+        *(pytest.param((f"{k}", "300"), marks=pytest.mark.slow) for k in range(1, 9)),
+    ],
+)
+def test_no_set_of_features_ends_the_process(words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, str(SUPPORT / "feature_sweep.py"), *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{SUPPORT}"},
+    )
+    assert done.returncode == 0, f"{done.stdout[-300:]}{done.stderr[-2000:]}"
 
 
 @pytest.mark.parametrize(
