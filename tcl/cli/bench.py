@@ -14,7 +14,7 @@ from tcl.cli.cache_common import cache_option, named_cache, needed, writable_cac
 from tcl.cli.common import fail, reporting
 from tcl.cli.signals import exit_code
 from tcl.codegen.common.extras import installing
-from tcl.common.files import check_whole, read_text, write_whole
+from tcl.common.files import MOST_DATA, check_whole, read_text, write_whole
 from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def _before(folder: Path | None) -> Report | None:
     path = folder / _JSON
     if not path.exists():
         return None
-    text = read_text(path)
+    text = read_text(path, MOST_DATA)
     try:
         return Report.from_json(json.loads(text))
     except ValueError:
