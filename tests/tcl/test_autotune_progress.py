@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_search import search
-from rich.console import Console
 from rich.text import Text
 
 import tcl
 from tcl import tuning
 from tcl.progress.cell import Cell
+from tcl.progress.console import Console
 from tcl.tuner.run.events import Event
 
 MM = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
