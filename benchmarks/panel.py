@@ -22,8 +22,9 @@ import tempfile
 import termios
 from pathlib import Path
 
-from rich.console import Console
 from rich.text import Text
+
+from tcl.progress.console import Console
 
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs/pictures/tune.svg"

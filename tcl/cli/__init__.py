@@ -7,6 +7,8 @@ Each command lives in a file of its own and imports what it needs when it runs, 
 
 from __future__ import annotations
 
+import io
+import re
 import sys
 from importlib import import_module
 from typing import Any
@@ -28,6 +30,9 @@ _COMMANDS = {
     "devices": "what this machine has",
     "docs": "print a page or a section of the documentation",
 }
+
+
+_CLICKS = re.compile("^Error: ", re.MULTILINE)
 
 
 class _Lazy(click.Group):
@@ -55,7 +60,16 @@ class _Lazy(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         with written():
-            return super().main(*args, **kwargs)
+            try:
+                code = super().main(*args, **{**kwargs, "standalone_mode": False})
+            except click.ClickException as error:  # a wrong command line
+                said = io.StringIO()
+                error.show(said)
+                click.echo(_CLICKS.sub("error: ", said.getvalue()), err=True, nl=False)
+                code = error.exit_code
+            except click.Abort:
+                code = exit_code(KeyboardInterrupt())
+            sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> object:
         try:

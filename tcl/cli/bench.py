@@ -12,9 +12,10 @@ import click
 
 from tcl.cli.cache_common import cache_option, named_cache, needed, writable_cache
 from tcl.cli.common import fail, reporting
+from tcl.cli.output import write_over
 from tcl.cli.signals import exit_code
 from tcl.codegen.common.extras import installing
-from tcl.common.files import check_whole, read_text, write_whole
+from tcl.common.files import MOST_DATA, check_whole, read_text, write_whole
 from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -187,9 +188,8 @@ def _tune(
 
 def _show(report: Report, out: Path | None) -> None:
     """Print what was measured, and say where it is."""
-    from rich.console import Console
-
     from tcl.cli.bench_tables import print_report
+    from tcl.progress.console import Console
 
     if not report.results:
         return
@@ -233,7 +233,7 @@ def _progress() -> Callable[[str], None]:
 
     def say(text: str) -> None:
         if terminal:
-            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+            write_over(text)
         elif text:
             click.echo(text, err=True)
 
@@ -261,7 +261,7 @@ def _before(folder: Path | None) -> Report | None:
     path = folder / _JSON
     if not path.exists():
         return None
-    text = read_text(path)
+    text = read_text(path, MOST_DATA)
     try:
         return Report.from_json(json.loads(text))
     except ValueError:

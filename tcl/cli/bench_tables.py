@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 
 from tcl.bench.bars import bars
@@ -27,6 +27,7 @@ from tcl.bench.summary import (
 )
 from tcl.cli.tables import plain_table
 from tcl.common.number_format import duration, plural
+from tcl.progress.console import Console
 from tcl.tuner.measure.placement import PLACEMENTS
 
 

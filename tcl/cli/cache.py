@@ -21,6 +21,7 @@ from tcl.cli.cache_common import (
     write_text,
 )
 from tcl.cli.common import read, report, reporting
+from tcl.common.files import MOST_DATA
 from tcl.common.number_format import duration, plural
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def import_(file: Path, form: str, path: Path | None) -> None:
     from tcl.tuner.cache.t4_format import from_t4
     from tcl.tuner.cache.tuning_cache import TuningCache
 
-    found = from_t4(read(file), str(file), _canonical)
+    found = from_t4(read(file, MOST_DATA), str(file), _canonical)
     cache = TuningCache(named_cache(path))
     click.echo(f"{file}: {_said(merging.add(cache, found))} to {cache.path}")
 

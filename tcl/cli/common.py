@@ -14,7 +14,7 @@ import click
 
 from tcl.cli.signals import exit_code
 from tcl.codegen.cpu.thread_count import MOST
-from tcl.common.files import decoded, read_text
+from tcl.common.files import MOST_TEXT, decoded, read_most, read_text
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef
 from tcl.grammar.closest import closest
@@ -159,13 +159,16 @@ def report(message: str) -> None:
     click.echo(prefix + message, err=True)
 
 
-def read(file: Path) -> str:
-    """The text of a file; ``-`` is standard input."""
+def read(file: Path, most: int = MOST_TEXT) -> str:
+    """The text of a file of so many bytes at most; ``-`` is standard input."""
     if str(file) == "-":
         if sys.stdin is None:  # as python makes it where it was closed
             raise ArgumentError("standard input is closed; name a file")
-        return decoded(sys.stdin.buffer.read(), "standard input")
-    return read_text(file)
+        try:
+            return decoded(read_most(sys.stdin.buffer, most), "standard input")
+        except OSError as error:
+            raise ArgumentError(f"standard input cannot be read: {error.strerror}") from None
+    return read_text(file, most)
 
 
 def choose(file: Path, entry: str | None) -> tuple[str, CheckedDef]:

@@ -46,6 +46,8 @@ _OWN = ("file", "entry", "sizes", "varying")
 _MOST = 10_000
 """Points."""
 _LARGEST = 10**18
+_MOST_DOTS = 200
+"""In a line: ``tomllib`` takes quadratic time in the parts of a key."""
 
 
 class GridError(TclError):
@@ -108,9 +110,14 @@ class _Reader:
 
     def points(self) -> list[GridPoint]:
         """All points that are right."""
+        text = read(self._path)
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.count(".") > _MOST_DOTS:
+                self._note("", f"line {number} has more than {_MOST_DOTS} dots, as no grid needs")
+                return []
         try:
-            data = tomllib.loads(read(self._path))
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            data = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:  # also for a number of too many digits
             self._note("", f"this is not TOML: {error}")
             return []
         tables = data.pop(_TABLES, [])

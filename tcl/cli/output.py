@@ -1,4 +1,5 @@
-"""The standard streams of a command: usable from its start, and written before its end.
+"""The standard streams of a command: usable from its start, and written before its end. What is
+written there cannot control a terminal.
 
 What is still in a stream when Python itself ends can only be complained about: "Exception
 ignored", and the exit code 120. So everything is written, and reported, while there is a command
@@ -13,8 +14,11 @@ import io
 import os
 import sys
 from collections.abc import Iterator
+from typing import TextIO, cast
 
 import click
+
+from tcl.common.terminal import Shown, escaped
 
 
 @contextlib.contextmanager
@@ -28,7 +32,10 @@ def written() -> Iterator[None]:
     for stream in (sys.stdout, sys.stderr):  # a terminal of little means must not cost a run
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    streams = sys.stdout, sys.stderr
     try:
+        sys.stdout = cast(TextIO, Shown(sys.stdout))
+        sys.stderr = cast(TextIO, Shown(sys.stderr, messages=True))
         try:
             yield
         except SystemExit as end:
@@ -42,7 +49,15 @@ def written() -> Iterator[None]:
                 click.echo(f"error: {unusable(error)}", err=True)
         sys.exit(1)
     finally:
+        sys.stdout, sys.stderr = streams
         _drop_what_is_left()
+
+
+def write_over(text: str) -> None:
+    """Write a text over the line that stands at the end of a terminal."""
+    terminal = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
+    terminal.write(f"\r\x1b[K{escaped(text)}")
+    terminal.flush()
 
 
 def unusable(error: OSError) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from tcl.progress.console import Console
 
 
 def plain_table(*headings: str, **columns: Any) -> Table:
@@ -32,11 +34,11 @@ def print_table(table: Table) -> None:
 def print_with_lines(table: Table, below: Sequence[str]) -> None:
     """Print a table, each row followed by a text of its own: all of it, folded on a terminal."""
     console = Console(markup=False, highlight=False)
-    wide = Console(markup=False, highlight=False, width=1000)
+    wide = Console(markup=False, highlight=False, width=1000, force_terminal=False)
     with wide.capture() as rows:
         wide.print(table)
     heading, *lines = rows.get().rstrip("\n").split("\n")
-    click.echo(heading.rstrip())
+    console.print(Text(heading.rstrip(), style="bold"), soft_wrap=True)
     for line, text in zip(lines, below, strict=True):
         click.echo(line.rstrip())
         width = console.width - _INDENT if console.is_terminal else len(text)

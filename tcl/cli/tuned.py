@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from tcl import __version__
@@ -36,6 +35,7 @@ from tcl.codegen.loopir.cost import cost_of
 from tcl.codegen.loopir.lower import lower
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.number_format import duration, plural, ratio_text
+from tcl.progress.console import Console
 from tcl.progress.panel import Progress
 from tcl.progress.state import Event
 from tcl.progress.words import BESIDE, UNTUNED, name_of, reading, winner_name

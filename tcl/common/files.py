@@ -6,15 +6,54 @@ import contextlib
 import errno
 import os
 import secrets
+import stat
+from io import BufferedReader
 from pathlib import Path
+from typing import BinaryIO
 
 from tcl.grammar.errors import ArgumentError
 
+MOST_TEXT = 1 << 20
+"""Bytes of the longest text that people write: any TC of ``MAX_TEXT`` characters fits in."""
+MOST_DATA = 1 << 28
+"""Of the longest one that commands write."""
+_KINDS = {
+    stat.S_IFIFO: "it is a pipe, and no plain file",
+    stat.S_IFSOCK: "it is a socket, and no plain file",
+    stat.S_IFCHR: "it is a device, and no plain file",
+    stat.S_IFBLK: "it is a device, and no plain file",
+}
 
-def read_text(path: Path) -> str:
-    """The text of a file; ``ArgumentError`` if there is none."""
+
+def open_plain(path: Path) -> BufferedReader:
+    """A plain file, to be read. ``OSError`` for anything else, such as a device that never ends, or
+    a pipe that nobody writes to."""
+    # Without waiting for a pipe's writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
-        return decoded(path.read_bytes(), str(path))
+        kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+        if kind in _KINDS:
+            raise OSError(errno.EINVAL, _KINDS[kind], str(path))
+        return open(descriptor, "rb")
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+        raise
+
+
+def read_most(file: BinaryIO, most: int) -> bytes:
+    """All of a file; ``OSError`` if that is more than so many bytes, of which no more are read."""
+    data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most >> 20} MiB")
+    return data
+
+
+def read_text(path: Path, most: int = MOST_TEXT) -> str:
+    """The text of a file of so many bytes at most; ``ArgumentError`` if there is none."""
+    try:
+        with open_plain(path) as file:
+            return decoded(read_most(file, most), str(path))
     except (OSError, ValueError) as error:  # no such file, or a name that none can have
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ArgumentError(f"{path} cannot be read: {reason}") from None

@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
+
+from tcl.progress.console import Console
 
 _EVERY = 0.25
 """Seconds between two pictures: more often, and the browser has nothing else to do."""

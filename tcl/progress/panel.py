@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.control import Control
 from rich.live import Live
 from rich.panel import Panel
@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tcl.progress.cell import Cell
+from tcl.progress.console import Console
 from tcl.progress.lines import Lines
 from tcl.progress.state import Event, SearchState, Yardstick
 from tcl.tuner.run import events

@@ -56,8 +56,7 @@ def shown_progress(
         progress = report is None and (_in_notebook() or _is_terminal(sys.stderr))
     with ExitStack() as open_:
         if progress:
-            from rich.console import Console
-
+            from tcl.progress.console import Console
             from tcl.progress.panel import Progress
 
             shown = Progress(title, None, limit, Console(stderr=True), _in_notebook())

@@ -198,5 +198,7 @@ def _of_command(line: str) -> str:
     done = CliRunner().invoke(main, shlex.split(line)[1:], env={"COLUMNS": "100"})
     assert done.exit_code in (1, 2), (line, done.output, done.exception)
     # of a wrong command line, what comes after the reminder of how it is used
-    said = done.stderr[max(0, done.stderr.find("Error: ")) :].rstrip()
+    said = done.stderr.rstrip()
+    if done.exit_code == 2:
+        said = said[said.rindex("\nerror: ") + 1 :]
     return f"{said}\nexit code {done.exit_code}"

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_search import search
-from rich.console import Console
 from rich.text import Text
 
 import tcl
 from tcl.codegen.devices.cpu import host_cpu
 from tcl.progress.cell import Cell
+from tcl.progress.console import Console
 from tcl.tuner.cache.fingerprint import device_identity
 from tcl.tuner.cache.tuning_cache import default_path
 from tcl.tuner.run.events import Event

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tcl.common.files import open_plain, read_most
 from tcl.grammar.interrupts import of_system
 from tcl.tuner.errors import ModelError
 from tcl.tuner.model.description import BACKENDS, description
@@ -44,10 +45,8 @@ def read(path: Path, backend: str) -> Model:
     """The model in a file, which has to be of what this backend makes kernels for. Raises
     ``ModelError``, one sentence, for anything else."""
     try:
-        size = path.stat().st_size
-        if size > _LARGEST:
-            raise ModelError(f"the model {path} is too large: {size >> 20} MiB")
-        data = json.loads(path.read_text("utf-8"))
+        with open_plain(path) as file:
+            data = json.loads(read_most(file, _LARGEST))
         return _model(data, backend)
     except OtherBackendError as error:
         ours, theirs = (description(each).title for each in (backend, str(error)))

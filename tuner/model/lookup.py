@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tcl.codegen.devices.cpu import CpuProfile
 from tcl.codegen.devices.gpu import GpuProfile, known
+from tcl.common.files import open_plain
 from tcl.grammar.interrupts import of_system
 from tcl.tuner.errors import ModelError
 
@@ -81,7 +82,7 @@ def _digest(path: Path) -> str:
 
 @lru_cache(maxsize=64)
 def _digest_of(path: Path, *_: int) -> str:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

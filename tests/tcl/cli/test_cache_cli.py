@@ -135,7 +135,7 @@ def test_show() -> None:
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_show_on_a_terminal_is_as_wide_as_that(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rich.console import Console
+    from tcl.progress.console import Console
 
     filled("a.db")
     monkeypatch.setattr(Console, "is_terminal", True)
@@ -145,7 +145,7 @@ def test_show_on_a_terminal_is_as_wide_as_that(width: int, monkeypatch: pytest.M
         env={"COLUMNS": str(width), "TERM": "xterm"},
     )
     assert done.exit_code == 0, done.exception
-    folded = [line for line in done.stdout.splitlines() if line.startswith("    ")][1:]
+    folded = [line for line in done.stdout.splitlines() if line.startswith("    ")]
     assert folded and max(map(len, folded)) <= width
     assert options(1) in "".join(line.strip() for line in folded)
 
@@ -172,12 +172,12 @@ def test_results_of_another_device() -> None:
         (
             ("why", "mm.tc", "--device", "cuda-emulated", "-t", "2"),
             2,
-            "Error: --threads are those of a CPU; leave it out with --device cuda-emulated\n",
+            "error: --threads are those of a CPU; leave it out with --device cuda-emulated\n",
         ),
         (
             ("show", "abcdef", "--device", "cpu"),
             2,
-            "Error: the key abcdef says --device itself; leave it out\n",
+            "error: the key abcdef says --device itself; leave it out\n",
         ),
     ],
 )

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import tuner_fakes
 from fake_search import CHECKED, INPUTS, MM, Event, Race, search, take
-from rich.console import Console
 from tuner_fakes import KEY, FakeOptions, fake_tuner
 
 from tcl.backends.targets import CpuTarget
 from tcl.cli import tuned
 from tcl.cli.progress_json import JsonProgress
 from tcl.common.number_format import duration, ratio_text
+from tcl.progress.console import Console
 from tcl.progress.panel import Progress
 from tcl.progress.words import BESIDE, FIRST
 from tcl.report.data import collect

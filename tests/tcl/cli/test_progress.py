@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from fake_search import Event, Race, search, take
-from rich.console import Console
 from rich.live import Live
 
 from tcl.bench.ceilings import Ceilings
@@ -19,6 +18,7 @@ from tcl.cli.progress_json import JsonProgress
 from tcl.codegen.loopir.cost import Cost
 from tcl.codegen.options.options import MappingOptions
 from tcl.common.number_format import duration, plural, ratio_text
+from tcl.progress.console import Console
 from tcl.progress.panel import Progress
 from tcl.progress.state import SearchState
 from tcl.tuner.run import events

@@ -95,7 +95,7 @@ def test_unknown_names_are_refused(
 def test_what_makes_no_sense_is_refused(file: str, words: tuple[str, ...], message: str) -> None:
     found = run(*words, *([file] if words[0] != "cache" else []))
     assert found.exit_code == 2
-    assert found.output.endswith(f"Error: {message}\n")
+    assert found.output.endswith(f"error: {message}\n")
 
 
 def test_sizes_without_a_class_are_not_shown(file: str) -> None:
