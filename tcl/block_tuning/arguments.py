@@ -28,6 +28,9 @@ class Arrays(Protocol):
     def is_array(self, value: object) -> bool:
         """Whether it is an array that the kernel takes the address of."""
 
+    def interface(self, array: Any) -> dict[str, Any]:
+        """How it lies in memory, as ``__array_interface__``."""
+
     def writable(self, array: Any) -> bool:
         """Whether it can be written to."""
 
@@ -62,6 +65,13 @@ class Arguments:
         self._arrays = arrays
         self._tolerance = tolerance
         self._own = {k: v for k, v in enumerate(values) if arrays.is_array(v)}
+        for k, array in self._own.items():
+            if has_gaps(arrays.interface(array)):
+                raise ArgumentError(
+                    f"argument {k} has gaps between its elements, or has some of them twice, and "
+                    "what a kernel, which gets its address alone, writes there could not be put "
+                    "back; give a copy (ascontiguousarray), or the whole array that it is a part of"
+                )
         if outputs is not None:
             for k in outputs:
                 if k not in self._own or not arrays.writable(self._own[k]):
@@ -177,6 +187,20 @@ class Arguments:
 
     def _bytes(self, position: int) -> Array:
         return _bytes(self._arrays.values(self._own[position])).copy()
+
+
+def has_gaps(interface: dict[str, Any]) -> bool:
+    """Whether there is memory between an array's elements, or some lie where others do. ``strides``
+    of None are those of row-major arrays."""
+    shape, strides = interface["shape"], interface.get("strides")
+    if strides is None or 0 in shape:
+        return False
+    expected = int(interface["typestr"][2:])
+    for stride, extent in sorted(zip(strides, shape, strict=True)):
+        if extent > 1 and stride != expected:
+            return True
+        expected *= extent
+    return False
 
 
 def _comparable(values: Array) -> Array:

@@ -41,6 +41,9 @@ class NumpyArrays:
     def is_array(self, value: object) -> bool:
         return isinstance(value, np.ndarray)
 
+    def interface(self, array: Array) -> dict[str, Any]:
+        return array.__array_interface__
+
     def writable(self, array: Array) -> bool:
         return bool(array.flags.writeable)
 

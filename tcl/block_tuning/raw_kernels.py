@@ -72,6 +72,10 @@ class CupyOwn:
     def is_array(self, value: object) -> bool:
         return hasattr(value, "__cuda_array_interface__")
 
+    def interface(self, array: Any) -> dict[str, Any]:
+        found: dict[str, Any] = array.__cuda_array_interface__
+        return found
+
     def writable(self, array: Any) -> bool:
         return not array.__cuda_array_interface__["data"][1]
 

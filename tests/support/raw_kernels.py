@@ -139,6 +139,9 @@ class HostArrays:
     def is_array(self, value: object) -> bool:
         return isinstance(value, cupy.ndarray)
 
+    def interface(self, array: Any) -> dict[str, Any]:
+        return {"shape": array.shape, "strides": array.strides, "typestr": array.dtype.str}
+
     def writable(self, array: Any) -> bool:
         return True
 

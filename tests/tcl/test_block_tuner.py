@@ -17,6 +17,7 @@ from numba import types
 
 import tcl
 from tcl.block_tuning import c_functions, sweep
+from tcl.block_tuning.arguments import has_gaps
 from tcl.block_tuning.candidates import default_chunks
 from tcl.codegen.cpu.run.chunked import ChunkedCall, Word
 from tcl.codegen.cuda.emulator.compiler import compiler
@@ -386,3 +387,27 @@ def test_a_float_of_python_needs_a_type() -> None:
     with pytest.raises(tcl.ArgumentError) as error:
         tcl.BlockTuner(function, 8).tune(2.0)
     assert str(error.value) == ("argument 0 of abs cannot be 2.0; declare the function's argtypes")
+
+
+@pytest.mark.parametrize(
+    ("array", "gaps"),
+    [
+        (np.zeros((4, 6))[:, ::2], True),
+        (np.zeros((4, 6))[:, :5], True),
+        (np.zeros(8)[::-1], True),
+        (np.broadcast_to(np.zeros(3), (4, 3)), True),
+        (np.zeros((4, 6)).T, False),
+        (np.zeros((4, 1, 6))[:, ::2], False),
+        (np.zeros((4, 0))[::2], False),
+    ],
+)
+def test_memory_between_elements(array: Any, gaps: bool) -> None:
+    assert has_gaps(array.__array_interface__) == gaps
+
+
+def test_arrays_with_gaps_are_refused() -> None:
+    y = np.zeros(600, np.float32)
+    message = "argument 0 has gaps between its elements, .* give a copy"
+    with pytest.raises(tcl.ArgumentError, match=message):
+        tcl.BlockTuner(increase, 300).tune(y[::2])
+    assert not y.any()
