@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcl.codegen.devices.cpu import CpuProfile
-from tcl.codegen.devices.gpu import GpuProfile, known
 from tcl.common.files import open_plain
 from tcl.grammar.interrupts import of_system
 from tcl.tuner.errors import ModelError
 
 if TYPE_CHECKING:
+    from tcl.codegen.devices.gpu import GpuProfile
     from tcl.tuner.model.model import Model
 
 SCOPES = ("device", "architecture", "generic")
@@ -32,6 +32,8 @@ def file_name(scope: str, device: CpuProfile | GpuProfile) -> str:
         about = f"{device.title or device.name}; {device.vector_bits}; {device.cores}"
         architecture = f"{device.architecture}-{device.vector_bits}"
     else:
+        from tcl.codegen.devices.gpu import known
+
         same = device.architecture, device.multiprocessors
         sheet = known(device.name, *same)
         about = "; ".join(map(str, (device.name if sheet is None else sheet.name, *same)))
