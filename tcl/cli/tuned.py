@@ -251,7 +251,8 @@ class Session:
     ) -> None:
         if isinstance(progress, JsonProgress):
             options = None if result.options is None else json.loads(result.options.to_json())
-            said = {"options": options, **decided(result.decision), "beside": beside}
+            peers = [{"name": name, "ratio": ratio} for name, ratio in beside.items()]
+            said = {"options": options, **decided(result.decision), "beside": peers}
             said |= {"cache": str(self.cache), "unsaved": result.unsaved}
             progress.write("result", said)
         elif result.options is not None:
