@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -93,3 +95,39 @@ def test_what_the_system_refuses_is_passed_over() -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with pytest.raises(LateError), system_errors_passed_over():
         raise LateError
+
+
+AMID_IMPORTS = """
+import signal, sys
+import numpy as np, tcl
+
+a, rung = np.ones(8, np.float32), []
+
+
+class Ring:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1] and not rung:
+            rung.append(name)
+            signal.raise_signal(signal.SIGALRM)
+
+
+def handler(*_):
+    text = "def g(float(N) A) -> (C) { C(n) = A(n) + 2 }"
+    assert (tcl.define(text, threads=1).g(a) == 3).all()
+    rung.append("handled")
+
+
+signal.signal(signal.SIGALRM, handler)
+sys.meta_path.insert(0, Ring())
+text = "def f(float(N) A) -> (C) { C(n) = A(n) + 1 }"
+assert (tcl.define(text, threads=1).f(a) == 2).all()
+assert rung == [sys.argv[1], "handled"]
+"""
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize(
+    "module", ["llvmlite.binding", "tcl.codegen.cpu.emit.emit", "tcl.codegen.schedule.cpu"]
+)
+def test_a_first_call_in_a_handler_amid_the_imports_of_one(module: str) -> None:
+    subprocess.run([sys.executable, "-c", AMID_IMPORTS, module], check=True)
