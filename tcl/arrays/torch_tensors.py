@@ -164,10 +164,11 @@ class TorchTensors(HostLibrary, CudaLibrary):
         )
 
     def filled(self, values: Array, device: int) -> Any:
+        there = self._on(device)  # said at once: a caller may have another default device
         if values.dtype.name == "bfloat16":  # NumPy's is none that torch knows
-            bits = self._torch.as_tensor(values.view(np.int16))
-            return bits.view(self._torch.bfloat16).to(self._on(device))
-        return self._torch.as_tensor(values).to(self._on(device))
+            bits = self._torch.as_tensor(values.view(np.int16), device=there)
+            return bits.view(self._torch.bfloat16)
+        return self._torch.as_tensor(values, device=there)
 
     def permits(self, inputs: Sequence[Any], outputs: Sequence[Any] | None) -> bool:
         try:

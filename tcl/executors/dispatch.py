@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from tcl.arrays.arguments import Argument, Array, Wanted
+from tcl.arrays.arguments import Argument, Array, Wanted, wanted_places
 from tcl.arrays.given import Given
 from tcl.arrays.libraries import HOST
 from tcl.codegen.common.errors import ArgumentError, OptionsError
@@ -100,7 +100,7 @@ class Kernels:
             found = findings(definition, strict=True) if self.strict else definition.warnings
             self._tell(definition, found)
         self._executors: OrderedDict[tuple[object, ...], Calls[Any]] = OrderedDict()
-        """By def, device and shapes, the last used last."""
+        """By def, device, outputs that are usually returned and shapes, the last used last."""
         self._varied: deque[tuple[object, ...]] = deque()
         """Which of them are for sizes that vary, oldest first."""
         self._families: dict[tuple[object, ...], Family] = {}
@@ -176,7 +176,8 @@ class Kernels:
         check_sequence(definition, inputs)
         found = inputs_of(definition, inputs)
         given = found.given
-        key = (entry_point, given.device, *(view.shape for view in given.views))
+        places = None if wanted is None else wanted_places(definition, wanted)
+        key = (entry_point, given.device, places, *(view.shape for view in given.views))
         return self._kept(key, lambda: self._make(definition, found, wanted)), given
 
     def _kept(self, key: tuple[object, ...], make: Callable[[], Calls[Any]]) -> Calls[Any]:

@@ -182,8 +182,10 @@ class WorkerPool(Executor):
         if process is not None:
             self._end(process)
 
-    def _start(self) -> _Process:
-        """A process that is ready for tasks; ``WorkerStartError`` if there is none."""
+    def _start(self, *, again: bool = True) -> _Process:
+        """A process that is ready for tasks; ``WorkerStartError`` if there is none. ``again``:
+        whether another one is started if somebody ends this one before, as a system does that is
+        short of memory: else a search that has found something would end without a result."""
         try:
             process = _Process(self._cpus)
         except OSError as error:
@@ -200,7 +202,10 @@ class WorkerPool(Executor):
                     raise raised
         except Exception as error:
             self._end(process)
-            said = f"{error}" if isinstance(error, WorkerDiedError) else repr(error)
+            ended = isinstance(error, WorkerDiedError)
+            if again and ended and not isinstance(error, WorkerCrashedError) and not self._killed:
+                return self._start(again=False)
+            said = f"{error}" if ended else repr(error)
             raise WorkerStartError(f"no process can be started: {said}") from error
         except BaseException:
             self._end(process)

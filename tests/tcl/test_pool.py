@@ -62,6 +62,14 @@ def crash() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def be_killed(marks: Path, times: int) -> None:
+    """The first times that anyone calls it."""
+    begun = len(list(marks.iterdir()))
+    (marks / f"{begun}").touch()
+    if begun < times:
+        crash()
+
+
 def fault() -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -209,6 +217,23 @@ def test_a_process_that_cannot_be_set_up_is_no_tasks_fault() -> None:
     try:
         with pytest.raises(WorkerStartError, match="no process can be started: OptionsError"):
             pool.submit(double, 1).result(60)
+    finally:
+        pool.kill()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_process_that_somebody_ends_at_its_start_is_replaced_once(
+    times: int, tmp_path: Path
+) -> None:
+    pool = WorkerPool(1, initializer=be_killed, initargs=(tmp_path, times))
+    try:
+        task = pool.submit(double, 1)
+        if times == 1:
+            assert task.result(60) == 2
+        else:
+            with pytest.raises(WorkerStartError, match="ended by SIGKILL"):
+                task.result(60)
+        assert len(list(tmp_path.iterdir())) == 2
     finally:
         pool.kill()
 

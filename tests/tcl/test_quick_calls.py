@@ -91,6 +91,17 @@ def test_numbers_beside_tensors() -> None:
         assert type(found) is torch.Tensor and found.tolist() == [float(s) * v for v in range(4)]
 
 
+@pytest.mark.parametrize("type_", ["float", "bfloat16"])
+def test_numbers_lie_where_tensors_do(type_: str) -> None:
+    torch = pytest.importorskip("torch")
+    source = f"def f({type_} s, float(N) X) -> (Y) {{ Y(i) = float(s) * X(i) }}"
+    t, x = tcl.define(source, threads=1), torch.arange(4.0)
+    for _ in range(2):  # the long way, and the short one
+        with torch.device("meta"):
+            found = t.f(2.0, x)
+        assert found.device == x.device and found.tolist() == [0.0, 2.0, 4.0, 6.0]
+
+
 def all_quick(function: Any, arrays: list[np.ndarray[Any, Any]], taken: list[bool]) -> bool:
     """Whether calls with these in turns take the short way, after some that need not."""
     for k, a in enumerate(itertools.chain(*[arrays] * 5)):

@@ -139,3 +139,16 @@ def test_scratch_is_not_shared_by_threads_and_is_kept() -> None:
         assert tracemalloc.get_traced_memory()[1] < x.nbytes / 10
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("first", [None, ("Z",)])
+def test_what_an_executor_returns_is_not_what_others_do(first: Any) -> None:
+    """Of the same sizes and defs, whichever was made first."""
+    T: Any = tcl.define(TWO)
+    x = np.arange(3, dtype=np.float32)
+    found = {}
+    for wanted in (first, None, ("Z",)):
+        found[wanted] = T.executor("two", (x,), wanted)[0]
+    np.testing.assert_array_equal(found["Z",](x), 2 * x + 2)
+    for results in (found[None](x), T.two(x), T.two(x)):
+        assert results._fields == ("Y", "Z")
