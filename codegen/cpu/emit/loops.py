@@ -327,15 +327,11 @@ class Loops:
         def some(start: Val) -> None:
             end = b.intrinsic("smin", b.binary("add nsw", start, number(stretch)), span)
             stoppable_repeat(b, end, step, pause.every, work, each, False, start)
+            then = partial(self.emit, pause.then, scope)
             if pause.after_last:
-                self.emit(pause.then, scope)
-                return
-            then, done = b.new_label("between"), b.new_label("stretch")
-            b.branch_if(b.compare("icmp slt", end, span), then, done)
-            b.start(then)
-            self.emit(pause.then, scope)
-            b.branch(done)
-            b.start(done)
+                then()
+            else:
+                self._where(lambda: b.compare("icmp slt", end, span), "between", then)
 
         count = -(-count // pause.every)
         stoppable_repeat(b, span, stretch, count, work * pause.every, some, empty)
