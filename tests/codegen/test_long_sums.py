@@ -29,11 +29,11 @@ from tcl.codegen.devices.cpu import host_cpu
 from tcl.codegen.loopir.printer import show
 from tcl.codegen.options.nest_options import NestOptions
 from tcl.codegen.options.options import MappingOptions
-from tcl.codegen.reference import compile_reference
+from tcl.codegen.reference import compile_reference, roundings
 from tcl.codegen.schedule.cpu import stages
 from tcl.grammar.sized import SizedDef
 from tcl.selection.best_options import DEFAULT
-from tcl.tuner.measure.correctness import accumulation_depths
+from tcl.tuner.measure.correctness import accumulation_depths, mismatch
 
 LONG = """
 def f({0}(M, N) A, {0}(N, M) D, {0}(N) B) -> (R, C, T, S, Q, P, V) {{
@@ -110,6 +110,22 @@ def test_what_a_candidate_is_allowed_does_not_grow_with_the_length(form: str, mo
     text = f"def f(float(N) A) -> (S) {{ S +=! A(n) S += {form} }}"
     sized = sized_of(text, np.broadcast_to(np.float32(0), n))
     assert accumulation_depths(sized) == {"A": 0, "S": sums.TERMS + most}
+
+
+def test_sums_in_float64_may_cancel() -> None:
+    """A sum of a million terms is 1: of float64, the reference's own error is not known."""
+    n = 1 << 20
+    values = np.random.default_rng(5).standard_normal(n // 2)
+    values = np.random.default_rng(6).permutation([*values, *-values, 1.0])
+    sized = sized_of("def f(double(N) A) -> (S) { S +=! A(n) }", values)
+    (expected,) = outputs_of(sized)
+    compile_reference(sized)([values], [expected])
+    off = [expected * (1 + 2e-13), expected * (1 + 1e-10)]
+    assert roundings(sized, [values], [expected])[0].error == 0
+    depth = accumulation_depths(sized)["S"]
+    found = [mismatch("S", each, expected, depth) is None for each in off]
+    assert found == [True, False]
+    check_equal(sized, on_the_cpu(sized, [values], DEFAULT), [expected], "the default")
 
 
 @pytest.mark.skipif(bool(why_not()), reason="no C++ compiler")

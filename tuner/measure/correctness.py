@@ -18,7 +18,7 @@ from tcl.codegen.common.sums import AT_ONCE, PRODUCTS, TERMS
 from tcl.grammar import checked as c
 from tcl.grammar.sized import SizedDef
 from tcl.grammar.traverse import evaluated, reads, walk
-from tcl.grammar.types import ScalarType
+from tcl.grammar.types import FLOAT64, ScalarType
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -38,9 +38,10 @@ def accumulation_depths(sized: SizedDef) -> dict[str, int]:
     """Tensor → how many roundings its elements may have gone through, one after the other.
 
     Inputs have 0. A statement adds its number of reduction points, at least 1 and of a sum at most
-    those of a part, to the deepest tensor that it reads. A rounding to a coarser type on the way
-    (float32 arithmetic that ends in a float64) counts as the many of the tensor's own type that are
-    as large.
+    those of a part, to the deepest tensor that it reads. Of sums in float64 all points count: where
+    their terms cancel, nothing else tells how far off they may be (``roundings``). A rounding to a
+    coarser type on the way (float32 arithmetic that ends in a float64) counts as the many of the
+    tensor's own type that are as large.
     """
     depths = dict.fromkeys(sized.shapes, 0)
     types = {name: tensor.type for name, tensor in sized.checked.tensors.items()}
@@ -49,7 +50,7 @@ def accumulation_depths(sized: SizedDef) -> dict[str, int]:
         statement = sized_statement.statement
         points = math.prod(sized_statement.extent(i) for i in statement.reduction)
         read = {r.tensor for r in reads(statement)}
-        if statement.op == "+":
+        if statement.op == "+" and types[statement.target] != FLOAT64:
             points = min(points, _part(statement, [types[name] for name in read]))
         if statement.op != "=" and not statement.initialise:
             read.add(statement.target)
