@@ -20,7 +20,7 @@ from tcl.cli.cache_common import (
     plain,
     write_text,
 )
-from tcl.cli.common import json_option, print_json, read, report, reporting
+from tcl.cli.common import read, report, reporting
 from tcl.common.files import MOST_DATA
 from tcl.common.number_format import duration, plural
 
@@ -46,10 +46,9 @@ def command() -> None:
 
 
 @command.command("list")
-@json_option
 @cache_option
 @reporting
-def list_(as_json: bool, path: Path | None) -> None:
+def list_(path: Path | None) -> None:
     """What was tuned, with its best time.
 
     Every def and sizes that have results, device by device, those that were tuned last first; then
@@ -58,12 +57,7 @@ def list_(as_json: bool, path: Path | None) -> None:
     from tcl.cli.tables import plain_table, print_table
     from tcl.tuner.cache.fingerprint import split_threads
 
-    cache = existing(path, as_json=as_json)
-    if as_json:
-        keys = [] if cache is None else [_data(summary) for summary in cache.list()]
-        launch_shapes = [] if cache is None else cache_shapes.all_data(cache)
-        print_json({"keys": keys, "launch_shapes": launch_shapes})
-        return
+    cache = existing(path)
     if cache is None:
         return
     summaries = cache.list()
@@ -87,25 +81,6 @@ def list_(as_json: bool, path: Path | None) -> None:
     shapes = cache_shapes.listed(cache)
     besides = f" and {plural(shapes, 'launch shape')}" if shapes else ""
     click.echo(f"{plural(len(summaries), 'key')}{besides} in {cache.path}")
-
-
-def _data(summary: Summary) -> dict[str, object]:
-    from tcl.tuner.cache.fingerprint import split_threads
-
-    key = summary.key
-    device, threads = split_threads(key.device)
-    return {
-        "key": key.digest,
-        "entry": summary.entry,
-        "namespace": key.backend,
-        "device": device,
-        "threads": threads,
-        "inputs": key.sizes,
-        "codegen_version": key.codegen_version,
-        "results": summary.measured,
-        "best_seconds": summary.best,
-        "when": summary.last,
-    }
 
 
 @command.command("prune")

@@ -122,16 +122,15 @@ def how_to_load(work: Work, query: Query, cache: Path | None, device: str) -> tu
     )
 
 
-def existing(path: Path | None, *, as_json: bool = False) -> TuningCache | None:
+def existing(path: Path | None) -> TuningCache | None:
     """``needed``; None, and said so, if the cache is the user's own, and there is none yet: that
-    is no mistake, and a file that is named and not there is one (``MissingCacheError``).
-    ``as_json``: standard output is for a document."""
+    is no mistake, and a file that is named and not there is one (``MissingCacheError``)."""
     if path is not None:
         return needed(path)
     try:
         return needed(None)
     except MissingCacheError as error:
-        click.echo(error, err=as_json)
+        click.echo(error)
         return None
 
 

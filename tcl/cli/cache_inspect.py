@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,7 +11,7 @@ import click
 
 from tcl.cli import cache_shapes
 from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain
-from tcl.cli.common import json_option, print_json, reporting, was_given
+from tcl.cli.common import reporting, was_given
 from tcl.common.number_format import duration, plural
 from tcl.grammar.errors import ArgumentError
 
@@ -21,16 +22,6 @@ if TYPE_CHECKING:
     from tcl.tuner.cache.tuning_cache import TuningCache
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def _no_sizes(context: click.Context, parameter: click.Parameter, given: str | None) -> None:
-    if given is not None:
-        raise click.UsageError(
-            "a cache knows shapes of inputs and no names of sizes: give --inputs '[64,64]', a part "
-            "of what tcl cache list shows, or see tcl cache show FILE --sizes",
-            context,
-        )
-
 
 _OPTIONS = (
     click.option("--entry", "-e", metavar="NAME", help="Only keys of this def."),
@@ -43,11 +34,11 @@ _OPTIONS = (
         help="Only results of this backend: cpu, cuda.",
     ),
     click.option(
-        "--inputs",
+        "--sizes",
+        "-s",
         metavar="TEXT",
         help="Only keys in whose inputs this stands, as tcl cache list shows them: '[64,64]'.",
     ),
-    click.option("--sizes", "-s", hidden=True, expose_value=False, callback=_no_sizes),
     click.option(
         "--codegen", "version", metavar="VERSION", help="Only this version of the code generator."
     ),
@@ -70,6 +61,11 @@ def chosen(
     from tcl.tuner.cache.insight import Filter, insights
 
     wanted = Filter(**said)
+    if wanted.sizes is not None and "=" in wanted.sizes:
+        raise ArgumentError(
+            f"--sizes {wanted.sizes}: a cache knows shapes of inputs and no names of sizes; give a "
+            "part of what tcl cache list shows, as in --sizes '[64,64]', or see tcl cache show"
+        )
     found = insights(cache, DEFAULT.to_json(), wanted)
     if not found and not others:
         known = insights(cache, DEFAULT.to_json(), Filter())
@@ -90,7 +86,7 @@ def chosen(
     metavar="K",
     help="Best candidates of each key.",
 )
-@json_option
+@click.option("--json", "as_json", is_flag=True, help="As JSON, times in seconds.")
 @cache_option
 @reporting
 def inspect(
@@ -103,21 +99,19 @@ def inspect(
     candidates ended, and the winner's margins over the second and over the untuned default.
 
     Launch shapes of kernels that tcl.BlockTuner tuned come last: --entry is the kernel's name,
-    --inputs its global size, as in '64 x 64'. They have no namespace, and no version.
+    --sizes its global size, as in '64 x 64'. They have no namespace, and no version.
     """
     if best_only and was_given("top_k"):
         raise click.UsageError("--best-only is --top-k 1; give one of them")
-    cache = existing(path, as_json=as_json)
+    cache = existing(path)
     if cache is None:
-        if as_json:
-            print_json([])
         return
     shapes = cache_shapes.wanted(cache, said)
     found = chosen(cache, said, others=bool(shapes))
     count = 1 if best_only else top_k
     if as_json:
         keys = [_data(each, count) for each in found]
-        print_json([*keys, *map(cache_shapes.data, shapes)])
+        click.echo(json.dumps([*keys, *map(cache_shapes.data, shapes)], indent=1))
         return
     for each in found:
         _show(each, count)

@@ -38,13 +38,6 @@ def listed(cache: TuningCache) -> int:
     return len(kept)
 
 
-def all_data(cache: TuningCache) -> list[dict[str, Any]]:
-    """All of a cache, as JSON has them."""
-    from tcl.tuner.cache import block_results
-
-    return [data(each) for each in block_results.kept(cache)]
-
-
 def _read(each: Kept) -> BlockTuningResult | None:
     """None for what is measured again when it is asked for."""
     from tcl.block_tuning.result import BlockTuningResult
@@ -66,13 +59,13 @@ def wanted(cache: TuningCache, said: dict[str, str | None]) -> list[Kept]:
 
     if said["backend"] is not None or said["version"] is not None:
         return []
-    entry, inputs, device = said["entry"], said["inputs"] or "", said["device"] or ""
+    entry, sizes, device = said["entry"], said["sizes"] or "", said["device"] or ""
     return [
         each
         for each in block_results.kept(cache)
         if entry in (None, each.kernel)
         and device.casefold() in each.device.casefold()
-        and "".join(inputs.split()) in "".join(_size(each).split())
+        and "".join(sizes.split()) in "".join(_size(each).split())
     ]
 
 

@@ -26,31 +26,12 @@ file_argument = click.argument("file", type=click.Path(path_type=Path))
 entry_option = click.option(
     "--entry", "-e", help="The def to use; needed when the file has more than one."
 )
-
-
-def _joined(
-    context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
-) -> str | None:
-    return ",".join(given) if given else None
-
-
-sizes_options = functools.partial(
-    click.option, "--sizes", "-s", multiple=True, metavar="TEXT", callback=_joined
-)
-"""Given several times, as ``-s M=128 -s N=64``, it is all of them."""
-sizes_option = sizes_options(
+sizes_option = click.option(
+    "--sizes",
+    "-s",
     help="Sizes, as M=128,N=64, or a label of the def's '# sizes' comments. "
     "Default: the first of these comments.",
 )
-
-json_option = click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
-
-
-def print_json(data: object) -> None:
-    """One document on standard output; keys are words with underscores."""
-    import json
-
-    click.echo(json.dumps(data, indent=1, allow_nan=False))
 
 
 def _names(

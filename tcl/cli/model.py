@@ -11,9 +11,7 @@ from tcl.cli.cache_common import cache_option, needed, write_text
 from tcl.cli.common import (
     choose,
     entry_option,
-    json_option,
     load,
-    print_json,
     reporting,
     sizes_option,
     threads_option,
@@ -154,7 +152,7 @@ def evaluate(
 )
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@json_option
+@click.option("--json", "as_json", is_flag=True, help="All of it as JSON, for programs.")
 @reporting
 def predict(
     file: Path,
@@ -169,6 +167,7 @@ def predict(
     as_json: bool,
 ) -> None:
     """What the model would choose for a def in FILE, and what it expects of that."""
+    import json
     from dataclasses import replace
     from itertools import islice
 
@@ -212,7 +211,7 @@ def predict(
             {"time": round(ratio, 4), "spread": round(spread, 4), "options": options.as_dict()}
             for ratio, spread, options in listed
         ]
-        print_json({**about, "chosen": chosen, "ranked": each})
+        click.echo(json.dumps({**about, "chosen": chosen, "ranked": each}, indent=1))
         return
     click.echo(f"{checked.name}: {len(ranking)} candidates, ranked by {where}")
     if ranking.unseen:

@@ -2,8 +2,7 @@
 
 Every object has ``event``, and ``seconds`` since the search began; times of kernels are in seconds.
 The first is ``started``, the last one of the search ``finished``; ``tcl tune`` adds a ``result``.
-``placements`` has the time on arrays of each placement, ``aligned`` (at 64 bytes) and ``numpy`` (as
-NumPy places them), ``time`` is their geometric mean.
+``placements`` has the time on arrays of each placement, ``time`` is their geometric mean.
 ``reading`` tells which measurement a candidate's time is from: ``first reading``, when it came up,
 or ``finals``, where the fastest were timed in turns, which decides.
 With ``--grid``, a ``grid`` comes before all, with the plan; a ``point`` and a ``point done`` stand
@@ -20,7 +19,6 @@ from typing import Any, TextIO, TypeAlias, assert_never
 from tcl.codegen.options.options import MappingOptions
 from tcl.progress.state import Event
 from tcl.progress.words import FIRST, verdict
-from tcl.tuner.measure.placement import key_of
 from tcl.tuner.run import events
 
 _Candidate: TypeAlias = events.Candidate[MappingOptions]
@@ -111,6 +109,6 @@ def _candidate(candidate: _Candidate) -> dict[str, Any]:
         "time": candidate.time,
         "reading": FIRST if candidate.outcome.heat is None else "finals",
         "samples": list(candidate.outcome.times),
-        "placements": {key_of(k): v for k, v in candidate.outcome.placements.items()},
+        "placements": candidate.outcome.placements,
         "message": candidate.outcome.message,
     }

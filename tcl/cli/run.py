@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,6 @@ from tcl.cli.common import (
     entry_option,
     fail,
     file_argument,
-    json_option,
-    print_json,
     reporting,
     sizes_option,
     threads_option,
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from tcl.backends.targets import Target
     from tcl.cli.kernels import Work
     from tcl.codegen.common.rounding import Rounding
-    from tcl.codegen.options.options import MappingOptions
     from tcl.executors.executor import Executor
     from tcl.selection.best_options import Query
     from tcl.selection.suggested_options import Chosen
@@ -67,7 +63,6 @@ if TYPE_CHECKING:
     "emulates, which checks every access of small kernels.",
 )
 @click.option("--no-reference", is_flag=True, help="Do not compare with the reference.")
-@json_option
 @reporting
 def command(
     file: Path,
@@ -81,7 +76,6 @@ def command(
     varying: tuple[str, ...],
     device: str,
     no_reference: bool,
-    as_json: bool,
 ) -> None:
     """Run a def on random inputs, compare it with the reference, print the time.
 
@@ -103,7 +97,7 @@ def command(
             return _chosen(query, options, path, relax, work.title)
 
         executor = work.executor(choose, count, asked=options is not None)
-        _run_on_cpu(Said(work, compare=compare, as_json=as_json), executor)
+        _run_on_cpu(work, executor, compare=compare)
         return
     from tcl.backends.targets import target
 
@@ -113,7 +107,7 @@ def command(
     query = where.query(work.sized, work.inputs, varying)
     with work.indexing():
         chosen = _chosen(query, options, path, relax, work.title)
-        _run_on_gpu(Said(work, compare=compare, as_json=as_json), chosen, where, query)
+        _run_on_gpu(work, chosen, where, query, compare=compare)
 
 
 def _chosen(
@@ -144,87 +138,37 @@ def _chosen(
     return found
 
 
-@dataclass(slots=True)
-class Said:
-    """What is said of a run: as text, line by line, or in the end as JSON."""
-
-    work: Work
-    compare: bool
-    as_json: bool
-    _data: dict[str, object] = field(init=False)
-
-    def __post_init__(self) -> None:
-        name, sizes = self.work.checked.name, dict(self.work.sizes)
-        self._data = {"def": name, "sizes": sizes, "outputs": [], "agrees": None}
-
-    def results(self, outputs: Sequence[Array]) -> None:
-        """What was computed, and whether it is right; exits if it is not."""
-        tensors = self.work.checked.outputs
-        self._line(self.work.title)
-        for tensor, array in zip(tensors, outputs, strict=True):
-            self._line(f"  {tensor.name}: {tensor.type}{array.shape}")
-        self._data["outputs"] = [
-            {"name": tensor.name, "type": str(tensor.type), "shape": list(array.shape)}
-            for tensor, array in zip(tensors, outputs, strict=True)
-        ]
-        if not self.compare:
-            return
-        wrong = _differences(self.work, outputs)
-        self._data["agrees"] = not wrong
-        if wrong:
-            self.end()
-            fail("\n".join(wrong))
-        self._line("  agrees with the reference")
-
-    def time(self, seconds: float | None, where: str, options: MappingOptions) -> None:
-        """How long a call takes; None where times mean nothing."""
-        if seconds is None:
-            self._line(f"  every access was checked on {where}, with options {options}")
-        else:
-            self._line(f"  {duration(seconds)} a call on {where}, with options {options}")
-        self._data |= {"seconds": seconds, "on": where, "options": options.as_dict()}
-
-    def serves(self, sizes: str | None) -> None:
-        """Which sizes the kernel is for, where some vary."""
-        if sizes is not None:
-            self._line(f"  the kernel serves {sizes}")
-        elif self.work.varying:
-            self._line("  the kernel is for these sizes alone: there can be none for their class")
-        self._data["serves"] = sizes
-
-    def end(self) -> None:
-        """That is all."""
-        if self.as_json:
-            print_json(self._data)
-
-    def _line(self, text: str) -> None:
-        if not self.as_json:
-            click.echo(text)
-
-
-def _run_on_cpu(said: Said, executor: Executor) -> None:
+def _run_on_cpu(work: Work, executor: Executor, *, compare: bool) -> None:
     """Run once, compare, and say how long a call takes."""
     from tcl.executors.varying import VaryingExecutor
     from tcl.tuner.measure.timing import measure
 
-    work, outputs = said.work, said.work.outputs()
+    outputs = work.outputs()
     with work.indexing():
         executor(*work.inputs, outputs=outputs)
-    said.results(outputs)
+    _show_results(work, outputs, compare=compare)
     seconds = measure(lambda: executor(*work.inputs, outputs=outputs)).median
-    said.time(seconds, plural(executor.threads, "thread"), executor.options)
-    said.serves(str(executor.serves) if isinstance(executor, VaryingExecutor) else None)
-    said.end()
+    used = plural(executor.threads, "thread")
+    click.echo(f"  {duration(seconds)} a call on {used}, with options {executor.options}")
+    _show_class(work, str(executor.serves) if isinstance(executor, VaryingExecutor) else None)
 
 
-def _run_on_gpu(said: Said, wanted: Chosen, target: Target, query: Query) -> None:
+def _show_class(work: Work, serves: str | None) -> None:
+    """Say which sizes the kernel is for, where some vary."""
+    if serves is not None:
+        click.echo(f"  the kernel serves {serves}")
+    elif work.varying:
+        click.echo("  the kernel is for these sizes alone: there can be none for their class")
+
+
+def _run_on_gpu(work: Work, wanted: Chosen, target: Target, query: Query, *, compare: bool) -> None:
     """Likewise, on a GPU or one that is emulated, of which times mean nothing."""
     from tcl.backends.targets import EMULATED, check_emulated
     from tcl.codegen.common.scratch_folder import workspace
     from tcl.selection.suggested_options import applied
     from tcl.tuner.measure.timing import measure
 
-    work, emulated = said.work, target.name == EMULATED
+    emulated = target.name == EMULATED
     if emulated:
         check_emulated(work.sized)
     backend = target.backend(work.text, work.checked.name, work.inputs)
@@ -240,15 +184,27 @@ def _run_on_gpu(said: Said, wanted: Chosen, target: Target, query: Query) -> Non
         held.hold(values)
     run = bench.bound(backend.load(code), inputs, outputs)
     run()
-    said.results([held.values() for held in outputs])
+    _show_results(work, [held.values() for held in outputs], compare=compare)
     if emulated:
-        said.time(None, f"an emulated {target.identity.partition(';')[0]}", chosen)
+        gpu = target.identity.partition(";")[0]
+        click.echo(f"  every access was checked on an emulated {gpu}, with options {chosen}")
     else:
         with bench.alone():
             seconds = measure(run, settings=target.timing, timer=bench.seconds).median
-        said.time(seconds, target.identity, chosen)
-    said.serves(str(backend.all_) if query.classes else None)
-    said.end()
+        click.echo(f"  {duration(seconds)} a call on {target.identity}, with options {chosen}")
+    _show_class(work, str(backend.all_) if query.classes else None)
+
+
+def _show_results(work: Work, outputs: Sequence[Array], *, compare: bool) -> None:
+    """Say what was computed, and whether it is right; exit if it is not."""
+    click.echo(work.title)
+    for tensor, array in zip(work.checked.outputs, outputs, strict=True):
+        click.echo(f"  {tensor.name}: {tensor.type}{array.shape}")
+    if compare:
+        wrong = _differences(work, outputs)
+        if wrong:
+            fail("\n".join(wrong))
+        click.echo("  agrees with the reference")
 
 
 def _differences(work: Work, outputs: Sequence[Array]) -> list[str]:

@@ -251,8 +251,7 @@ class Session:
     ) -> None:
         if isinstance(progress, JsonProgress):
             options = None if result.options is None else json.loads(result.options.to_json())
-            peers = [{"name": name, "ratio": ratio} for name, ratio in beside.items()]
-            said = {"options": options, **decided(result.decision), "beside": peers}
+            said = {"options": options, **decided(result.decision), "beside": beside}
             said |= {"cache": str(self.cache), "unsaved": result.unsaved}
             progress.write("result", said)
         elif result.options is not None:

@@ -78,7 +78,7 @@ class Filter:
     device: str | None = None
     """A part of the device's identity, in whatever case."""
     backend: str | None = None
-    inputs: str | None = None
+    sizes: str | None = None
     """A part of the inputs as people see them, ``float32[64,64] float32[64,32]``; spaces do not
     count."""
     version: str | None = None
@@ -101,26 +101,26 @@ class Filter:
 
     def _rules(self) -> list[tuple[str, str, Callable[[CacheKey, str], bool]]]:
         """What is said: its name, the words, and whether a key has it."""
-        entry, device, inputs = self.entry or "", self.device or "", self.inputs or ""
+        entry, device, sizes = self.entry or "", self.device or "", self.sizes or ""
         rules: list[tuple[str, str | None, Callable[[CacheKey, str], bool]]] = [
             ("def", self.entry, lambda _, name: name == entry),
             ("device", self.device, lambda key, _: device.casefold() in key.device.casefold()),
             ("namespace", self.backend, lambda key, _: key.backend == self.backend),
-            ("inputs", self.inputs, lambda key, _: _plain(inputs) in _plain(key.sizes)),
+            ("sizes", self.sizes, lambda key, _: _plain(sizes) in _plain(key.sizes)),
             ("version", self.version, lambda key, _: key.codegen_version == self.version),
         ]
         return [(what, said, matches) for what, said, matches in rules if said is not None]
 
 
-def _plain(inputs: str) -> str:
-    return "".join(inputs.split()).casefold()
+def _plain(sizes: str) -> str:
+    return "".join(sizes.split()).casefold()
 
 
 _VALUES: Mapping[str, Callable[[CacheKey, str], str]] = {
     "def": lambda _, entry: entry,
     "device": lambda key, _: key.device,
     "namespace": lambda key, _: key.backend,
-    "inputs": lambda key, _: key.sizes,
+    "sizes": lambda key, _: key.sizes,
     "version": lambda key, _: key.codegen_version,
 }
 

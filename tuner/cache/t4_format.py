@@ -23,7 +23,6 @@ from tcl.tuner.cache.merge import Results
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.table_rows import checked, classes_data, classes_of, placed_of
 from tcl.tuner.errors import CacheError
-from tcl.tuner.measure.placement import key_of, name_of
 from tcl.tuner.measure.verdict import Conditions, Outcome, Verdict
 
 SCHEMA = "1.0.0"
@@ -72,7 +71,7 @@ def _result(problem: int, record: Record) -> dict[str, object]:
     if record.conditions is not None:
         own["conditions"] = list(astuple(record.conditions))
     if record.placed:
-        own["placed"] = {key_of(name): times for name, times in record.placed}
+        own["placed"] = dict(record.placed)
     configuration = _configuration(record.options)
     if _options(configuration) != record.options:
         own["options"] = record.options
@@ -217,7 +216,7 @@ def _record(data: object, key: CacheKey, check: Check) -> Record:
     outcome = Outcome(
         verdict, samples, _of(own, "message", str), heat, place,
         conditions=conditions,
-        placed=tuple((name_of(k), v) for k, v in placed_of(own.get("placed", {}))),
+        placed=placed_of(own.get("placed", {})),
     )  # fmt: skip
     when = datetime.datetime.fromisoformat(_of(data, "timestamp", str)).timestamp()
     run = _of(own, "run", str)

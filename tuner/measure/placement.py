@@ -41,16 +41,6 @@ PLACEMENTS = {"aligned": ALIGNED, "numpy": NUMPY}
 """By the names that commands and reports have for them."""
 
 
-def key_of(name: str) -> str:
-    """What programs and files call a placement, of what users read; other names as they are."""
-    return next((key for key, place in PLACEMENTS.items() if place.name == name), name)
-
-
-def name_of(key: str) -> str:
-    """The other way round."""
-    return PLACEMENTS[key].name if key in PLACEMENTS else key
-
-
 def aligned(shape: Sequence[int], dtype: npt.DTypeLike, past: int = 0) -> npt.NDArray[Any]:
     """Uninitialised row-major memory that begins ``past`` bytes after a multiple of ``LINE``.
 

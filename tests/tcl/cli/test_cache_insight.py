@@ -95,7 +95,7 @@ def test_inspect_less() -> None:
     assert "the winner's margin: no second, the untuned default was not measured" in best
     assert inspect("--top-k", "1") == best
     assert inspect("--device", "xeon", "--top-k", "2").count("first reading") == 2
-    for arguments in (("--inputs", "[8]"), ("-e", "add"), ("--namespace", "cpu", "-e", "add")):
+    for arguments in (("--sizes", "[8]"), ("-e", "add"), ("--namespace", "cpu", "-e", "add")):
         assert inspect(*arguments).endswith("\n1 key, 1 result in a.db\n")
 
 
@@ -163,7 +163,7 @@ def test_inspect_launch_shapes() -> None:
     assert "it cannot be read, and is measured again when it is asked for" in everything
     assert everything.endswith("\n3 keys, 8 results and 2 launch shapes in a.db\n")
     assert "launch shape" not in inspect("--namespace", "cpu")
-    assert "scale" not in inspect("--device", "epyc") and "mm" not in inspect("--inputs", "64 x 32")
+    assert "scale" not in inspect("--device", "epyc") and "mm" not in inspect("-s", "64 x 32")
     (found,) = json.loads(inspect("--json", "--entry", "scale"))
     assert found["kernel"] == "scale" and found["global_size"] == [64, 32]
     assert found["block"] == [256] and found["defines"] == {"TILE": 2} and found["grid"] == [4, 2]
@@ -284,9 +284,9 @@ def test_a_picture_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         ("analyze -e add --device xeon", 1, "no key of a.db has all of these at once"),
         (
             "inspect --sizes N=64",
-            2,
-            "error: a cache knows shapes of inputs and no names of sizes: give --inputs '[64,64]', "
-            "a part of what tcl cache list shows, or see tcl cache show FILE --sizes",
+            1,
+            "error: --sizes N=64: a cache knows shapes of inputs and no names of sizes; give a "
+            "part of what tcl cache list shows, as in --sizes '[64,64]', or see tcl cache show",
         ),
         ("inspect --best-only --top-k 2", 2, "--best-only is --top-k 1; give one of them"),
         ("inspect --codegen 17", 1, "no key of a.db has version '17'; there are: 18"),

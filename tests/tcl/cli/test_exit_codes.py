@@ -187,17 +187,7 @@ BEYOND = {
     "--varying": (",", "--varying needs names of sizes, as in --varying M,N"),
 }
 """Values that their option never has."""
-FREE = {
-    "--entry",
-    "--sizes",
-    "--inputs",
-    "--options",
-    "--cache",
-    "--device",
-    "--grid",
-    "--fix",
-    "--key",
-}
+FREE = {"--entry", "--sizes", "--options", "--cache", "--device", "--grid", "--fix", "--key"}
 FREE |= {"--report", "--out", "--codegen", "--namespace", "--picture"}
 FREE |= {"--model", "--warm-start"}
 """Options of which only what they name can be wrong; any text may be a version's name."""
