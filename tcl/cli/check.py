@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from tcl.arrays.annotations import parse_sizes, read_annotations
-from tcl.cli.common import entry_option, pick, read, report, reporting
+from tcl.cli.common import entry_option, pick, read, report, reporting, sizes_given
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef, Tensor
 from tcl.grammar.errors import TclError
@@ -22,11 +22,9 @@ from tcl.grammar.source import Span
 @click.command("check")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @entry_option
-@click.option(
-    "--sizes",
-    "-s",
-    help="Show the outputs' shapes and first indices for these sizes, as M=128,N=64, or for a "
-    "label of the def's '# sizes' comments.",
+@sizes_given(
+    "Show the outputs' shapes and first indices for these sizes, as M=128,N=64, or for a label of "
+    "the def's '# sizes' comments."
 )
 @click.option(
     "--strict",
