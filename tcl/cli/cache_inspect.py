@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tcl.cli import cache_shapes
-from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain
+from tcl.cli.cache_common import SHORT, cache_option, existing, key_data, moment, plain
 from tcl.cli.common import reporting, was_given
+from tcl.cli.json_output import json_option, print_json
 from tcl.common.number_format import duration, plural
 from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tcl.tuner.cache.insight import KeyInsight
-    from tcl.tuner.cache.key import ArrayLayout
     from tcl.tuner.cache.ranking import Record
     from tcl.tuner.cache.tuning_cache import TuningCache
 
@@ -86,7 +85,7 @@ def chosen(
     metavar="K",
     help="Best candidates of each key.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As JSON, times in seconds.")
+@json_option
 @cache_option
 @reporting
 def inspect(
@@ -103,7 +102,7 @@ def inspect(
     """
     if best_only and was_given("top_k"):
         raise click.UsageError("--best-only is --top-k 1; give one of them")
-    cache = existing(path)
+    cache = existing(path, as_json=as_json)
     if cache is None:
         return
     shapes = cache_shapes.wanted(cache, said)
@@ -111,7 +110,7 @@ def inspect(
     count = 1 if best_only else top_k
     if as_json:
         keys = [_data(each, count) for each in found]
-        click.echo(json.dumps([*keys, *map(cache_shapes.data, shapes)], indent=1))
+        print_json([*keys, *map(cache_shapes.data, shapes)])
         return
     for each in found:
         _show(each, count)
@@ -167,14 +166,8 @@ def _percent(share: float | None) -> str:
 
 
 def _data(each: KeyInsight, count: int) -> dict[str, object]:
-    key = each.key
     return {
-        "key": key.digest,
-        "entry": each.entry,
-        "namespace": key.backend,
-        "device": key.device,
-        "inputs": [_input(layout) for layout in key.inputs],
-        "codegen_version": key.codegen_version,
+        **key_data(each.key, each.entry),
         "results": each.records,
         "verdicts": each.verdicts,
         "candidates": len(each.ranked),
@@ -185,14 +178,7 @@ def _data(each: KeyInsight, count: int) -> dict[str, object]:
     }
 
 
-def _input(layout: ArrayLayout) -> dict[str, object]:
-    """Of sizes that vary, ``shape`` has the usual ones, and ``extents`` the classes."""
-    found = {"shape": layout.shape, "strides": layout.strides, "dtype": layout.dtype}
-    return {**found, **({"extents": layout.extents} if layout.classes else {})}
-
-
 def _candidates(each: KeyInsight, ranked: Sequence[Record]) -> list[dict[str, object]]:
-
     return [
         {
             "rank": rank,

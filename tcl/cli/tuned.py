@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -204,14 +204,7 @@ class Session:
                 "read": yardstick.cost.read,
                 "written": yardstick.cost.written,
             },
-            "ceilings": None
-            if ceilings is None
-            else {
-                "read": ceilings.read,
-                "copy": ceilings.copy,
-                "flops": ceilings.flops,
-                "products": dict(ceilings.products),
-            },
+            "ceilings": None if ceilings is None else asdict(ceilings),
         }
         return JsonProgress(about, sys.stdout, self.about)
 
