@@ -44,6 +44,7 @@ from tcl.selection.best_options import DEFAULT, Query
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.cores import available_cores
+from tcl.tuner.measure.placement import shown
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Candidate, Decision
 from tcl.tuner.run.stop_requests import COMMAND, searches_count
@@ -319,7 +320,7 @@ def _table(title: str, decision: Decision[MappingOptions]) -> Table:
     winner, start = decision.winner, decision.start
     assert winner is not None and winner.time is not None
     places = list(winner.outcome.placements) if len(winner.outcome.placements) > 1 else []
-    headings = (f">{name}" for name in places)
+    headings = (f">{shown(name)}" for name in places)
     table = plain_table(title, ">time a call", *headings, ">speed-up")
 
     def add(name: str, candidate: Candidate[MappingOptions], ratio: str, style: str = "") -> None:

@@ -178,6 +178,9 @@ def test_json(mm: Path, cache: Path) -> None:
     assert isinstance(beside, dict)
     assert beside.keys() >= {"naive options"} and any("NumPy" in name for name in beside)
     assert "saved in" in done.stderr
+    best = last["best"]
+    assert isinstance(best, dict)
+    assert best["placements"].keys() == {"at_64_bytes", "as_numpy"}
 
 
 def test_a_time_limit_that_passes_at_once_costs_no_result(tmp_path: Path, cache: Path) -> None:
