@@ -59,11 +59,15 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
     Raises ``ArgumentError`` unless every size symbol of the def gets exactly one value.
     """
     known = read_annotations(checked).sizes
-    text = text.strip()
-    if text in known:
-        return dict(known[text])
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if len(parts) == 1 and parts[0] in known:
+        return dict(known[parts[0]])
     sizes: dict[str, int] = {}
-    for part in filter(None, (p.strip() for p in text.split(","))):
+    for part in parts:
+        if part in known:
+            raise ArgumentError(
+                f"'{part}' is a label, which says all sizes of {checked.name}: give it alone"
+            )
         name, _, value = (p.strip() for p in part.partition("="))
         if name not in checked.sizes and name in (t.name for t in checked.inputs):
             raise ArgumentError(
@@ -76,7 +80,7 @@ def parse_sizes(text: str, checked: CheckedDef) -> dict[str, int]:
             labels = f", or one of the labels {', '.join(known)}" if known else ""
             raise ArgumentError(f"'{part}' is no size; write --sizes M=128,N=64{labels}")
         if name in sizes:
-            raise ArgumentError(f"the size {name} is given twice")
+            raise ArgumentError(f"the size {name} is given twice, as {sizes[name]} and {value}")
         if len(value) > 18:
             raise ArgumentError(f"the size {name} is too large")
         sizes[name] = int(value)

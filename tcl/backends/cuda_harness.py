@@ -162,7 +162,7 @@ class Bound:
 class CudaBench(Bench):
     """One device of this machine."""
 
-    placements = (Placement(f"at {_ALIGNED} bytes", 0),)
+    placements = (Placement(f"at_{_ALIGNED}_bytes", 0),)
 
     def __init__(
         self,

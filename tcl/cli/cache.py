@@ -13,6 +13,7 @@ from tcl.cli.cache_common import (
     SHORT,
     cache_option,
     existing,
+    key_data,
     listed_key,
     moment,
     named_cache,
@@ -21,6 +22,7 @@ from tcl.cli.cache_common import (
     write_text,
 )
 from tcl.cli.common import read, report, reporting
+from tcl.cli.json_output import json_option, print_json
 from tcl.common.files import MOST_DATA
 from tcl.common.number_format import duration, plural
 
@@ -46,21 +48,27 @@ def command() -> None:
 
 
 @command.command("list")
+@json_option
 @cache_option
 @reporting
-def list_(path: Path | None) -> None:
+def list_(as_json: bool, path: Path | None) -> None:
     """What was tuned, with its best time.
 
     Every def and sizes that have results, device by device, those that were tuned last first; then
     the launch shapes of kernels that tcl.BlockTuner tuned.
     """
     from tcl.cli.tables import plain_table, print_table
+    from tcl.tuner.cache import block_results
     from tcl.tuner.cache.fingerprint import split_threads
 
-    cache = existing(path)
+    cache = existing(path, as_json=as_json)
     if cache is None:
         return
     summaries = cache.list()
+    if as_json:
+        launches = map(cache_shapes.data, block_results.kept(cache))
+        print_json([*map(_listed, summaries), *launches])
+        return
     devices: dict[str, list[tuple[Summary, int]]] = {}
     for summary in summaries:
         device, threads = split_threads(summary.key.device)
@@ -81,6 +89,15 @@ def list_(path: Path | None) -> None:
     shapes = cache_shapes.listed(cache)
     besides = f" and {plural(shapes, 'launch shape')}" if shapes else ""
     click.echo(f"{plural(len(summaries), 'key')}{besides} in {cache.path}")
+
+
+def _listed(summary: Summary) -> dict[str, object]:
+    return {
+        **key_data(summary.key, summary.entry),
+        "seconds": summary.best,
+        "results": summary.measured,
+        "last": summary.last,
+    }
 
 
 @command.command("prune")

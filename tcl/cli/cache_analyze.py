@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -44,10 +44,10 @@ _PICTURES = (".png", ".svg", ".pdf")
 @cache_option
 @reporting
 def analyze(
-    important: bool, out: str | None, picture: Path | None, path: Path | None, **said: str | None
+    important: bool, out: str | None, picture: Path | None, path: Path | None, **said: Any
 ) -> None:
     """What all results say together: how often presets and values of knobs win, by how much
-    winners win, and what fewer candidates would lose.
+    winners win, and what fewer candidates would lose. With FILE, of its def alone.
 
     By def and device, every mean twice: plain, and by time, where keys whose kernels take long
     count more.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tcl.cli.common import check_varying, choose, fail, without_threads
+from tcl.cli.json_output import print_json
 from tcl.common.files import write_whole
 from tcl.grammar.errors import ArgumentError
 
@@ -122,15 +123,18 @@ def how_to_load(work: Work, query: Query, cache: Path | None, device: str) -> tu
     )
 
 
-def existing(path: Path | None) -> TuningCache | None:
+def existing(path: Path | None, *, as_json: bool = False) -> TuningCache | None:
     """``needed``; None, and said so, if the cache is the user's own, and there is none yet: that
-    is no mistake, and a file that is named and not there is one (``MissingCacheError``)."""
+    is no mistake, and a file that is named and not there is one (``MissingCacheError``).
+    ``as_json``: it is said beside an empty list."""
     if path is not None:
         return needed(path)
     try:
         return needed(None)
     except MissingCacheError as error:
-        click.echo(error)
+        click.echo(error, err=as_json)
+        if as_json:
+            print_json([])
         return None
 
 
@@ -199,6 +203,23 @@ def listed_key(cache: TuningCache, digits: str) -> Summary:
         there = "no key that begins" if not found else f"{len(found)} keys that begin"
         raise ArgumentError(f"{cache.path} has {there} with {digits}; tcl cache list shows them")
     return found[0]
+
+
+def key_data(key: CacheKey, entry: str) -> dict[str, object]:
+    """What a key stands for, as JSON has it. Of sizes that vary, ``shape`` has the usual ones, and
+    ``extents`` the classes."""
+    inputs = []
+    for each in key.inputs:
+        about = {"shape": each.shape, "strides": each.strides, "dtype": each.dtype}
+        inputs.append(about | ({"extents": each.extents} if each.classes else {}))
+    return {
+        "key": key.digest,
+        "entry": entry,
+        "namespace": key.backend,
+        "device": key.device,
+        "inputs": inputs,
+        "codegen_version": key.codegen_version,
+    }
 
 
 def is_digits(what: str) -> bool:

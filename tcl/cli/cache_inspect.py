@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tcl.arrays.annotations import parse_sizes
 from tcl.cli import cache_shapes
-from tcl.cli.cache_common import SHORT, cache_option, existing, moment, plain
-from tcl.cli.common import reporting, was_given
+from tcl.cli.cache_common import SHORT, cache_option, existing, key_data, layouts_of, moment, plain
+from tcl.cli.common import choose, reporting, was_given
+from tcl.cli.json_output import json_option, print_json
 from tcl.common.number_format import duration, plural
+from tcl.grammar.canonical import canonical_text
 from tcl.grammar.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from tcl.tuner.cache.insight import KeyInsight
-    from tcl.tuner.cache.key import ArrayLayout
+    from tcl.tuner.cache.insight import Filter, KeyInsight
     from tcl.tuner.cache.ranking import Record
     from tcl.tuner.cache.tuning_cache import TuningCache
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option("--entry", "-e", metavar="NAME", help="Only keys of this def."),
+    click.argument("file", required=False, type=click.Path(path_type=Path)),
+    click.option("--entry", "-e", metavar="NAME", help="Only keys of this def; of FILE, if given."),
     click.option("--device", metavar="TEXT", help="Only devices in whose name this stands."),
     click.option(
         "--namespace",
@@ -34,10 +37,11 @@ _OPTIONS = (
         help="Only results of this backend: cpu, cuda.",
     ),
     click.option(
-        "--sizes",
-        "-s",
-        metavar="TEXT",
-        help="Only keys in whose inputs this stands, as tcl cache list shows them: '[64,64]'.",
+        *("--sizes", "-s"),
+        multiple=True,
+        help="Only keys of these sizes: with FILE as M=128,N=64, or a label. Without it, which has "
+        "their names, only keys in whose inputs this stands, as tcl cache list shows them: "
+        "'[64,64]'. May be given several times.",
     ),
     click.option(
         "--codegen", "version", metavar="VERSION", help="Only this version of the code generator."
@@ -46,26 +50,21 @@ _OPTIONS = (
 
 
 def filter_options(command: _F) -> _F:
-    """The options that say which keys are looked at."""
+    """The argument and the options that say which keys are looked at."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def chosen(
-    cache: TuningCache, said: dict[str, str | None], *, others: bool = False
+    cache: TuningCache, said: Mapping[str, Any], *, others: bool = False
 ) -> tuple[KeyInsight, ...]:
     """What is known of the keys that the options name; ``ArgumentError`` if there are none, unless
     there are ``others`` to show than keys."""
     from tcl.selection.suggested_options import DEFAULT
     from tcl.tuner.cache.insight import Filter, insights
 
-    wanted = Filter(**said)
-    if wanted.sizes is not None and "=" in wanted.sizes:
-        raise ArgumentError(
-            f"--sizes {wanted.sizes}: a cache knows shapes of inputs and no names of sizes; give a "
-            "part of what tcl cache list shows, as in --sizes '[64,64]', or see tcl cache show"
-        )
+    wanted = _filter(**said)
     found = insights(cache, DEFAULT.to_json(), wanted)
     if not found and not others:
         known = insights(cache, DEFAULT.to_json(), Filter())
@@ -73,6 +72,27 @@ def chosen(
             raise ArgumentError(f"{cache.path} has no results: nothing was tuned yet")
         raise ArgumentError(f"no key of {cache.path} {plain(wanted.why_none(known))}")
     return found
+
+
+def _filter(file: Path | None, **said: Any) -> Filter:
+    """What is looked for: with a file, a def by its text, and sizes by their names."""
+    from tcl.tuner.cache.insight import Filter
+
+    wanted = Filter(**said)
+    named = next((text for text in wanted.sizes if "=" in text), None)
+    if file is None:
+        if named is not None:
+            raise ArgumentError(
+                f"--sizes {named}: a cache knows shapes of inputs and no names of sizes; name the "
+                f"FILE of the def, too, or give a part of what tcl cache list shows, '[64,64]'"
+            )
+        return wanted
+    _, checked = choose(file, wanted.entry)
+    inputs = None
+    if wanted.sizes:
+        _, inputs = layouts_of(checked, parse_sizes(",".join(wanted.sizes), checked))
+    text = canonical_text(checked)
+    return replace(wanted, entry=checked.name, definition=text, inputs=inputs)
 
 
 @click.command("inspect")
@@ -86,13 +106,12 @@ def chosen(
     metavar="K",
     help="Best candidates of each key.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As JSON, times in seconds.")
+@json_option
 @cache_option
 @reporting
-def inspect(
-    best_only: bool, top_k: int, as_json: bool, path: Path | None, **said: str | None
-) -> None:
-    """The ranked candidates of each key, then those of launch shapes.
+def inspect(best_only: bool, top_k: int, as_json: bool, path: Path | None, **said: Any) -> None:
+    """The ranked candidates of each key, then those of launch shapes. With FILE, of its def alone,
+    on every device.
 
     Times as tcl cache show has them; how much longer than the winner a candidate takes, by times
     that were taken alike; when it was first right, and in which search. A line says how all
@@ -103,7 +122,7 @@ def inspect(
     """
     if best_only and was_given("top_k"):
         raise click.UsageError("--best-only is --top-k 1; give one of them")
-    cache = existing(path)
+    cache = existing(path, as_json=as_json)
     if cache is None:
         return
     shapes = cache_shapes.wanted(cache, said)
@@ -111,7 +130,7 @@ def inspect(
     count = 1 if best_only else top_k
     if as_json:
         keys = [_data(each, count) for each in found]
-        click.echo(json.dumps([*keys, *map(cache_shapes.data, shapes)], indent=1))
+        print_json([*keys, *map(cache_shapes.data, shapes)])
         return
     for each in found:
         _show(each, count)
@@ -167,14 +186,8 @@ def _percent(share: float | None) -> str:
 
 
 def _data(each: KeyInsight, count: int) -> dict[str, object]:
-    key = each.key
     return {
-        "key": key.digest,
-        "entry": each.entry,
-        "namespace": key.backend,
-        "device": key.device,
-        "inputs": [_input(layout) for layout in key.inputs],
-        "codegen_version": key.codegen_version,
+        **key_data(each.key, each.entry),
         "results": each.records,
         "verdicts": each.verdicts,
         "candidates": len(each.ranked),
@@ -185,14 +198,7 @@ def _data(each: KeyInsight, count: int) -> dict[str, object]:
     }
 
 
-def _input(layout: ArrayLayout) -> dict[str, object]:
-    """Of sizes that vary, ``shape`` has the usual ones, and ``extents`` the classes."""
-    found = {"shape": layout.shape, "strides": layout.strides, "dtype": layout.dtype}
-    return {**found, **({"extents": layout.extents} if layout.classes else {})}
-
-
 def _candidates(each: KeyInsight, ranked: Sequence[Record]) -> list[dict[str, object]]:
-
     return [
         {
             "rank": rank,

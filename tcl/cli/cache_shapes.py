@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -52,20 +52,20 @@ def _size(each: Kept) -> str:
     return " x ".join(map(str, each.global_size))
 
 
-def wanted(cache: TuningCache, said: dict[str, str | None]) -> list[Kept]:
+def wanted(cache: TuningCache, said: Mapping[str, Any]) -> list[Kept]:
     """Those that have all that the options of ``tcl cache inspect`` say: a kernel has a name, a
-    global size and a device, but no namespace, and no version of the code generator."""
+    global size and a device, but no file, no namespace, and no version of the code generator."""
     from tcl.tuner.cache import block_results
 
-    if said["backend"] is not None or said["version"] is not None:
+    if any(said[name] is not None for name in ("file", "backend", "version")):
         return []
-    entry, sizes, device = said["entry"], said["sizes"] or "", said["device"] or ""
+    entry, device = said["entry"], said["device"] or ""
     return [
         each
         for each in block_results.kept(cache)
         if entry in (None, each.kernel)
         and device.casefold() in each.device.casefold()
-        and "".join(sizes.split()) in "".join(_size(each).split())
+        and all("".join(s.split()) in "".join(_size(each).split()) for s in said["sizes"])
     ]
 
 

@@ -121,9 +121,10 @@ def _table(records: tuple[Record, ...]) -> None:
 
 def _group(records: Sequence[Record], ranks: Mapping[int, str]) -> None:
     from tcl.cli.tables import plain_table, print_with_lines
+    from tcl.tuner.measure.placement import shown
 
     places = list(dict.fromkeys(name for r in records for name in r.outcome.placements))
-    placed = [f">{plain(name)}" for name in places]
+    placed = [f">{plain(shown(name))}" for name in places]
     headings = (">", ">time", ">as long", *placed, ">samples", ">when", "run")
     table = plain_table(*headings, no_wrap=True)
     fastest = records[0].time

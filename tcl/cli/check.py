@@ -10,23 +10,23 @@ from pathlib import Path
 import click
 
 from tcl.arrays.annotations import parse_sizes, read_annotations
-from tcl.cli.common import entry_option, pick, read, report, reporting
+from tcl.cli.common import entry_option, pick, read, report, reporting, sizes_given
+from tcl.cli.json_output import json_option, print_json
 from tcl.grammar.check import check
 from tcl.grammar.checked import CheckedDef, Tensor
-from tcl.grammar.errors import TclError
+from tcl.grammar.errors import Diagnostic, SourceError, TclError
 from tcl.grammar.findings import findings, size
 from tcl.grammar.ranges_text import output_lines
+from tcl.grammar.sized import SizedDef
 from tcl.grammar.source import Span
 
 
 @click.command("check")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @entry_option
-@click.option(
-    "--sizes",
-    "-s",
-    help="Show the outputs' shapes and first indices for these sizes, as M=128,N=64, or for a "
-    "label of the def's '# sizes' comments.",
+@sizes_given(
+    "Show the outputs' shapes and first indices for these sizes, as M=128,N=64, or for a label of "
+    "the def's '# sizes' comments."
 )
 @click.option(
     "--strict",
@@ -34,13 +34,24 @@ from tcl.grammar.source import Span
     help="Errors instead of warnings, and for dimensions that only sizes make equal.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing when all is well.")
+@json_option
 @reporting
 def command(
-    files: tuple[Path, ...], entry: str | None, sizes: str | None, strict: bool, quiet: bool
+    files: tuple[Path, ...],
+    entry: str | None,
+    sizes: str | None,
+    strict: bool,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Parse and check FILES; errors with their place, and exit code 1. Warnings say what is legal
     and probably not meant."""
-    results = [_Check(entry, sizes, strict, quiet).accepts(file) for file in files]
+    if quiet and as_json:
+        raise click.UsageError("--quiet prints nothing, and --json a document; give one of them")
+    checks = [_Check(file, entry, sizes, strict, quiet or as_json) for file in files]
+    results = [each.accepts() for each in checks]
+    if as_json:
+        print_json([each.data() for each in checks])
     if not all(results):
         sys.exit(1)
 
@@ -49,40 +60,58 @@ def command(
 class _Check:
     """The check of one file."""
 
+    file: Path
     entry: str | None
     sizes: str | None
     strict: bool
     quiet: bool
-    told: set[Span] = field(default_factory=set)
-    """Places that were told. What a def shows, it shows in the defs that call it, too."""
+    told: dict[Span, dict[str, object]] = field(default_factory=dict)
+    """Findings that were told, by their place, as JSON has them. What a def shows, it shows in the
+    defs that call it, too."""
+    errors: list[dict[str, object]] = field(default_factory=list)
+    """What is no finding but an error, likewise."""
+    defs: list[dict[str, object]] = field(default_factory=list)
 
-    def accepts(self, file: Path) -> bool:
-        """Print what there is to say of a file; whether all is well."""
+    @property
+    def good(self) -> bool:
+        """Whether all is well."""
+        return not self.errors and not (self.strict and self.told)
+
+    def accepts(self) -> bool:
+        """Print what there is to say of the file; whether all is well."""
         lines = []
         try:
-            defs = check(read(file), str(file))
+            defs = check(read(self.file), str(self.file))
             if self.entry is not None:
-                defs = {self.entry: pick(defs, file, self.entry)}
+                defs = {self.entry: pick(defs, self.file, self.entry)}
             for definition in defs.values():
                 inputs = ", ".join(map(_tensor, definition.inputs))
                 outputs = ", ".join(map(_tensor, definition.outputs))
-                lines.append(f"{file}: {definition.name}({inputs}) -> ({outputs})")
+                lines.append(f"{self.file}: {definition.name}({inputs}) -> ({outputs})")
+                sized = None
                 if self.sizes is not None:
                     sized = size(definition, parse_sizes(self.sizes, definition))
                     lines += output_lines(sized)
+                self.defs.append(_data(definition, sized))
         except TclError as error:
             report(str(error))
+            each = error.diagnostics if isinstance(error, SourceError) else [None]
+            self.errors += [_finding("error", found, str(error)) for found in each]
             return False
+        severity = "error" if self.strict else "warning"
         for definition in defs.values():
             for finding in findings(definition, self._sizes(definition), strict=self.strict):
                 if finding.span not in self.told:
-                    self.told.add(finding.span)
-                    severity = "error" if self.strict else "warning"
+                    self.told[finding.span] = _finding(severity, finding)
                     click.echo(finding.render(definition.source, severity), err=True)
-        good = not (self.strict and self.told)
-        if good and not self.quiet:
+        if self.good and not self.quiet:
             click.echo("\n".join(lines))
-        return good
+        return self.good
+
+    def data(self) -> dict[str, object]:
+        """All that was found, as JSON has it."""
+        found = [*self.errors, *self.told.values()]
+        return {"file": str(self.file), "ok": self.good, "defs": self.defs, "findings": found}
 
     def _sizes(self, definition: CheckedDef) -> list[Mapping[str, int]]:
         """The sizes to look at: those given, else those that the def names itself."""
@@ -95,3 +124,29 @@ class _Check:
 def _tensor(tensor: Tensor) -> str:
     dims = f"({', '.join(map(str, tensor.dims))})" if tensor.dims else ""
     return f"{tensor.type}{dims} {tensor.name}"
+
+
+def _data(definition: CheckedDef, sized: SizedDef | None) -> dict[str, object]:
+    outputs = [_tensor_data(t) for t in definition.outputs]
+    if sized is not None:
+        for data, tensor in zip(outputs, definition.outputs, strict=True):
+            data["shape"] = sized.shapes[tensor.name]
+            data["first_index"] = sized.origins[tensor.name]
+    return {
+        "entry": definition.name,
+        "sizes": definition.sizes,
+        "inputs": [_tensor_data(t) for t in definition.inputs],
+        "outputs": outputs,
+    }
+
+
+def _tensor_data(tensor: Tensor) -> dict[str, object]:
+    return {"name": tensor.name, "type": str(tensor.type), "dims": tensor.dims}
+
+
+def _finding(severity: str, found: Diagnostic | None, message: str = "") -> dict[str, object]:
+    """What was found, and where; ``message``, where it is in no place of a text."""
+    if found is not None:
+        place = {"line": found.span.line, "column": found.span.column}
+        return {"severity": severity, "message": found.message, **place}
+    return {"severity": severity, "message": message, "line": None, "column": None}

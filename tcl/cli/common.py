@@ -26,11 +26,28 @@ file_argument = click.argument("file", type=click.Path(path_type=Path))
 entry_option = click.option(
     "--entry", "-e", help="The def to use; needed when the file has more than one."
 )
-sizes_option = click.option(
-    "--sizes",
-    "-s",
-    help="Sizes, as M=128,N=64, or a label of the def's '# sizes' comments. "
-    "Default: the first of these comments.",
+
+
+def _joined(
+    context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> str | None:
+    return ",".join(given) if given else None
+
+
+def sizes_given(help_: str) -> Callable[[_F], _F]:
+    """The option ``--sizes``. Given several times, all that is given counts: ``M=64,N=64`` for
+    ``-s M=64 -s N=64``; None if it is not given."""
+    return click.option(
+        *("--sizes", "-s"),
+        multiple=True,
+        callback=_joined,
+        help=f"{help_} May be given several times.",
+    )
+
+
+sizes_option = sizes_given(
+    "Sizes, as M=128,N=64, or a label of the def's '# sizes' comments. "
+    "Default: the first of these comments."
 )
 
 

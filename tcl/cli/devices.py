@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import asdict
 
 import click
 
 from tcl.cli.common import reporting, threads_option
+from tcl.cli.json_output import Said, json_option
 from tcl.common.number_format import plural
 
 
 @click.command("devices")
 @click.option("--measure", is_flag=True, help="Measure what the machine can do, for `tcl tune`.")
 @threads_option
+@json_option
 @reporting
-def command(measure: bool, threads: int | None) -> None:
+def command(measure: bool, threads: int | None, as_json: bool) -> None:
     """What this machine has, and what it can do."""
+    said = Said(as_json)
+    _cpu(said, threads, measure=measure)
+    _gpus(said)
+    _known(said)
+    said.end()
+
+
+def _cpu(said: Said, threads: int | None, *, measure: bool) -> None:
+    """The processor, and what it can do if that was measured."""
     from tcl.bench.roofline import describe_ceilings, kept_ceilings, measure_ceilings
     from tcl.codegen.cpu.thread_count import thread_count
     from tcl.codegen.devices.cpu import host_cpu
@@ -23,15 +35,14 @@ def command(measure: bool, threads: int | None) -> None:
     from tcl.tuner.cache.fingerprint import device_identity
     from tcl.tuner.measure.cores import available_cores
 
-    device = host_cpu()
-    click.echo(f"cpu     {device_identity(device)}")
-    click.echo(
+    device, count = host_cpu(), thread_count(threads)
+    identity, threads_text = device_identity(device), plural(count, "thread")
+    said.say(
+        f"cpu     {identity}",
         f"        LLVM calls it {device.name}; L1 {device.l1_bytes >> 10} KiB, "
-        f"L2 {device.l2_bytes >> 10} KiB, L3 {device.l3_bytes >> 10} KiB"
+        f"L2 {device.l2_bytes >> 10} KiB, L3 {device.l3_bytes >> 10} KiB",
+        f"        kernels use up to {threads_text}",
     )
-    count = thread_count(threads)
-    threads_text = plural(count, "thread")
-    click.echo(f"        kernels use up to {threads_text}")
     if measure:
         cores = len(available_cores())
         if count > cores:
@@ -42,43 +53,61 @@ def command(measure: bool, threads: int | None) -> None:
             )
     known = kept_ceilings(count)
     if known is None:
-        click.echo("        what it can do was not measured yet: --measure does it")
+        said.say("        what it can do was not measured yet: --measure does it")
     else:
         when = datetime.datetime.fromtimestamp(known.when).strftime("%Y-%m-%d %H:%M")
         found = describe_ceilings(known.ceilings)
-        click.echo(f"        with {threads_text}: {found} (measured {when})")
-    _gpus()
-    _known()
+        said.say(f"        with {threads_text}: {found} (measured {when})")
+    said.say(
+        cpu={
+            "device": identity,
+            "llvm_name": device.name,
+            "l1_bytes": device.l1_bytes,
+            "l2_bytes": device.l2_bytes,
+            "l3_bytes": device.l3_bytes,
+            "threads": count,
+            "ceilings": None if known is None else asdict(known.ceilings),
+            "measured": None if known is None else known.when,
+        }
+    )
 
 
-def _gpus() -> None:
+def _gpus(said: Said) -> None:
     """The GPUs that are here."""
     from tcl.codegen.devices.gpu import device_count, of_device
     from tcl.grammar.errors import TclError
 
-    count = device_count()
-    for number in range(count):
+    found: list[dict[str, object]] = []
+    for number in range(device_count()):
         name = f"cuda:{number}"
         try:
             gpu = of_device(number)
         except TclError as error:
-            click.echo(f"{name:<7} cannot be used: {error}")
+            said.say(f"{name:<7} cannot be used: {error}")
+            found.append({"device": name, "error": str(error)})
             continue
-        click.echo(
+        said.say(
             f"{name:<7} {gpu.name} ({gpu.architecture}); {gpu.multiprocessors} multiprocessors; "
             f"L2 {gpu.l2_bytes >> 20} MiB; up to {gpu.memory_bytes_per_second / 1e9:,.0f} GB/s, "
             f"{gpu.float32_flops / 1e12:.1f} TFLOP/s"
         )
-    if count == 0:
-        click.echo("cuda    no device, or none that CuPy finds")
+        values = ("name", "architecture", "multiprocessors", "l2_bytes", "memory_bytes_per_second")
+        numbers = {each: getattr(gpu, each) for each in (*values, "float32_flops")}
+        found.append({"device": name, "error": None, **numbers})
+    if not found:
+        said.say("cuda    no device, or none that CuPy finds")
+    said.say(cuda=found)
 
 
-def _known() -> None:
+def _known(said: Said) -> None:
     """The devices that kernels can be shown for anywhere."""
     from tcl.codegen.devices import gpu, known_cpus
 
-    cpus = ", ".join(p.title for p in known_cpus.PROFILES)
-    gpus = ", ".join(f"{p.name} ({p.architecture})" for p in gpu.PROFILES)
-    click.echo("known   tcl show --device shows kernels for")
-    click.echo(f"        CPUs: {cpus}")
-    click.echo(f"        GPUs: {gpus}")
+    cpus = [p.title for p in known_cpus.PROFILES]
+    gpus = [(p.name, p.architecture) for p in gpu.PROFILES]
+    said.say(
+        "known   tcl show --device shows kernels for",
+        f"        CPUs: {', '.join(cpus)}",
+        f"        GPUs: {', '.join(f'{name} ({kind})' for name, kind in gpus)}",
+        known={"cpus": cpus, "gpus": [{"name": n, "architecture": kind} for n, kind in gpus]},
+    )

@@ -17,6 +17,7 @@ from tcl.cli.common import (
     threads_option,
     without_threads,
 )
+from tcl.cli.json_output import json_option, print_json
 from tcl.common.number_format import plural
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def evaluate(
 )
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="All of it as JSON, for programs.")
+@json_option
 @reporting
 def predict(
     file: Path,
@@ -167,7 +168,6 @@ def predict(
     as_json: bool,
 ) -> None:
     """What the model would choose for a def in FILE, and what it expects of that."""
-    import json
     from dataclasses import replace
     from itertools import islice
 
@@ -211,7 +211,7 @@ def predict(
             {"time": round(ratio, 4), "spread": round(spread, 4), "options": options.as_dict()}
             for ratio, spread, options in listed
         ]
-        click.echo(json.dumps({**about, "chosen": chosen, "ranked": each}, indent=1))
+        print_json({**about, "chosen": chosen, "ranked": each})
         return
     click.echo(f"{checked.name}: {len(ranking)} candidates, ranked by {where}")
     if ranking.unseen:

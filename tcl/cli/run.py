@@ -20,6 +20,7 @@ from tcl.cli.common import (
     was_given,
     without_threads,
 )
+from tcl.cli.json_output import Said, json_option
 from tcl.cli.signals import dying
 from tcl.common.number_format import duration, plural
 from tcl.grammar.errors import ArgumentError
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     "emulates, which checks every access of small kernels.",
 )
 @click.option("--no-reference", is_flag=True, help="Do not compare with the reference.")
+@json_option
 @reporting
 def command(
     file: Path,
@@ -76,6 +78,7 @@ def command(
     varying: tuple[str, ...],
     device: str,
     no_reference: bool,
+    as_json: bool,
 ) -> None:
     """Run a def on random inputs, compare it with the reference, print the time.
 
@@ -89,7 +92,7 @@ def command(
     # Nothing has to be saved here, and the reference may run for minutes without hearing of Ctrl+C.
     dying()
     count = thread_count(threads)
-    compare = not no_reference
+    said, compare = Said(as_json), not no_reference
     if device == "cpu":
         work = Work.load(file, entry, sizes, seed, varying)
 
@@ -97,7 +100,8 @@ def command(
             return _chosen(query, options, path, relax, work.title)
 
         executor = work.executor(choose, count, asked=options is not None)
-        _run_on_cpu(work, executor, compare=compare)
+        _run_on_cpu(said, work, executor, compare=compare)
+        said.end()
         return
     from tcl.backends.targets import target
 
@@ -107,7 +111,8 @@ def command(
     query = where.query(work.sized, work.inputs, varying)
     with work.indexing():
         chosen = _chosen(query, options, path, relax, work.title)
-        _run_on_gpu(work, chosen, where, query, compare=compare)
+        _run_on_gpu(said, work, chosen, where, query, compare=compare)
+    said.end()
 
 
 def _chosen(
@@ -138,7 +143,7 @@ def _chosen(
     return found
 
 
-def _run_on_cpu(work: Work, executor: Executor, *, compare: bool) -> None:
+def _run_on_cpu(said: Said, work: Work, executor: Executor, *, compare: bool) -> None:
     """Run once, compare, and say how long a call takes."""
     from tcl.executors.varying import VaryingExecutor
     from tcl.tuner.measure.timing import measure
@@ -146,22 +151,29 @@ def _run_on_cpu(work: Work, executor: Executor, *, compare: bool) -> None:
     outputs = work.outputs()
     with work.indexing():
         executor(*work.inputs, outputs=outputs)
-    _show_results(work, outputs, compare=compare)
+    _show_results(said, work, outputs, compare=compare)
     seconds = measure(lambda: executor(*work.inputs, outputs=outputs)).median
     used = plural(executor.threads, "thread")
-    click.echo(f"  {duration(seconds)} a call on {used}, with options {executor.options}")
-    _show_class(work, str(executor.serves) if isinstance(executor, VaryingExecutor) else None)
+    said.say(
+        f"  {duration(seconds)} a call on {used}, with options {executor.options}",
+        **{"device": "cpu", "threads": executor.threads, "seconds": seconds},
+        options=executor.options.as_dict(),
+    )
+    _show_class(said, work, str(executor.serves) if isinstance(executor, VaryingExecutor) else None)
 
 
-def _show_class(work: Work, serves: str | None) -> None:
+def _show_class(said: Said, work: Work, serves: str | None) -> None:
     """Say which sizes the kernel is for, where some vary."""
+    said.say(varying=work.varying, serves=serves)
     if serves is not None:
-        click.echo(f"  the kernel serves {serves}")
+        said.say(f"  the kernel serves {serves}")
     elif work.varying:
-        click.echo("  the kernel is for these sizes alone: there can be none for their class")
+        said.say("  the kernel is for these sizes alone: there can be none for their class")
 
 
-def _run_on_gpu(work: Work, wanted: Chosen, target: Target, query: Query, *, compare: bool) -> None:
+def _run_on_gpu(
+    said: Said, work: Work, wanted: Chosen, target: Target, query: Query, *, compare: bool
+) -> None:
     """Likewise, on a GPU or one that is emulated, of which times mean nothing."""
     from tcl.backends.targets import EMULATED, check_emulated
     from tcl.codegen.common.scratch_folder import workspace
@@ -184,27 +196,35 @@ def _run_on_gpu(work: Work, wanted: Chosen, target: Target, query: Query, *, com
         held.hold(values)
     run = bench.bound(backend.load(code), inputs, outputs)
     run()
-    _show_results(work, [held.values() for held in outputs], compare=compare)
+    _show_results(said, work, [held.values() for held in outputs], compare=compare)
+    seconds = None
     if emulated:
         gpu = target.identity.partition(";")[0]
-        click.echo(f"  every access was checked on an emulated {gpu}, with options {chosen}")
+        said.say(f"  every access was checked on an emulated {gpu}, with options {chosen}")
     else:
         with bench.alone():
             seconds = measure(run, settings=target.timing, timer=bench.seconds).median
-        click.echo(f"  {duration(seconds)} a call on {target.identity}, with options {chosen}")
-    _show_class(work, str(backend.all_) if query.classes else None)
+        said.say(f"  {duration(seconds)} a call on {target.identity}, with options {chosen}")
+    said.say(device=target.name, threads=None, seconds=seconds, options=chosen.as_dict())
+    _show_class(said, work, str(backend.all_) if query.classes else None)
 
 
-def _show_results(work: Work, outputs: Sequence[Array], *, compare: bool) -> None:
+def _show_results(said: Said, work: Work, outputs: Sequence[Array], *, compare: bool) -> None:
     """Say what was computed, and whether it is right; exit if it is not."""
-    click.echo(work.title)
-    for tensor, array in zip(work.checked.outputs, outputs, strict=True):
-        click.echo(f"  {tensor.name}: {tensor.type}{array.shape}")
+    named = list(zip(work.checked.outputs, outputs, strict=True))
+    said.say(
+        work.title,
+        *(f"  {tensor.name}: {tensor.type}{array.shape}" for tensor, array in named),
+        entry=work.checked.name,
+        sizes=work.sizes,
+        outputs=[{"name": t.name, "type": str(t.type), "shape": a.shape} for t, a in named],
+    )
     if compare:
         wrong = _differences(work, outputs)
         if wrong:
             fail("\n".join(wrong))
-        click.echo("  agrees with the reference")
+        said.say("  agrees with the reference")
+    said.say(compared=compare)
 
 
 def _differences(work: Work, outputs: Sequence[Array]) -> list[str]:

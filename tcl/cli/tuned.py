@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from tcl.selection.best_options import DEFAULT, Query
 from tcl.tuner.cache.tuning_cache import TuningCache
 from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.cores import available_cores
+from tcl.tuner.measure.placement import shown
 from tcl.tuner.run.checkpoint import SavedSearch
 from tcl.tuner.run.events import Candidate, Decision
 from tcl.tuner.run.stop_requests import COMMAND, searches_count
@@ -204,14 +205,7 @@ class Session:
                 "read": yardstick.cost.read,
                 "written": yardstick.cost.written,
             },
-            "ceilings": None
-            if ceilings is None
-            else {
-                "read": ceilings.read,
-                "copy": ceilings.copy,
-                "flops": ceilings.flops,
-                "products": dict(ceilings.products),
-            },
+            "ceilings": None if ceilings is None else asdict(ceilings),
         }
         return JsonProgress(about, sys.stdout, self.about)
 
@@ -251,7 +245,8 @@ class Session:
     ) -> None:
         if isinstance(progress, JsonProgress):
             options = None if result.options is None else json.loads(result.options.to_json())
-            said = {"options": options, **decided(result.decision), "beside": beside}
+            peers = [{"name": name, "ratio": ratio} for name, ratio in beside.items()]
+            said = {"options": options, **decided(result.decision), "beside": peers}
             said |= {"cache": str(self.cache), "unsaved": result.unsaved}
             progress.write("result", said)
         elif result.options is not None:
@@ -326,7 +321,7 @@ def _table(title: str, decision: Decision[MappingOptions]) -> Table:
     winner, start = decision.winner, decision.start
     assert winner is not None and winner.time is not None
     places = list(winner.outcome.placements) if len(winner.outcome.placements) > 1 else []
-    headings = (f">{name}" for name in places)
+    headings = (f">{shown(name)}" for name in places)
     table = plain_table(title, ">time a call", *headings, ">speed-up")
 
     def add(name: str, candidate: Candidate[MappingOptions], ratio: str, style: str = "") -> None:

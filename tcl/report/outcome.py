@@ -12,6 +12,7 @@ from tcl.html.tables import row, table
 from tcl.progress.words import BESIDE, name_of, verdict, winner_name
 from tcl.report.data import Page
 from tcl.report.log import Candidate
+from tcl.tuner.measure.placement import shown
 from tcl.tuner.measure.verdict import Verdict
 
 _CLEARLY = 0.97
@@ -123,7 +124,7 @@ def _placements(best: Candidate) -> Markup | None:
     places = best.outcome.placements
     if len(places) < 2:
         return None
-    times = "; ".join(f"{name} {duration(seconds)}" for name, seconds in places.items())
+    times = "; ".join(f"{shown(name)} {duration(seconds)}" for name, seconds in places.items())
     explained = "Times are geometric means over where arrays may begin. The winner takes on arrays"
     return tag("p", f"{explained} {times}.", class_="soft")
 

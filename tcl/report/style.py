@@ -62,7 +62,7 @@ svg a:hover circle, svg a:focus-visible circle { stroke: var(--ink); stroke-widt
 .long table { margin: 0; } .long .scroll { overflow: visible; }
 .long th, .long td { padding: .22rem .6rem; } .long thead th { position: sticky; top: 0;
   background: var(--paper); }
-.long td.text { min-width: 0; }
+.long td.text { min-width: 0; overflow-wrap: normal; }
 .long td code { white-space: nowrap; font-size: 12px; }
 tr:target { background: var(--panel); outline: 2px solid var(--best); outline-offset: -2px; }
 a { color: var(--best); }

@@ -317,8 +317,8 @@ def cache(tmp_path: Path) -> TuningCache:
         (Filter(entry="mm"), ["mm 64", "mm 32"]),
         (Filter(device="xeon"), ["add 8", "mm 32"]),
         (Filter(device="2 THREADS", backend="cpu"), ["mm 64"]),
-        (Filter(sizes="[ 32 ]"), ["mm 32"]),
-        (Filter(version="18", sizes="float32[8]"), ["add 8"]),
+        (Filter(sizes=("[ 32 ]", "float")), ["mm 32"]),
+        (Filter(version="18", sizes=("float32[8]",)), ["add 8"]),
     ],
 )
 def test_filters(cache: TuningCache, wanted: Filter, found: list[str]) -> None:
@@ -333,7 +333,10 @@ def test_filters(cache: TuningCache, wanted: Filter, found: list[str]) -> None:
         (Filter(entry="nm"), "has def 'nm'; there are: add; mm"),
         (Filter(entry="ad"), "has def 'ad'; did you mean add?"),
         (Filter(entry="mm", backend="cuda"), "has namespace 'cuda'; there are: cpu"),
-        (Filter(sizes="[63]"), "has sizes '[63]'; there are: float32[8]; float32[64]; float32[32]"),
+        (
+            Filter(sizes=("[63]",)),
+            "has sizes '[63]'; there are: float32[8]; float32[64]; float32[32]",
+        ),
         (Filter(version="17"), "has version '17'; there are: 18"),
         (Filter(entry="add", device="EPYC"), "has all of these at once"),
     ],

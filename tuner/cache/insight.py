@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tcl.grammar.closest import closest
 from tcl.tuner.cache import ranking
 from tcl.tuner.cache import table_rows as cache_rows
-from tcl.tuner.cache.key import CacheKey
+from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
 from tcl.tuner.cache.tuning_cache import TuningCache
 
@@ -78,11 +78,15 @@ class Filter:
     device: str | None = None
     """A part of the device's identity, in whatever case."""
     backend: str | None = None
-    sizes: str | None = None
-    """A part of the inputs as people see them, ``float32[64,64] float32[64,32]``; spaces do not
+    sizes: tuple[str, ...] = ()
+    """Parts of the inputs as people see them, ``float32[64,64] float32[64,32]``; spaces do not
     count."""
     version: str | None = None
     """Of the code generator."""
+    definition: str | None = None
+    """The def's canonical text, which counts then, whatever its name was."""
+    inputs: tuple[ArrayLayout, ...] | None = None
+    """Of the def at these ``sizes``, which are what people call them then."""
 
     def names(self, key: CacheKey, entry: str) -> bool:
         """Whether a key has all that is said."""
@@ -94,6 +98,8 @@ class Filter:
         for what, said, matches in self._rules():
             if not any(matches(each.key, each.entry) for each in known):
                 there = list(dict.fromkeys(_VALUES[what](each.key, each.entry) for each in known))
+                if what == "def" and self.definition is not None:
+                    return f"has the def {said!r} as its file has it; there are: {'; '.join(there)}"
                 near = closest(said, there)
                 hint = f"did you mean {near}?" if near else f"there are: {'; '.join(there[:8])}"
                 return f"has {what} {said!r}; {hint}"
@@ -101,15 +107,26 @@ class Filter:
 
     def _rules(self) -> list[tuple[str, str, Callable[[CacheKey, str], bool]]]:
         """What is said: its name, the words, and whether a key has it."""
-        entry, device, sizes = self.entry or "", self.device or "", self.sizes or ""
+        device, sizes = self.device or "", " ".join(self.sizes) or None
         rules: list[tuple[str, str | None, Callable[[CacheKey, str], bool]]] = [
-            ("def", self.entry, lambda _, name: name == entry),
+            ("def", self.entry, self._of_def),
             ("device", self.device, lambda key, _: device.casefold() in key.device.casefold()),
             ("namespace", self.backend, lambda key, _: key.backend == self.backend),
-            ("sizes", self.sizes, lambda key, _: _plain(sizes) in _plain(key.sizes)),
+            ("sizes", sizes, self._of_sizes),
             ("version", self.version, lambda key, _: key.codegen_version == self.version),
         ]
         return [(what, said, matches) for what, said, matches in rules if said is not None]
+
+    def _of_def(self, key: CacheKey, entry: str) -> bool:
+        return entry == self.entry if self.definition is None else key.definition == self.definition
+
+    def _of_sizes(self, key: CacheKey, _: str) -> bool:
+        if self.inputs is None:
+            return all(_plain(part) in _plain(key.sizes) for part in self.sizes)
+        return len(key.inputs) == len(self.inputs) and all(
+            own.has(given) if own.classes else own.shape == given.shape
+            for own, given in zip(key.inputs, self.inputs, strict=True)
+        )
 
 
 def _plain(sizes: str) -> str:

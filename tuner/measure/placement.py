@@ -23,7 +23,7 @@ class Placement:
     """Where arrays begin."""
 
     name: str
-    """As users read it, after a time."""
+    """As JSON and caches have it."""
     past: int
     """Bytes past the beginning of a cache line."""
 
@@ -33,12 +33,22 @@ class Placement:
         return f" +{self.past}" if self.past else ""
 
 
-ALIGNED = Placement("at 64 bytes", 0)
+ALIGNED = Placement("at_64_bytes", 0)
 """As ``tcl`` allocates outputs, and torch and JAX their tensors."""
-NUMPY = Placement("as NumPy's", 16)
+NUMPY = Placement("as_numpy", 16)
 """As NumPy's arrays lie: 16 bytes past a multiple of 64, or of a page if they are large."""
 PLACEMENTS = {"aligned": ALIGNED, "numpy": NUMPY}
 """By the names that commands and reports have for them."""
+
+
+def shown(name: str) -> str:
+    """A placement's name as users read it, after a time."""
+    return "as NumPy's" if name == NUMPY.name else name.replace("_", " ")
+
+
+def named(name: str) -> str:
+    """The name of a placement of which earlier versions stored this one, ``as NumPy's``."""
+    return name.replace("'s", "").replace(" ", "_").lower()
 
 
 def aligned(shape: Sequence[int], dtype: npt.DTypeLike, past: int = 0) -> npt.NDArray[Any]:

@@ -10,10 +10,13 @@ from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
-from command_line import here
+from command_line import MM, here
 
 from tcl.block_tuning.result import BlockTiming, BlockTuningResult
 from tcl.codegen.options.options import MappingOptions
+from tcl.grammar.canonical import canonical_text
+from tcl.grammar.check import check
+from tcl.grammar.size_classes import SizeClass
 from tcl.report.cache_analysis import BOUND, FORMULA
 from tcl.report.cache_picture import draw
 from tcl.tuner.cache import block_results
@@ -97,6 +100,46 @@ def test_inspect_less() -> None:
     assert inspect("--device", "xeon", "--top-k", "2").count("first reading") == 2
     for arguments in (("--sizes", "[8]"), ("-e", "add"), ("--namespace", "cpu", "-e", "add")):
         assert inspect(*arguments).endswith("\n1 key, 1 result in a.db\n")
+
+
+def test_sizes_that_are_given_several_times_count_together() -> None:
+    assert "mm float32[64]" in inspect("--sizes", "[64]", "-s", "float32")
+    done = here("cache", "inspect", "--cache", "a.db", "-s", "[64]", "-s", "[32]")
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_a_file_names_a_def_and_its_sizes() -> None:
+    Path("one.tc").write_text(f"# sizes small: M=8, N=2, K=4\n{MM}")
+    Path("other.tc").write_text(MM.replace("mm(", "product(").replace("M", "P"))
+    Path("two.tc").write_text(MM.replace("+=!", "max=!"))
+    text, teens = canonical_text(check(MM)["mm"]), SizeClass(1, 8, 15)
+    cache = TuningCache("b.db")
+    for m, device, classes in (
+        *((8, EPYC, ()), (8, XEON, ()), (9, EPYC, ())),
+        (15, EPYC, (teens, None)),
+    ):
+        a = ArrayLayout((m, 4), (16, 4), "float32", classes)
+        b = ArrayLayout((4, 2), (8, 4), "float32")
+        same = CacheKey(text, "cpu", (a, b), device, "18")
+        cache.add(same, [record(DEFAULT, 1e-3)], entry="mm")
+    cache.add(key(8), [record(DEFAULT, 1e-3)], entry="mm")
+    cache.close()
+
+    def counted(*arguments: str) -> str:
+        done = here("cache", "inspect", "--cache", "b.db", "--best-only", *arguments)
+        return done.stdout.splitlines()[-1] if done.returncode == 0 else done.stderr
+
+    assert counted("-e", "mm").startswith("5 keys")
+    assert counted("one.tc").startswith("4 keys")
+    assert counted("other.tc", "-s", "P=9", "-s", "K=4,N=2").startswith("2 keys")
+    assert counted("one.tc", "-s", "small", "--device", "Xeon").startswith("1 key")
+    assert counted("one.tc", "-s", "M=16,K=4,N=2").startswith("error: no key of b.db has sizes")
+    assert counted("one.tc", "-s", "M=8") == (
+        "error: mm needs a value for K, N; write --sizes M=...,K=...,N=...\n"
+    )
+    assert counted("two.tc") == (
+        "error: no key of b.db has the def 'mm' as its file has it; there are: mm\n"
+    )
 
 
 def test_inspect_as_json() -> None:
@@ -285,8 +328,8 @@ def test_a_picture_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             "inspect --sizes N=64",
             1,
-            "error: --sizes N=64: a cache knows shapes of inputs and no names of sizes; give a "
-            "part of what tcl cache list shows, as in --sizes '[64,64]', or see tcl cache show",
+            "error: --sizes N=64: a cache knows shapes of inputs and no names of sizes; name the "
+            "FILE of the def, too, or give a part of what tcl cache list shows, '[64,64]'",
         ),
         ("inspect --best-only --top-k 2", 2, "--best-only is --top-k 1; give one of them"),
         ("inspect --codegen 17", 1, "no key of a.db has version '17'; there are: 18"),

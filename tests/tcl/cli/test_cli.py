@@ -185,6 +185,27 @@ def test_run_explains(mm: Path, tmp_path: Path, arguments: tuple[str, ...], sent
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["run", "check", "show", "tune", "cache show", "cache best",
+    "cache why", "model predict"])  # fmt: skip
+def test_sizes_that_are_given_several_times_count_together(
+    command: str, mm: Path, tmp_path: Path
+) -> None:
+    mm.write_text(f"# sizes small: M=8,K=9,N=7\n# sizes large: M=64,K=9,N=7\n{MM}")
+    alone = "is a label, which says all sizes of mm: give it alone"
+    for given, sentence in (
+        (("M=5,K=5", "N=5,M=6"), "the size M is given twice, as 5 and 6"),
+        (("M=5", "K=6"), "mm needs a value for N;"),
+        (("large", "small"), f"'large' {alone}"),
+        (("M=5", "small"), f"'small' {alone}"),
+    ):
+        options = [word for each in given for word in ("-s", each)]
+        done = here(*command.split(), mm, *options, cache=tmp_path)
+        assert (done.returncode, done.stderr.startswith(f"error: {sentence}")) == (1, True)
+    if command == "run":
+        done = here("run", mm, "-s", "M=5", "-s", "N=5, K=3", cache=tmp_path)
+        assert done.stdout.startswith("mm M=5 N=5 K=3\n  C: float32(5, 5)\n")
+
+
 def test_tune_saves_and_a_second_process_loads(mm: Path, cache: Path) -> None:
     sizes = "M=64,K=64,N=64"
     search = ("--generations", "1", "--population", "3", "--seed", "1", "--jobs", "1")
@@ -262,8 +283,10 @@ def test_a_gpu_that_is_not_here(mm: Path, tmp_path: Path, command: str) -> None:
 
 
 def test_version() -> None:
-    done = tcl("--version")
-    assert (done.returncode, done.stdout) == (0, f"tcl, version {version}\n")
+    for option in ("--version", "-V"):
+        done = tcl(option)
+        assert (done.returncode, done.stdout) == (0, f"tcl, version {version}\n")
+    assert "-V, --version" in here("--help").stdout
 
 
 def test_check_takes_a_byte_order_mark_and_carriage_returns(tmp_path: Path) -> None:

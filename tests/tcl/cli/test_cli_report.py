@@ -174,10 +174,14 @@ def test_json(mm: Path, cache: Path) -> None:
     MappingOptions.from_json(json.dumps(last["options"]))
     decided = ("best", "start", "speedup", "verdict")
     assert [last[name] for name in decided] == [found[-2][name] for name in decided]
-    beside = last["beside"]
-    assert isinstance(beside, dict)
+    peers = last["beside"]
+    assert isinstance(peers, list)
+    beside = {each["name"]: each["ratio"] for each in peers}
     assert beside.keys() >= {"naive options"} and any("NumPy" in name for name in beside)
     assert "saved in" in done.stderr
+    best = last["best"]
+    assert isinstance(best, dict)
+    assert best["placements"].keys() == {"at_64_bytes", "as_numpy"}
 
 
 def test_a_time_limit_that_passes_at_once_costs_no_result(tmp_path: Path, cache: Path) -> None:
