@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -136,79 +135,3 @@ def test_a_scratch_folder_waits_for_no_pipe(
     with workspace() as folder:
         assert Path(folder).parent == tmp_path
     assert (tmp_path / "tcl-planted").exists()
-
-
-SOMEBODY = 65534
-FIRST_CALL = """
-import numpy as np, tcl
-a = np.ones((8, 8), np.float32)
-text = "def mm(float(M, K) A, float(K, N) B) -> (C) { C(m, n) +=! A(m, k) * B(k, n) }"
-assert (tcl.define(text, threads=1, tune_mode=["naive", "mlp"]).mm(a, a) == 8).all()
-"""
-
-
-@contextlib.contextmanager
-def planting(planted: str, path: Path, victim: Path) -> Iterator[None]:
-    """While another user has this at a path."""
-    import fcntl
-
-    begun, ended = os.pipe(), os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setgroups([])
-            os.setgid(SOMEBODY)
-            os.setuid(SOMEBODY)
-            match planted:
-                case "held":
-                    fcntl.flock(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), fcntl.LOCK_EX)
-                    os.chmod(path, 0o666)
-                case "folder":
-                    path.mkdir()
-                case "pipe":
-                    os.mkfifo(path)
-                case _:
-                    path.symlink_to(victim)
-            os.write(begun[1], b"1")
-            os.read(ended[0], 1)
-        finally:
-            os._exit(0)
-    os.close(begun[1])
-    try:
-        assert os.read(begun[0], 1) == b"1"
-        yield
-    finally:
-        os.write(ended[1], b"1")
-        os.waitpid(child, 0)
-        for end in (begun[0], *ended):
-            os.close(end)
-
-
-@pytest.mark.skipif(
-    os.name != "posix" or os.geteuid() != 0, reason="only root may act for two users"
-)
-@pytest.mark.parametrize("planted", ["held", "folder", "pipe", "dangling link", "link"])
-def test_what_another_user_does_in_the_shared_temporary_folder(
-    planted: str, tmp_path: Path
-) -> None:
-    """Where all users of a machine may write, as in ``/tmp``."""
-    shared, victim, cache = tmp_path / "shared", tmp_path / "victim", tmp_path / "cache"
-    shared.mkdir()
-    shared.chmod(0o1777)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(folder.stat().st_mode | 0o111)
-    if planted == "link":
-        victim.write_text("kept")
-        victim.chmod(0o600)
-    path = shared / "tcl-measuring.lock"
-    with planting(planted, path, victim):
-        places = {"TMPDIR": str(shared), "TCL_CACHE_DIR": str(cache), "HOME": str(tmp_path)}
-        command = [sys.executable, "-W", "error", "-c", FIRST_CALL]
-        subprocess.run(command, env={**os.environ, **places}, check=True, timeout=120)
-        assert (cache / "locks").stat().st_mode & 0o777 == 0o700
-        assert path.lstat().st_uid == SOMEBODY
-        assert [p.name for p in shared.iterdir()] == [path.name]
-        if planted == "link":
-            assert victim.read_text() == "kept" and victim.stat().st_mode & 0o777 == 0o600
-        else:
-            assert not victim.exists()
