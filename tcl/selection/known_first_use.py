@@ -27,7 +27,7 @@ def known_by(cache: TuningCache, query: Query, mode: TuneMode) -> Chosen | None:
     if done is None and any(e.mode in again for e in entries):
         return None
     # Whatever was tuned by hand had its own search; a smaller mode's result does not do.
-    if mode.searches and (done is not None or not entries) and cache.readable(query.key, 1)[0]:
+    if mode.searches and (done is not None or not entries) and cache.top(query.key, 1):
         return best_known(query)
     if done is None:
         return None

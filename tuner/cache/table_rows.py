@@ -24,9 +24,7 @@ RESULT = (
 )
 """The columns of a record, as ``record`` takes them."""
 _RECORDS = f"SELECT id, {RESULT} FROM results WHERE problem = ? ORDER BY id"
-_DECIDING = (
-    "options, verdict, time, samples, '', created, run, heat, place, generation, NULL, placed"
-)
+_DECIDING = "options, verdict, time, samples, '', created, run, heat, place, generation, NULL, NULL"
 _KEY = "definition, backend, inputs, device, codegen_version, classes"
 MESSAGE = 2000
 """Characters of a message that are kept."""
