@@ -721,18 +721,3 @@ def test_whether_results_can_be_stored(tmp_path: Path, monkeypatch: pytest.Monke
     forbid_writing(monkeypatch)
     with pytest.raises(CacheError, match="it is read-only"):
         TuningCache(path).check_writable()
-
-
-def test_a_look_up_reads_no_messages_of_failures(cache: TuningCache) -> None:
-    cache.store(KEY, "a", correct(2.0), run="r")
-    cache.store(KEY, "b", correct(1.0), run="r")
-    cache.store(KEY, "b", Outcome(Verdict.RUNTIME, message="it failed later"), run="r")
-    cache.store(KEY, "c", Outcome(Verdict.RUNTIME, message="m"), run="r")
-    db = sqlite3.connect(cache.path)
-    db.execute("UPDATE results SET message = 7, created = 'never' WHERE options = 'c'")
-    db.commit()
-    db.close()
-    # A row that could not be read is none of those that decide.
-    found, damage = cache.readable(KEY, 3)
-    assert [record.options for record in found] == ["a"] and damage is None
-    assert cache.winners(KEY) == {"a"}

@@ -24,7 +24,6 @@ RESULT = (
 )
 """The columns of a record, as ``record`` takes them."""
 _RECORDS = f"SELECT id, {RESULT} FROM results WHERE problem = ? ORDER BY id"
-_DECIDING = "options, verdict, time, samples, '', created, run, heat, place, generation, NULL, NULL"
 _KEY = "definition, backend, inputs, device, codegen_version, classes"
 MESSAGE = 2000
 """Characters of a message that are kept."""
@@ -96,23 +95,10 @@ def records(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]
         yield row, _record(*values)
 
 
-def deciding(db: sqlite3.Connection, problem: int) -> list[tuple[Any, ...]]:
-    """What is in the rows that play a part in the ranking of a key, without what plays none: most
-    results are failures, with messages that may be long."""
-    # A failure counts for options that were correct before. The index finds what has a time.
-    own = f"SELECT id, {_DECIDING} FROM results WHERE problem = ?1 AND time IS"
-    right = "SELECT options FROM results WHERE problem = ?1 AND time IS NOT NULL"
-    found = db.execute(f"{own} NOT NULL", (problem,)).fetchall()
-    if found:
-        found += db.execute(f"{own} NULL AND options IN ({right})", (problem,)).fetchall()
-    return [values for _, *values in sorted(found, key=lambda row: row[0])]
-
-
 def sound(db: sqlite3.Connection, problem: int) -> tuple[list[Record], str | None]:
-    """The results that play a part in the ranking of a key and can be read, and what is wrong with
-    the first of the others."""
+    """The results of a key that can be read, and what is wrong with the first of the others."""
     found, damage = [], None
-    for values in deciding(db, problem):
+    for _, *values in db.execute(_RECORDS, (problem,)):
         try:
             found.append(_record(*values))
         except RowError as error:
