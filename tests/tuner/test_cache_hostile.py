@@ -74,6 +74,26 @@ def test_signals_whose_handlers_return_end_no_query(cache: TuningCache) -> None:
     assert len(cache.top(KEY, 9)) == 1
 
 
+@posix
+def test_what_a_handler_raises_ends_a_check(
+    cache: TuningCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing defers signals then, and the sqlite3 module drops what is raised within SQLite."""
+
+    def damage_in(db: sqlite3.Connection) -> str | None:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        return str(db.execute(ENDLESS).fetchone())
+
+    monkeypatch.setattr("tcl.tuner.cache.file.damage_in", damage_in)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            check_sound(cache.path)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_what_a_search_left_that_is_no_state(cache: TuningCache) -> None:
     cache.save_run(KEY, "r", config={}, state={})
     for text in ("{", "[]", "[" * 10_000):

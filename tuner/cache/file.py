@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import shutil
-import signal
 import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tcl.grammar.interrupts import of_system
 from tcl.grammar.warn import warn
 from tcl.tuner.cache import schema as cache_schema
+from tcl.tuner.cache.watched import Watched
 from tcl.tuner.errors import CacheError
 
 FILE_NAME = "tuning.db"
@@ -26,9 +24,6 @@ FILE_NAME = "tuning.db"
 
 _RENAMING = 5.0
 """Seconds that setting a file aside may take another process."""
-_STEPS = 1000
-"""Of SQLite's machine, between two looks at whether a query has to end: some tens of microseconds.
-"""
 _PAGES = 4096
 """Copied at once: signals are heard between two times."""
 _LONGEST = 64 << 20
@@ -319,44 +314,6 @@ def _check_plain(path: Path) -> None:
 def wait_for(db: sqlite3.Connection, patience: float) -> None:
     """From now on other processes are waited for so many seconds."""
     db.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
-
-
-class Watched(sqlite3.Connection):
-    """A connection whose queries end at a time, or when a signal came."""
-
-    until = math.inf
-    """When they end, by ``time.monotonic``."""
-    came: Sequence[signal.Signals] = ()
-    """Signals that came meanwhile ..."""
-    heeds = -math.inf
-    """... which end a query from this time on."""
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.set_progress_handler(self._look, _STEPS)
-
-    def _look(self) -> bool:
-        now = time.monotonic()
-        return now > self.until or (bool(self.came) and now > self.heeds)
-
-    def execute(self, *given: Any) -> sqlite3.Cursor:
-        with _decoded():
-            return super().execute(*given)
-
-    def executemany(self, *given: Any) -> sqlite3.Cursor:
-        with _decoded():
-            return super().executemany(*given)
-
-
-@contextlib.contextmanager
-def _decoded() -> Iterator[None]:
-    """An error that quotes bytes of a damaged file, and that Python so cannot read, is damage."""
-    try:
-        yield
-    except UnicodeDecodeError:
-        damage = sqlite3.DatabaseError("a name in it is no text")
-        damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise damage from None
 
 
 def _prepare(db: sqlite3.Connection, path: Path, patience: float) -> int:

@@ -26,6 +26,7 @@ from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.file import Standing, damage_in, is_damage, is_interrupted, is_locked
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.watched import Watched
 from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.verdict import Outcome
 
@@ -317,7 +318,7 @@ class TuningCache:
                 try:
                     with deferred() as came:
                         db = self._open()
-                        if isinstance(db, cache_file.Watched):
+                        if isinstance(db, Watched):
                             now = time.monotonic()
                             until = min(until, now + within)
                             db.until, db.came, db.heeds = until, came, now + alone
