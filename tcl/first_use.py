@@ -98,6 +98,7 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
             return left[0] if left else nothing(query, mode, reasons)
     before = {entry.mode for entry in first_uses.load(cache, key)}
     # Where a signal ends the process, or its handler the search, the next process begins again.
+    # And nothing is searched for that could not be kept: each process would do so.
     begun = f"{BEGUN} {mode}"
     first_uses.store(cache, key, FirstUse(begun, None))
     try:
@@ -123,7 +124,13 @@ def _done(cache: TuningCache, call: FirstCall, mode: TuneMode) -> Chosen:
         entry = FirstUse(f"{BUSY_THEN} {mode}", text, message)
     else:
         entry = FirstUse(str(mode), text, message)
-    first_uses.store(cache, key, entry, instead_of=begun)
+    try:
+        first_uses.store(cache, key, entry, instead_of=begun)
+    except CacheError as error:  # which could be written when the search began
+        warn_once(
+            ("first use", str(error)),
+            f"what was found for {query.name} is not kept, and searched for again: {error}",
+        )
     return winner if winner is not None else nothing(query, mode, message)
 
 

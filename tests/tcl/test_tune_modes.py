@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import pickle
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,9 +24,12 @@ import pytest
 import tcl
 from tcl import first_use
 from tcl.codegen.options.options import MappingOptions
+from tcl.grammar import warn
 from tcl.selection.best_options import DEFAULT
 from tcl.selection.tune_modes import TuneMode, tune_modes
 from tcl.tuner.cache import first_uses
+from tcl.tuner.cache.first_uses import FirstUse
+from tcl.tuner.cache.key import CacheKey
 from tcl.tuner.cache.prune import Rules, prune
 from tcl.tuner.cache.tuning_cache import TuningCache, default_path
 from tcl.tuner.measure.reliability import share_of_others
@@ -461,6 +467,37 @@ def test_recordings_of_jax() -> None:
 
     jax.jit(traced)(1.0)
     assert (seen, first_use.recording()) == (["JAX traces it"], None)
+
+
+def test_nothing_is_searched_for_that_cannot_be_kept(
+    searches: Searches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warn, "_told", set())
+    monkeypatch.setattr(first_use, "TuningCache", partial(TuningCache, patience=0.1))
+    TuningCache(default_path()).check_writable()
+    with closing(sqlite3.connect(default_path(), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.warns(tcl.TclWarning, match="is not tuned, and the default is used") as caught:
+            assert options_of("auto") == DEFAULT
+        assert options_of("auto") == DEFAULT
+    assert len(caught) == 1 and not searches.keys
+    assert options_of("auto") == OTHER
+
+
+def test_what_is_found_is_used_also_where_it_cannot_be_kept(
+    searches: Searches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def store(cache: TuningCache, key: CacheKey, entry: FirstUse, instead_of: str = "") -> None:
+        if instead_of:  # the search has ended
+            raise tcl.CacheError("the disk is full")
+
+    monkeypatch.setattr(warn, "_told", set())
+    monkeypatch.setattr(first_uses, "store", store)
+    with pytest.warns(tcl.TclWarning) as caught:
+        assert options_of("auto") == OTHER
+    assert [str(w.message) for w in caught] == [
+        "what was found for mm is not kept, and searched for again: the disk is full"
+    ]
 
 
 def test_threads_of_one_process_wait_for_each_other(searches: Searches) -> None:

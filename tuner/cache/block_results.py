@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tcl.tuner.cache.tuning_cache import TuningCache
+from tcl.tuner.cache.tuning_cache import PATIENCE, TuningCache
+from tcl.tuner.errors import CacheError
 
 _VERSION = 1
 """Of how they are measured: those of another one are not used."""
@@ -48,7 +49,7 @@ def load(cache: TuningCache, key: BlockKey) -> str | None:
     """The result that is kept for a key, as it was stored; None if there is none. Raises
     ``CacheError``."""
     query = "SELECT result FROM block_results WHERE digest = ?"
-    row = cache.read(lambda db: db.execute(query, (key.digest,)).fetchone(), None)
+    row = cache.read(lambda db: db.execute(query, (key.digest,)).fetchone(), None, PATIENCE)
     return row[0] if row and isinstance(row[0], str) else None
 
 
@@ -79,10 +80,16 @@ def kept(cache: TuningCache) -> tuple[Kept, ...]:
         "ORDER BY device, created DESC"
     )
     found: list[Any] = cache.read(lambda db: db.execute(query).fetchall(), [])
-    return tuple(
-        Kept(kernel, tuple(json.loads(launch)[0]), device, result, when)
-        for kernel, launch, device, result, when in found
-    )
+    try:
+        return tuple(
+            Kept(str(kernel), tuple(json.loads(launch)[0]), str(device), str(result), float(when))
+            for kernel, launch, device, result, when in found
+        )
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+        raise CacheError(
+            f"the tuning cache {cache.path} cannot be used: a launch shape in it cannot be read: "
+            f"{error}"
+        ) from None
 
 
 def rows(db: sqlite3.Connection) -> list[tuple[object, ...]]:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import shutil
-import signal
 import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tcl.grammar.interrupts import of_system
 from tcl.grammar.warn import warn
 from tcl.tuner.cache import schema as cache_schema
+from tcl.tuner.cache.watched import Watched
 from tcl.tuner.errors import CacheError
 
 FILE_NAME = "tuning.db"
@@ -26,13 +24,12 @@ FILE_NAME = "tuning.db"
 
 _RENAMING = 5.0
 """Seconds that setting a file aside may take another process."""
-_STEPS = 1000
-"""Of SQLite's machine, between two looks at whether a query has to end: some tens of microseconds.
-"""
 _PAGES = 4096
 """Copied at once: signals are heard between two times."""
 _LONGEST = 64 << 20
 """Bytes of a row: what is longer is refused."""
+_SAID = 300
+"""Characters of what SQLite says that are passed on: it quotes what it cannot read."""
 _MAGIC = b"SQLite format 3\0"
 
 
@@ -162,11 +159,11 @@ def snapshot(path: Path, patience: float) -> sqlite3.Connection:
 
     ``CacheError`` unless it is a sound one, of this version or an older one.
     """
-    if path.is_dir():
-        raise CacheError(f"{path} is no tuning cache: it is a folder; name a file in it")
-    if not path.is_file():
+    if not os.path.exists(path):  # nor does this raise for what may not be looked into
         raise CacheError(f"there is no tuning cache {path}")
-    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    copy = sqlite3.connect(
+        ":memory:", isolation_level=None, check_same_thread=False, factory=Watched
+    )
     try:
         with (
             _readable(path) as readable,
@@ -253,7 +250,7 @@ def _readable(path: Path) -> Iterator[Path]:
 def _stranded(path: Path) -> bool:
     """Whether its last results are still in the log, which needs a folder that can be written."""
     log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
-    return not _writable(path) and not index.exists() and log.exists() and log.stat().st_size > 0
+    return not _writable(path) and not os.path.exists(index) and Standing.of(log).size > 0
 
 
 def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
@@ -269,16 +266,12 @@ def explained(error: sqlite3.Error, path: Path, patience: float) -> CacheError:
             reason = "it is read-only"
         case sqlite3.SQLITE_FULL:
             reason = "the disk is full"
-        case sqlite3.SQLITE_CANTOPEN if path.is_dir():
-            reason = "it is a folder; name a file in it"
-        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR if path.exists() and not path.is_file():
-            reason = "it is no file that results could be kept in; name another one"
         case sqlite3.SQLITE_CANTOPEN:
             reason = "it cannot be opened; check that the folder exists and is writable"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            reason = f"it is damaged ({error})"
+            reason = f"it is damaged ({str(error)[:_SAID]})"
         case _:
-            reason = str(error)
+            reason = str(error)[:_SAID]
     return CacheError(f"the tuning cache {path} cannot be used: {reason}")
 
 
@@ -287,12 +280,13 @@ def _writable(path: Path) -> bool:
 
 
 def _connect(path: Path, patience: float) -> sqlite3.Connection:
+    _check_plain(path)
     # Autocommit: transactions are written out. Threads take turns under the cache's lock.
     name, uri = str(path), False
     if not _writable(path):
         # Readers of a WAL file write beside it, unless told that nobody can change it.
         log = Path(f"{path}-wal")
-        frozen = not (log.exists() and log.stat().st_size)
+        frozen = not Standing.of(log).size
         name, uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if frozen else ''}", True
     connection = sqlite3.connect(
         *(name, patience),
@@ -307,25 +301,19 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
     return connection
 
 
+def _check_plain(path: Path) -> None:
+    """``CacheError`` for what SQLite would read without an end, or wait for: devices, pipes and
+    others in the place of the file or of those beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        each = f"{path}{suffix}"
+        if os.path.exists(each) and not os.path.isfile(each):
+            kind = "a folder; name a file in it" if os.path.isdir(each) else "no plain file"
+            raise CacheError(f"the tuning cache {path} cannot be used: {each} is {kind}")
+
+
 def wait_for(db: sqlite3.Connection, patience: float) -> None:
     """From now on other processes are waited for so many seconds."""
     db.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
-
-
-class Watched(sqlite3.Connection):
-    """A connection whose queries end at a time, or when a signal came."""
-
-    until = math.inf
-    """When they end, by ``time.monotonic``."""
-    came: Sequence[signal.Signals] = ()
-    """Signals that came meanwhile."""
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.set_progress_handler(self._look, _STEPS)
-
-    def _look(self) -> bool:
-        return bool(self.came) or time.monotonic() > self.until
 
 
 def _prepare(db: sqlite3.Connection, path: Path, patience: float) -> int:

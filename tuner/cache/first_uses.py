@@ -59,7 +59,7 @@ def predicted(cache: TuningCache, key: CacheKey, model: str) -> FirstUse | None:
     query = "SELECT mode, winner, message FROM first_uses WHERE digest = ? AND mode = ?"
     nothing: list[tuple[str, str | None, str]] = []
     about = (key.digest, _of_model(model))
-    found = cache.read(lambda db: db.execute(query, about).fetchall(), nothing)
+    found = cache.read(lambda db: db.execute(query, about).fetchall(), nothing, PATIENCE)
     return FirstUse(*found[0]) if found and isinstance(found[0][1], str | None) else None
 
 

@@ -66,6 +66,8 @@ def merge(into: TuningCache, source: Path, patience: float = 5.0) -> Added:
             uses = first_uses.rows(copy)
         except cache_rows.RowError as error:
             raise CacheError(f"the tuning cache {source} cannot be used: {error}") from None
+        except sqlite3.Error as error:
+            raise cache_file.explained(error, source, patience) from error
 
     def write(db: sqlite3.Connection) -> Added:
         added = _add(db, found)

@@ -133,7 +133,10 @@ def version(db: sqlite3.Connection, path: Path) -> int:
             "computed columns, and no cache of tcl has; choose another file, or move it away"
         )
     if application == _APPLICATION_ID:
-        return int(db.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchone()[0])
+        (found,) = db.execute("SELECT coalesce(max(version), 0) FROM migrations").fetchone()
+        if not isinstance(found, int):
+            raise CacheError(f"the tuning cache {path} cannot be used: it has no version")
+        return found
     if application == 0 and tables == 0:
         return 0
     raise CacheError(f"{path} is a database of another program; choose another cache file")

@@ -24,6 +24,10 @@ RESULT = (
 )
 """The columns of a record, as ``record`` takes them."""
 _RECORDS = f"SELECT id, {RESULT} FROM results WHERE problem = ? ORDER BY id"
+_BRIEF = (
+    "id, options, verdict, time, samples, '', created, run, heat, place, generation, NULL, placed"
+)
+"""Without messages and conditions: of most results these are the longest, and rank nothing."""
 _KEY = "definition, backend, inputs, device, codegen_version, classes"
 MESSAGE = 2000
 """Characters of a message that are kept."""
@@ -55,7 +59,9 @@ def problem_id(db: sqlite3.Connection, key: CacheKey, entry: str) -> int:
         ),
     )
     row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
-    return int(row[0])
+    if row is None or not isinstance(row[0], int):
+        raise RowError("keys in it have no number")
+    return row[0]
 
 
 def _inputs(key: CacheKey) -> tuple[str, str | None]:
@@ -95,10 +101,60 @@ def records(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]
         yield row, _record(*values)
 
 
+def brief(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]]:
+    """``records`` without messages and conditions."""
+    query = f"SELECT {_BRIEF} FROM results WHERE problem = ? ORDER BY id"
+    for row, *values in db.execute(query, (problem,)):
+        yield row, _record(*values)
+
+
+def record(db: sqlite3.Connection, row: int) -> Record:
+    """The result of a row."""
+    found = db.execute(f"SELECT {RESULT} FROM results WHERE id = ?", (row,)).fetchone()
+    if found is None:
+        raise RowError("results in it have no number")
+    return _record(*found)
+
+
+def deciding(db: sqlite3.Connection, problem: int) -> Iterator[tuple[int, Record]]:
+    """``brief`` of those results that play a part in the ranking of a key."""
+    for row, *values in _deciding(db, problem):
+        yield row, _record(*values)
+
+
+def _deciding(db: sqlite3.Connection, problem: int) -> sqlite3.Cursor:
+    # An index finds what has a time. A failure counts for options that were correct before.
+    own = f"SELECT {_BRIEF} FROM results WHERE problem = ?1 AND time IS"
+    right = "SELECT options FROM results WHERE problem = ?1 AND time IS NOT NULL"
+    query = f"{own} NOT NULL UNION ALL {own} NULL AND options IN ({right}) ORDER BY 1"
+    return db.execute(query, (problem,))
+
+
+def counted(db: sqlite3.Connection, problem: int) -> tuple[int, float]:
+    """How many results there are of a key, and when the last one was made."""
+    query = "SELECT count(*), max(created) FROM results WHERE problem = ?"
+    count, last = db.execute(query, (problem,)).fetchone()
+    if count and not isinstance(last, int | float):
+        raise RowError("a result in it cannot be read: it was made at no time of day")
+    return count, last or 0.0
+
+
+def state(text: Any) -> dict[str, object]:
+    """Settings or the state of a search."""
+    try:
+        found = json.loads(text)
+    except _UNREADABLE as error:
+        raise RowError(f"a search in it cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise RowError("a search in it cannot be read: values by name were expected")
+    return found
+
+
 def sound(db: sqlite3.Connection, problem: int) -> tuple[list[Record], str | None]:
-    """The results of a key that can be read, and what is wrong with the first of the others."""
+    """What ``deciding`` gives, as far as rows can be read, and what is wrong with the first of the
+    others."""
     found, damage = [], None
-    for _, *values in db.execute(_RECORDS, (problem,)):
+    for _, *values in _deciding(db, problem):
         try:
             found.append(_record(*values))
         except RowError as error:
@@ -129,7 +185,8 @@ def insert_new(db: sqlite3.Connection, problem: int, found: Sequence[Record]) ->
     there: dict[tuple[str, str], list[float]] = {}
     query = "SELECT run, options, created FROM results WHERE problem = ?"
     for run, options, when in db.execute(query, (problem,)):
-        there.setdefault((run, options), []).append(when)
+        if isinstance(when, int | float):
+            there.setdefault((run, options), []).append(when)
     new = []
     for record in found:
         moments = there.setdefault((record.run, record.options), [])

@@ -26,6 +26,7 @@ from tcl.tuner.cache import table_rows as cache_rows
 from tcl.tuner.cache.file import Standing, damage_in, is_damage, is_interrupted, is_locked
 from tcl.tuner.cache.key import ArrayLayout, CacheKey
 from tcl.tuner.cache.ranking import Record
+from tcl.tuner.cache.watched import Watched
 from tcl.tuner.errors import CacheError
 from tcl.tuner.measure.verdict import Outcome
 
@@ -36,6 +37,8 @@ PATIENCE = 5.0
 """Seconds that a locked cache is waited for, and that looking something up for a call may take."""
 _MOMENT = 0.1
 """Seconds that a cache is waited for that was found locked a moment ago."""
+_GLANCE = 0.01
+"""Seconds for which a query goes on that a signal has ended once."""
 _locked: dict[str, float] = {}
 """Path of a cache → when it was found locked for longer than one waits, by ``time.monotonic``."""
 
@@ -138,9 +141,13 @@ class TuningCache:
 
     def load_run(self, run: str) -> tuple[dict[str, object], dict[str, object]] | None:
         """Settings and state of a tuner run; None if there is none of that name."""
-        query = "SELECT config, state FROM runs WHERE run = ?"
-        row = self.read(lambda db: db.execute(query, (run,)).fetchone(), None)
-        return (json.loads(row[0]), json.loads(row[1])) if row else None
+
+        def read(db: sqlite3.Connection) -> tuple[dict[str, object], dict[str, object]] | None:
+            query = "SELECT config, state FROM runs WHERE run = ?"
+            row = db.execute(query, (run,)).fetchone()
+            return (cache_rows.state(row[0]), cache_rows.state(row[1])) if row else None
+
+        return self.read(read, None)
 
     def change_run(
         self, run: str, change: Callable[[dict[str, object]], Mapping[str, object]]
@@ -151,7 +158,7 @@ class TuningCache:
         def write(db: sqlite3.Connection) -> None:
             row = db.execute("SELECT state FROM runs WHERE run = ?", (run,)).fetchone()
             if row is not None:
-                state = json.dumps(change(json.loads(row[0])))
+                state = json.dumps(change(cache_rows.state(row[0])))
                 db.execute("UPDATE runs SET state = ? WHERE run = ?", (state, run))
 
         self.transaction(write)
@@ -178,28 +185,25 @@ class TuningCache:
 
     def top(self, key: CacheKey, count: int) -> tuple[Record, ...]:
         """The ``count`` best options, best first, each once; see ``tcl.tuner.cache.ranking``."""
-        return ranking.ranked(self._records(key))[:count]
+
+        def read(db: sqlite3.Connection, problem: int) -> tuple[Record, ...]:
+            rows = {record: row for row, record in cache_rows.deciding(db, problem)}
+            best = ranking.ranked(rows)[:count]
+            return tuple(cache_rows.record(db, rows[each]) for each in best)
+
+        return self._looked_up(key, read, (), self._patience)
 
     def readable(self, key: CacheKey, count: int) -> tuple[tuple[Record, ...], str | None]:
-        """``top`` of those rows that can be read, and what is wrong with the first of the others;
-        None if nothing is."""
-
-        def read(db: sqlite3.Connection) -> tuple[tuple[Record, ...], str | None]:
-            row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
-            found, damage = cache_rows.sound(db, row[0]) if row else ([], None)
-            return ranking.ranked(found)[:count], damage
-
-        nothing: tuple[tuple[Record, ...], str | None] = ((), None)
-        return self.read(read, nothing, self._patience)
+        """``top`` of those rows that can be read, without messages and conditions, and what is
+        wrong with the first of the others; None if nothing is."""
+        nothing: tuple[list[Record], str | None] = ([], None)
+        found, damage = self._looked_up(key, cache_rows.sound, nothing, self._patience)
+        return ranking.ranked(found)[:count], damage
 
     def winners(self, key: CacheKey) -> frozenset[str]:
         """The options that searches ended with, one of each, as far as rows can be read."""
-
-        def read(db: sqlite3.Connection) -> frozenset[str]:
-            row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
-            return ranking.winners(cache_rows.sound(db, row[0])[0]) if row else frozenset()
-
-        return self.read(read, frozenset())
+        nothing: tuple[list[Record], str | None] = ([], None)
+        return ranking.winners(self._looked_up(key, cache_rows.sound, nothing, self._patience)[0])
 
     def best(self, key: CacheKey) -> Record | None:
         """The best options; None if nothing correct is known."""
@@ -207,9 +211,11 @@ class TuningCache:
 
     def keys(self, like: CacheKey) -> tuple[CacheKey, ...]:
         """All keys of the same def."""
-        return self.read(
-            lambda db: tuple(key for _, key, _ in cache_rows.problems(db, like.definition_hash)), ()
-        )
+
+        def read(db: sqlite3.Connection) -> tuple[CacheKey, ...]:
+            return tuple(key for _, key, _ in cache_rows.problems(db, like.definition_hash))
+
+        return self.read(read, (), self._patience)
 
     def devices(self, like: CacheKey) -> tuple[str, ...]:
         """The devices for which there are correct results of a key that is otherwise the same."""
@@ -221,23 +227,36 @@ class TuningCache:
         def read(db: sqlite3.Connection) -> tuple[Summary, ...]:
             found = []
             for problem, key, entry in cache_rows.problems(db):
-                records = [record for _, record in cache_rows.records(db, problem)]
-                if records:
+                count, last = cache_rows.counted(db, problem)
+                if count:
+                    records = (record for _, record in cache_rows.deciding(db, problem))
                     best = next(iter(ranking.ranked(records)), None)
-                    last = max(record.when for record in records)
                     time_ = best.time if best is not None else None
-                    found.append(Summary(key, entry, len(records), time_, last))
+                    found.append(Summary(key, entry, count, time_, last))
             return tuple(sorted(found, key=lambda s: -s.last))
 
         return self.read(read, ())
 
     def _records(self, key: CacheKey) -> tuple[Record, ...]:
-        def read(db: sqlite3.Connection) -> tuple[Record, ...]:
-            query = "SELECT id FROM problems WHERE digest = ?"
-            row = db.execute(query, (key.digest,)).fetchone()
-            return tuple(record for _, record in cache_rows.records(db, row[0])) if row else ()
+        def read(db: sqlite3.Connection, problem: int) -> tuple[Record, ...]:
+            return tuple(record for _, record in cache_rows.records(db, problem))
 
-        return self.read(read, ())
+        return self._looked_up(key, read, ())
+
+    def _looked_up(
+        self,
+        key: CacheKey,
+        action: Callable[[sqlite3.Connection, int], _T],
+        absent: _T,
+        within: float = math.inf,
+    ) -> _T:
+        """What ``action`` finds for the row of a key; ``absent`` if there is none."""
+
+        def read(db: sqlite3.Connection) -> _T:
+            row = db.execute("SELECT id FROM problems WHERE digest = ?", (key.digest,)).fetchone()
+            return action(db, row[0]) if row else absent
+
+        return self.read(read, absent, within)
 
     def compact(self) -> None:
         """Give the space of what was removed back to the disk, if nobody uses the file now."""
@@ -291,22 +310,26 @@ class TuningCache:
 
     def _guarded(self, action: Callable[[sqlite3.Connection], _T], within: float = math.inf) -> _T:
         """Run ``action``; on a damaged file once more, after setting that aside. A signal ends what
-        SQLite does, and the signal's handler is called; if that returns, ``action`` is run anew."""
+        SQLite does, and the signal's handler is called; if that returns, ``action`` is run anew,
+        and the next signal ends it later: those of a timer would do so for ever."""
         with self._lock:
-            attempts = 1
+            attempts, until, alone = 1, math.inf, 0.0
             while True:
                 try:
                     with deferred() as came:
                         db = self._open()
-                        if isinstance(db, cache_file.Watched):
-                            db.until, db.came = time.monotonic() + within, came
+                        if isinstance(db, Watched):
+                            now = time.monotonic()
+                            until = min(until, now + within)
+                            db.until, db.came, db.heeds = until, came, now + alone
                         return action(db)
                 except cache_rows.RowError as error:
                     raise CacheError(
                         f"the tuning cache {self.path} cannot be used: {error}"
                     ) from None
                 except sqlite3.Error as error:
-                    if came and is_interrupted(error):
+                    if came and is_interrupted(error) and time.monotonic() < until:
+                        alone = 2 * alone or _GLANCE
                         continue
                     if is_locked(error):
                         _locked[str(self.path)] = time.monotonic()
