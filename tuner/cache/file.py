@@ -308,7 +308,8 @@ def _check_plain(path: Path) -> None:
         each = f"{path}{suffix}"
         if os.path.exists(each) and not os.path.isfile(each):
             kind = "a folder; name a file in it" if os.path.isdir(each) else "no plain file"
-            raise CacheError(f"the tuning cache {path} cannot be used: {each} is {kind}")
+            what = each if suffix else "it"
+            raise CacheError(f"the tuning cache {path} cannot be used: {what} is {kind}")
 
 
 def wait_for(db: sqlite3.Connection, patience: float) -> None:

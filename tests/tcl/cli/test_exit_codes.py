@@ -312,11 +312,14 @@ def test_files(path: tuple[str, ...]) -> None:
             "error: mm.tc is not a tuning cache; choose another file, or move it away$",
         ),
         ("cache merge none.db --cache into.db", "there is no tuning cache none.db"),
-        ("cache merge folder --cache into.db", "folder is no tuning cache: it is a folder"),
+        (
+            "cache merge folder --cache into.db",
+            "folder cannot be used: it is a folder; name a file",
+        ),
         ("cache show 349", "349 is no file, and no key: that is 4 to 64 digits of what"),
         ("cache merge empty.db --cache mm.tc", "mm.tc is not a tuning cache"),
         ("cache merge empty.db --cache folder", "folder cannot be used: it is a folder"),
-        ("cache list --cache /dev/null", "/dev/null cannot be used: it is no file"),
+        ("cache list --cache /dev/null", "/dev/null cannot be used: it is no plain file"),
         ("devices --measure --threads 1000", "1000 threads are measured on as many cores"),
     ],
 )
