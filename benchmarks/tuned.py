@@ -32,6 +32,7 @@ from tcl.tuner.config import TunerConfig
 from tcl.tuner.measure.cores import available_cores, split_cores
 from tcl.tuner.measure.evaluate import race_afresh, set_up
 from tcl.tuner.measure.paired import Sessions
+from tcl.tuner.measure.placement import shown
 from tcl.tuner.measure.timing import MeasureSettings, Placed
 from tcl.tuner.measure.verdict import Outcome
 from tcl.tuner.run.brief import BriefSearch
@@ -166,7 +167,9 @@ def gains(result: dict[str, Any]) -> list[dict[str, float]]:
 def summary(results: Sequence[dict[str, Any]]) -> list[str]:
     """The table."""
     names = list(results[0]["times"][0])
-    lines = [f"{'tuned / default':30}" + "".join(f"{name:>26}" for name in names) + "  winners"]
+    lines = [
+        f"{'tuned / default':30}" + "".join(f"{shown(name):>26}" for name in names) + "  winners"
+    ]
     everything: list[float] = []
     apart = []
     for result in results:

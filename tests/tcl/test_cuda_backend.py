@@ -470,7 +470,7 @@ def test_verdicts_on_a_device(tmp_path: Path, code: bytes, verdict: Verdict, sai
         assert outcome.time == pytest.approx(1e-3)
         times = evaluator.race([code, code])
         for ((name, each),) in times:
-            assert name == "at 256 bytes"
+            assert name == "at_256_bytes"
             assert each == pytest.approx([1e-3] * len(each))
 
 

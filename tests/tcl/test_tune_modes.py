@@ -440,9 +440,10 @@ def test_recordings_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("torch.fx.experimental.proxy_tensor")
     assert first_use.recording() is None
-    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    assert first_use.recording() == "torch.compile traces it"
-    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: False)
+    # No longer than that: torch's tracers note, once, which functions they know.
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.compiler, "is_compiling", lambda: True)
+        assert first_use.recording() == "torch.compile traces it"
     seen = []
 
     def traced(x: Any) -> Any:
